@@ -89,6 +89,8 @@ def change_row(
     }
     if claim is not None and (selection := claim.selection_of(key)):
         row["selection"] = selection
+    if change.of_override:
+        row["ofOverride"] = True
     if effect is not None:
         row["effect"] = {
             "direction": str(effect.direction),
@@ -97,6 +99,17 @@ def change_row(
             "factor": effect.factor,
         }
     return row
+
+
+def observed(change: QuotaChange) -> Precondition:
+    """Return what a change found: one of an override has no precondition, but its row has the same fields."""
+    return Precondition(
+        entity=change.entity,
+        key=change.key,
+        live=change.before,
+        applied=change.applied,
+        document="" if change.recorded is None else change.recorded.document,
+    )
 
 
 def change_summary(change: QuotaChange) -> dict[str, Json]:
@@ -179,7 +192,9 @@ class ChangeReader:
             ),
             owner=None if owner is None else self._owner(owner),
             applied=applied,
+            recorded=Owner(document=recorded) if recorded else None,
             note=_text(note),
+            of_override=row.get("ofOverride", False) is True,
         )
         return ChangeRow(
             change=change,
@@ -198,7 +213,7 @@ class ChangeReader:
         has_claim, has_record = change.claim is not None, row["record"] is not None
         selection = "" if change.claim is None else change.claim.selection_of(change.key)
         return (
-            len(row) == _ALWAYS + ("selection" in row) + ("effect" in row)
+            len(row) == _ALWAYS + ("selection" in row) + ("effect" in row) + change.of_override
             and row["entity"] == fields.parts
             and row["text"] == fields.text
             and row["level"] == fields.level

@@ -8,7 +8,7 @@ from reconciler.codecs.reader import DocumentReader, load
 from reconciler.quota.entity_forms import entity_json, entity_text
 from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Override
+from reconciler.quota.overrides import Override
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.results.report import ExpiredOverride
 from reconciler.render.json_values import Json, value_json

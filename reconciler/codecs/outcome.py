@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from reconciler.codecs.reader import DocumentReader, load
-from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_json, entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
-from reconciler.quota.ownership import Pair
+from reconciler.quota.ownership import Owner, Pair
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.policy import Cause
+from reconciler.quota.policy import Cause, DeletionPolicy
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, RunOrigin
 from reconciler.quota.state import Visibility
 from reconciler.render.json_values import Json, JsonText, dump, text_of, value_json, value_text
@@ -66,6 +65,7 @@ class _ChangeTexts(NamedTuple):
     change: QuotaChange
     values: str
     key: str
+    record: str
     name: str
 
 
@@ -95,7 +95,7 @@ class OutcomeWriter:
             texts = self._change(change)
         return JsonText(
             f'{texts.values},"found":{value_text(pair.observed_value)}{texts.key}'
-            f',"outcome":"{pair.status_text}","seen":"{pair.visibility}"{texts.name}{reason}}}'
+            f',"outcome":"{pair.status_text}"{texts.record},"seen":"{pair.visibility}"{texts.name}{reason}}}'
         )
 
     def _change(self, change: QuotaChange) -> _ChangeTexts:
@@ -105,6 +105,7 @@ class OutcomeWriter:
             f'{{"after":{value_text(change.after)},"before":{value_text(change.before)}'
             f',"cause":"{change.cause}","entity":{text_of(entity_json(entity))}',
             f',"key":"{change.key}"',
+            f',"record":{text_of(_record(change))}',
             f',"text":{text_of(entity_text(entity))}',
         )
         return texts
@@ -123,6 +124,7 @@ def _pair(pair: PairOutcome) -> dict[str, Json]:
         "cause": str(change.cause),
         "before": value_json(change.before),
         "after": value_json(change.after),
+        "record": _record(change),
         "outcome": pair.status_text,
         "seen": pair.visibility.value,
         "found": value_json(pair.observed_value),
@@ -139,6 +141,20 @@ def _pair(pair: PairOutcome) -> dict[str, Json]:
     return row
 
 
+def _record(change: QuotaChange) -> Json:
+    """Return the record of a pair from before a change, which a rollback restores."""
+    owner = change.recorded
+    if owner is None:
+        return None
+    return {
+        "value": value_json(change.applied),
+        "document": owner.document,
+        "deletionPolicy": None if owner.deletion_policy is None else str(owner.deletion_policy),
+        "since": owner.since,
+        "orphaned": change.is_orphaned,
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackSource:
     """The part of an outcome that a rollback needs."""
@@ -146,8 +162,8 @@ class RollbackSource:
     cluster: str  # name of the cluster in the project file; "" = not recorded
     cluster_id: str
     digest: str
-    # Pairs that were or may have been changed, with their earlier values, in plan order.
-    before: tuple[tuple[Entity, Key, float | None], ...]
+    # Changes that were or may have been made, with the values and records from before, in plan order.
+    changes: tuple[QuotaChange, ...]
 
 
 def read_undo(text: str, *, location: str) -> RollbackSource:
@@ -157,10 +173,8 @@ def read_undo(text: str, *, location: str) -> RollbackSource:
         cluster=outcome.origin.cluster,
         cluster_id=outcome.cluster_id,
         digest=outcome.digest,
-        before=tuple(
-            (pair.change.entity, pair.change.key, pair.change.before)
-            for pair in outcome.pairs
-            if pair.status_text in _MAY_HAVE_CHANGED
+        changes=tuple(
+            pair.change for pair in outcome.pairs if pair.status_text in _MAY_HAVE_CHANGED
         ),
     )
 
@@ -206,6 +220,7 @@ def _read_visibility(row: DocumentReader) -> Visibility:
 
 
 def _read_pair(row: DocumentReader) -> PairOutcome:
+    record = row["record"]
     return PairOutcome(
         change=QuotaChange(
             entity=row["entity"].entity(),
@@ -213,10 +228,21 @@ def _read_pair(row: DocumentReader) -> PairOutcome:
             before=row["before"].quota_value(),
             after=row["after"].quota_value(),
             cause=row["cause"].word(Cause),
+            applied=record.optional(lambda fields: fields["value"].number()),
+            recorded=record.optional(_read_owner),
+            is_orphaned=bool(record.optional(lambda fields: fields["orphaned"].boolean())),
         ),
         result=_read_result(row),
         visibility=row["seen"].word(PairVisibility),
         observed_value=row["found"].quota_value(),
+    )
+
+
+def _read_owner(row: DocumentReader) -> Owner:
+    return Owner(
+        document=row["document"].text(),
+        deletion_policy=row["deletionPolicy"].optional(lambda policy: policy.word(DeletionPolicy)),
+        since=row["since"].number(),
     )
 
 

@@ -17,6 +17,7 @@ from reconciler.codecs.change_rows import (
     change_row,
     change_summary,
     claim_place,
+    observed,
     read_claim,
 )
 from reconciler.codecs.impact import impact_document, read_impact
@@ -72,7 +73,11 @@ def plan_document(
         for precondition in preview.preconditions.pairs
     }
     rows: list[Json] = [
-        change_row(change, effects[at] if effects else None, preconditions[change.pair])
+        change_row(
+            change,
+            effects[at] if effects else None,
+            observed(change) if change.is_temporary else preconditions[change.pair],
+        )
         for at, change in enumerate(plan.changes)
     ]
     corrected: list[Json] = [
@@ -100,6 +105,9 @@ def plan_document(
         "documentDigest": document_digest(plan.digest, preview.created_at),
         "counts": dict(counts(preview)),
         "changes": rows,
+        "pending": [
+            change_row(change, None, preconditions[change.pair]) for change in plan.pending
+        ],
         "takeover": [
             change_summary(change) for change in plan.changes if change.cause is Cause.TAKEOVER
         ],
@@ -263,12 +271,13 @@ def _load(text: str, location: str) -> DocumentReader:
 def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:
     """Read what applying needs, and the effects in the rows of the changes."""
     _ = _read_simulation(top)
-    rows = top["changes"].rows(ChangeReader())
+    rows, pending = top["changes"].rows(ChangeReader()), top["pending"].rows(ChangeReader())
     counted, origin, created = top["counts"], top["origin"], top["created"].number()
     preview = Preview(
         plan=Plan(
             cluster_id=top["clusterId"].text(),
             changes=tuple(row.change for row in rows),
+            pending=tuple(row.change for row in pending),
             ip_aliases=top["twins"].rows(_read_alias),
             desired_pairs=counted["declared"].integer(),
             in_sync=counted["inSync"].integer(),
@@ -277,7 +286,9 @@ def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:
             complete=top["complete"].boolean(),
         ),
         preconditions=Preconditions(
-            pairs=tuple(row.precondition for row in rows),
+            pairs=tuple(
+                row.precondition for row in (*rows, *pending) if not row.change.is_temporary
+            ),
             relied_on=top["reliedOn"].rows(read_precondition),
         ),
         verdict=ValidationResult(source=top["validation"]["source"].text()),

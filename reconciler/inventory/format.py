@@ -20,8 +20,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from reconciler.base import bounded_json
 from reconciler.base.compact_json import compact
@@ -30,23 +29,15 @@ from reconciler.inventory.cluster_records import ClusterRecords
 from reconciler.inventory.writers import writer_from_json, writer_to_json
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.entity_forms import read_slots
-from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, read_key_columns, same_value
-from reconciler.quota.ownership import (
-    NO_RECORD,
-    Intent,
-    Override,
-    Owner,
-    OwnershipRecord,
-    OwnershipRecords,
-    Pair,
-)
+from reconciler.quota.keys import COLUMNS, Key, read_key_columns
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import Intent, Owner, OwnershipRecord, OwnershipRecords, Pair
 from reconciler.quota.policy import DeletionPolicy
 
 KIND: Final = "kquota-inventory"
 FORMAT: Final = 1
 
 _V = TypeVar("_V")
-_Records: TypeAlias = Mapping[Entity, OwnershipRecord]
 _ENCODE: Final = compact()
 _SECTIONS: Final = {
     "writers": 4,
@@ -55,7 +46,7 @@ _SECTIONS: Final = {
     "intents": 9,
     "drift": 5,
     "orphaned": 4,
-    "overrides": 13,
+    "overrides": 12,
 }
 """Section -> maximum number of items of a row."""
 
@@ -186,7 +177,7 @@ def _cluster(records: ClusterRecords) -> str:
             (*subject, key) for (subject, key), _ in _sort_pairs(dict.fromkeys(owned.orphaned))
         ],
         "overrides": [
-            (*subject, key, *_override_values(override, owned.records, table))
+            (*subject, key, *_override_values(override))
             for (subject, key), override in _sort_pairs(owned.overrides)
         ],
     }
@@ -203,35 +194,17 @@ def _intent_values(intent: Intent, table: _OwnerTable) -> tuple[object, ...]:
     return _number(intent.value), table.place(intent.owner), intent.at
 
 
-def _override_values(override: Override, records: _Records, table: _OwnerTable) -> Sequence[object]:
-    """Return seven values, and up to two more that do not follow from them and the records (``_with_implied``)."""
-    values = (
+def _override_values(override: Override) -> Sequence[object]:
+    return (
         _number(override.value),
         override.until,
         override.author,
         override.reason,
         _number(override.before),
+        _number(override.applied),
         _number(override.declared),
         override.ends_with_document,
     )
-    implied = _with_implied(override, records)
-    place = None if override.before_owner is None else table.place(override.before_owner)
-    if override.earlier_values != implied.earlier_values:
-        return *values, place, [_number(value) for value in override.earlier_values]
-    return values if override.before_owner == implied.before_owner else (*values, place)
-
-
-def _with_implied(override: Override, records: _Records) -> Override:
-    """Return an override with what a row without its last two values implies."""
-    # A recorded value that no document owns is that of an override. A declared value had the recorded owner.
-    record, column = records.get(override.entity, NO_RECORD), COLUMN_OF[override.key]
-    owner, applied = record.owners[column], record.applied[column]
-    if owner is not None and not owner.document:
-        earlier_values = () if applied == override.value else (applied,)
-        return replace(override, before_owner=None, earlier_values=earlier_values)
-    is_declared = same_value(override.key, override.before, override.declared)
-    before_owner = owner if override.before is not None and is_declared else None
-    return replace(override, before_owner=before_owner, earlier_values=())
 
 
 def _number(value: float | None) -> float | str | None:
@@ -271,7 +244,7 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
         records[subject] = OwnershipRecord(
             read_key_columns(values), read_key_columns(_owners(values, places, owners))
         )
-    overrides = [_override(row, records, owners) for row in value["overrides"]]
+    overrides = [_override(row) for row in value["overrides"]]
     return ClusterRecords(
         owned=OwnershipRecords(
             cluster_id=cluster_id,
@@ -280,8 +253,7 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
             drift_since={pair: _float(fields[0]) for pair, fields in _pairs(value["drift"], 1)},
             orphaned=frozenset(pair for pair, _ in _pairs(value["orphaned"], 0)),
             overrides={override.pair: override for override in overrides},
-            is_known=bool(value["writers"])
-            or any(owner.document for record in records.values() for _, owner in record.pairs()),
+            is_known=bool(value["writers"]) or bool(records),
         ),
         writers={
             recorded_writer.writer.id: recorded_writer
@@ -315,21 +287,20 @@ def _intent(values: Sequence[object], owners: Sequence[Owner]) -> Intent:
     return Intent(value=_read_number(values[0]), owner=_at(owners, values[1]), at=_float(values[2]))
 
 
-def _pairs(rows: Iterable[object], *extra_counts: int) -> Iterator[tuple[Pair, list[object]]]:
+def _pairs(rows: Iterable[object], extra_count: int) -> Iterator[tuple[Pair, list[object]]]:
     for row in rows:
         values = _list(row)
-        if len(values) - 4 not in extra_counts:
-            counts = " or ".join(str(4 + extra_count) for extra_count in extra_counts)
-            raise ValueError(f"{row!r} should have {counts} items")
+        if len(values) != 4 + extra_count:
+            raise ValueError(f"{row!r} should have {4 + extra_count} items")
         yield (read_slots(values[:3]), Key(str(values[3]))), values[4:]
 
 
-def _override(row: object, records: _Records, owners: Sequence[Owner]) -> Override:
-    ((pair, values),) = _pairs([row], 7, 8, 9)
-    value, until, principal, reason, before, declared, ends, *more = values
+def _override(row: object) -> Override:
+    ((pair, values),) = _pairs([row], 8)
+    value, until, principal, reason, before, applied, declared, ends = values
     if not (isinstance(principal, str) and isinstance(reason, str) and isinstance(ends, bool)):
         raise ValueError(f"{row!r} is no override")  # noqa: TRY004 - damage, not a bug
-    override = Override(
+    return Override(
         entity=pair[0],
         key=pair[1],
         value=_read_number(value),
@@ -337,15 +308,10 @@ def _override(row: object, records: _Records, owners: Sequence[Owner]) -> Overri
         author=principal,
         reason=reason,
         before=_read_number(before),
+        applied=_read_number(applied),
         declared=_read_number(declared),
         ends_with_document=ends,
     )
-    override = _with_implied(override, records)
-    if more:
-        override = replace(override, before_owner=None if more[0] is None else _at(owners, more[0]))
-    if len(more) > 1:
-        override = replace(override, earlier_values=tuple(map(_read_number, _list(more[1]))))
-    return override
 
 
 def _owner(row: object) -> Owner:

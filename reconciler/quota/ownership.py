@@ -1,8 +1,11 @@
-"""Ownership records: the value last applied, a write in progress and the owner of each pair; and overrides.
+"""Ownership records: the value last applied, a write in progress and the owner of each pair; and overrides above them.
 
 Kafka stores no owner, so the records are the third input of the comparison. There is one :class:`OwnershipRecord`
 per entity, so that an entity in sync costs one lookup and one tuple comparison; intents, drift times and orphans
 are rare and have separate sparse maps.
+
+A pair has two layers. An override (``overrides.py``) writes only the upper one; the record keeps what was applied before
+it, and for whom.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -10,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, TypeVar
 
 from reconciler.quota.entity import Entity
-from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns, same_value
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns
+from reconciler.quota.overrides import Override
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import NO_LIMITS, Limits, with_value
 
@@ -24,12 +28,14 @@ _V = TypeVar("_V")
 class Owner:
     """The owner of a pair."""
 
-    # `namespace/name` of the document that declared it last; "" for an override alone.
-    document: str
+    document: str  # `namespace/name` of the document that declared it last; "" only in NOBODY
     # The policy of that document when it was last read; None = unset.
     deletion_policy: DeletionPolicy | None = None
     since: float = 0.0  # when kquota first applied or adopted it, in seconds since the epoch
 
+
+NOBODY: Final = Owner(document="")
+"""The owner of a write that no document asked for: an override begins or ends, or an unmanaged limit is removed."""
 
 Owners: TypeAlias = KeyColumns[Owner | None]
 NO_OWNERS: Final[Owners] = key_columns([None] * len(COLUMNS))
@@ -86,44 +92,13 @@ class Intent:
     """A write that may be in progress: recorded before it is sent, removed once its outcome is recorded."""
 
     value: float | None  # the value to set; None = remove
-    owner: Owner  # the owner that requests it
+    owner: Owner  # the owner that requests it; NOBODY for an override
     # When it was recorded, in seconds since the epoch. It may take effect up to 65 s later.
     at: float = 0.0
 
     def may_still_land(self, now: float) -> bool:
         """Whether the broker may still retry the write."""
         return now < self.at + SETTLING_SECONDS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Override:
-    """A temporary value that replaces the declared one until a time."""
-
-    entity: Entity
-    key: Key
-    value: float | None  # the temporary value; None = not set
-    until: float  # seconds since the epoch
-    author: str  # the person who requested it
-    reason: str
-    # The live value when it began: restored at the end if no document declares the pair.
-    before: float | None = None
-    declared: float | None = None  # the declared value when it began
-    # The owner of the live value when it began, which it owns again after the end; None = no document owned it.
-    before_owner: Owner | None = None
-    # For a rollback: whether a change of the declared value ends it early. If no document declares the pair any more,
-    # the rolled-back value stays.
-    ends_with_document: bool = False
-    # Values of the overrides that it replaced, which may be live as long as its own was not written; None = not set.
-    earlier_values: tuple[float | None, ...] = ()
-
-    @property
-    def pair(self) -> Pair:
-        """Entity and key."""
-        return self.entity, self.key
-
-    def in_force(self, now: float, declared: float | None) -> bool:
-        """Whether it still replaces the declared value."""
-        return now < self.until and (not self.ends_with_document or declared == self.declared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +161,15 @@ class OverrideSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OverrideWritten:
+    """A value was written above the record of a pair; clears its intent and drift time."""
+
+    entity: Entity
+    key: Key
+    value: float | None  # the live value; None = not set
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideEnded:
     """An override ended and its value was replaced. To end one early, first set its ``until`` to now."""
 
@@ -201,8 +185,34 @@ RecordChange: TypeAlias = (
     | DriftObserved
     | Orphaned
     | OverrideSet
+    | OverrideWritten
     | OverrideEnded
 )
+
+
+def restore(
+    pair: Pair,
+    value: float | None,
+    owner: Owner | None,
+    *,
+    is_orphaned: bool,
+    intent: Intent | None,
+) -> tuple[RecordChange, ...]:
+    """Return the changes after which the record of a pair is as it was, whatever it is now; without an owner there was none.
+
+    A write that may still take effect, the intent, is not forgotten.
+    """
+    entity, key = pair
+    changes: list[RecordChange] = [
+        RecordDropped(entity=entity, key=key)
+        if value is None or owner is None
+        else Recorded(entity=entity, key=key, value=value, owner=owner)
+    ]
+    if is_orphaned:
+        changes.append(Orphaned(entity=entity, key=key))
+    if intent is not None:
+        changes.append(IntentStarted(entity=entity, key=key, intent=intent))
+    return tuple(changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,21 +265,16 @@ class OwnershipRecords:
         entity, key = pair
         return self.records.get(entity, NO_RECORD).applied[COLUMN_OF[key]]
 
-    def owner_of(self, pair: Pair, value: float | None) -> Owner | None:
-        """Return the owner of a value that was applied last for a document; ``None`` if it was not."""
+    def owner_of(self, pair: Pair) -> Owner | None:
+        """Return the owner of a pair; ``None`` if there is no record."""
         entity, key = pair
-        owner = self.records.get(entity, NO_RECORD).owners[COLUMN_OF[key]]
-        is_owned = owner is not None and bool(owner.document)
-        return owner if is_owned and same_value(key, self.applied_value(pair), value) else None
+        return self.records.get(entity, NO_RECORD).owners[COLUMN_OF[key]]
 
     def owners(self) -> Iterator[tuple[Entity, Owner]]:
-        """Yield the owners of recorded values, and of those that overrides replaced, with their entities."""
+        """Yield the owners of recorded values with their entities."""
         for subject, record in self.records.items():
             for _, owner in record.pairs():
                 yield subject, owner
-        for override in self.overrides.values():
-            if override.before_owner is not None:
-                yield override.entity, override.before_owner
 
     def part(self, entities: Collection[Entity]) -> "OwnershipRecords":
         """Return the records of some entities; pairs of other entities are not counted in ``elsewhere``."""
@@ -341,7 +346,7 @@ class _RecordsDraft:
             case Recorded(entity=entity, key=key, value=value, owner=owner):
                 self._forget((entity, key))
                 self._put(entity, key, value, owner)
-                self._is_known = self._is_known or bool(owner.document)
+                self._is_known = True
             case RecordDropped(entity=entity, key=key):
                 self._forget((entity, key))
                 self._put(entity, key, None, None)
@@ -354,8 +359,19 @@ class _RecordsDraft:
                     _ = self._drift.setdefault((entity, key), at)
             case Orphaned(entity=entity, key=key):
                 self._orphaned.add((entity, key))
+            case _:
+                self._take_override(change)
+
+    def _take_override(self, change: OverrideSet | OverrideWritten | OverrideEnded) -> None:
+        match change:
             case OverrideSet(override=override):
                 self._overrides[override.pair] = override
+            case OverrideWritten(entity=entity, key=key, value=value):
+                pair = entity, key
+                _ = self._intents.pop(pair, None)
+                _ = self._drift.pop(pair, None)
+                if pair in self._overrides:
+                    self._overrides[pair] = replace(self._overrides[pair], applied=value)
             case _:
                 _ = self._overrides.pop((change.entity, change.key), None)
 

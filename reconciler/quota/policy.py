@@ -55,7 +55,7 @@ class Cause(StrEnum):
     UNMANAGED = "Unmanaged"
     FROZEN = "Frozen"
     OVERRIDE = "Override"
-    OVERRIDE_EXPIRED = "OverrideExpired"
+    ENDED = "Ended"
 
 
 class Action(StrEnum):
@@ -99,8 +99,8 @@ PERMITTED: Final[dict[Cause, tuple[Action, Action, Action, Action]]] = {
     Cause.SPEC_OVER_DRIFT: (_P, _P, _W, _W),
     Cause.GONE: (_P, _R, _R, _R),
     Cause.FROZEN: (_P, _P, _P, _P),
-    Cause.OVERRIDE: (_P, _W, _W, _W),
-    Cause.OVERRIDE_EXPIRED: (_P, _W, _W, _W),
+    Cause.OVERRIDE: (_P, _P, _W, _W),
+    Cause.ENDED: (_P, _W, _W, _W),
 }
 DRIFT: Final[dict[DriftMode, tuple[Action, Action, Action, Action]]] = {
     DriftMode.DISABLED: (_N, _N, _N, _N),

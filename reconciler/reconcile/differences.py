@@ -1,19 +1,19 @@
-"""What changed since a plan was computed, as text: its preconditions, and overrides that began or ended."""
-
-from collections.abc import Iterable
+"""What changed since a plan was computed, as text: its preconditions, live values under overrides, and their ends."""
 
 from reconciler.base.escaping import escaped
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.ip_aliases import IpAlias, find_ip_aliases, is_named_ip
-from reconciler.quota.ownership import Override, OverrideSet, RecordChange
+from reconciler.quota.keys import same_value
+from reconciler.quota.overrides import Override
+from reconciler.quota.planner.ended_overrides import below_overrides
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.planner.preconditions import (
     Precondition,
     PreconditionChange,
-    contradicting_overrides,
     differences,
     preconditions_of,
 )
+from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
 from reconciler.reconcile.observation import Observation
@@ -22,8 +22,9 @@ from reconciler.render.units import limit
 
 def precondition_differences(preview: Preview, observation: Observation) -> list[str]:
     """Return one line for each precondition of a plan that the observation does not meet."""
+    owned = observation.settlement.owned
     current = preconditions_of(
-        preview.plan.changes, owned=observation.settlement.owned, live=observation.live
+        preview.plan.reviewed, owned=owned, live=below_overrides(observation.live, owned)
     )
     return [difference_text(change) for change in differences(preview.preconditions, current)]
 
@@ -34,6 +35,12 @@ def observation_differences(preview: Preview, before: Observation, after: Observ
     A git ref has no lock: record changes of the plan would replace those of the other run.
     """
     lines = precondition_differences(preview, after)
+    lines.extend(
+        f"{entity_text(change.entity)} {change.key}: live was {limit(change.key, change.before)}, is {limit(change.key, live)}"
+        for change in preview.plan.changes
+        if change.is_temporary
+        and not same_value(change.key, live := after.live.value(*change.pair), change.before)
+    )
     lines.extend(
         f"{entity_text(alias.entity)}: {entity_text(alias.live)}, the same address, is newly live"
         for alias in current_ip_aliases(preview.plan, after.live)
@@ -54,33 +61,17 @@ def current_ip_aliases(plan: Plan, live: QuotaState) -> tuple[IpAlias, ...]:
     return find_ip_aliases(set_entities | {alias.entity for alias in plan.ip_aliases}, live)
 
 
-def override_differences(
-    preview: Preview,
-    observation: Observation,
-    record_changes: Iterable[RecordChange] = (),
-    *,
-    now: float,
-) -> list[str]:
-    """Return one line for each recorded override that began or ended since the plan was computed and needs another value.
-
-    An override that begins or ends with the plan is what its user ordered: its pair is not judged, even if its time is
-    over by then.
-
-    Args:
-        observation: Has the records.
-        record_changes: Overrides that begin or end with the plan.
-        now: In seconds since the epoch.
-    """
-    ordered = {change.override.pair for change in record_changes if isinstance(change, OverrideSet)}
-    overrides = {
-        pair: override
-        for pair, override in observation.owned.overrides.items()
-        if pair not in ordered
-    }
-    contradicting = contradicting_overrides(
-        preview.plan.changes, overrides, planned_at=preview.created_at, now=now
-    )
-    return [_override_text(override, now) for override in contradicting]
+def ended_overrides(preview: Preview, observation: Observation, *, now: float) -> list[str]:
+    """Return one line for each override whose value a plan writes and whose time is over since."""
+    overrides = observation.owned.overrides
+    return [
+        _override_text(override)
+        for change in preview.plan.changes
+        if change.is_temporary
+        and change.cause is not Cause.ENDED
+        and (override := overrides.get(change.pair)) is not None
+        and preview.created_at < override.until <= now
+    ]
 
 
 def difference_text(difference: PreconditionChange) -> str:
@@ -104,12 +95,9 @@ def difference_text(difference: PreconditionChange) -> str:
     return f"{pair}: " + "; ".join(parts)
 
 
-def _override_text(override: Override, now: float) -> str:
-    pair = f"{entity_text(override.entity)} {override.key}"
+def _override_text(override: Override) -> str:
     value = limit(override.key, override.value)
-    if override.until <= now:
-        return f"{pair}: {value} is the value of an override that has ended"
-    return f"{pair}: an override to {value} is in force: {escaped(override.reason)}"
+    return f"{entity_text(override.entity)} {override.key}: {value} is the value of an override that has ended"
 
 
 def _live(precondition: Precondition | None) -> str:

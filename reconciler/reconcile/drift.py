@@ -1,25 +1,19 @@
 """Drift without documents: live values that differ from those applied last, and values of expired overrides."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from reconciler.errors import KquotaError
 from reconciler.quota.keys import COLUMNS, Key, same_value
 from reconciler.quota.ownership import (
     NO_RECORD,
-    Override,
-    OverrideEnded,
+    NOBODY,
     Owner,
-    OwnershipRecords,
     Pair,
-    RecordChange,
-    RecordDropped,
-    Recorded,
 )
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.quota.planner.plan import Finding, Plan
-from reconciler.quota.planner.three_way_table import has_written
 from reconciler.quota.policy import Cause, Policy, Rules
 from reconciler.quota.results.report import (
     ExpiredOverride,
@@ -53,12 +47,11 @@ def find_expired(observation: Observation, rules: Rules) -> tuple[ExpiredOverrid
 
 
 def _compare(observation: Observation, rules: Rules) -> Plan:
-    observation = settle_replaced_overrides(observation)
     return compare(
         desired=as_applied(observation, rules),
         owned=observation.owned,
         live=observation.live,
-        rules=replace(rules, policy=Policy.OBSERVE),
+        rules=replace(rules, policy=Policy.OBSERVE, complete=False),
         now=observation.at,
     )
 
@@ -130,7 +123,8 @@ def preview_against_records(
     Args:
         documents: What is declared now; ``None`` = not known.
     """
-    observation = settle_replaced_overrides(observation)
+    if documents is None:
+        options = replace(options, rules=replace(options.rules, complete=False))
     desired = as_applied(observation, options.rules, documents)
     return preview(observation, desired, options, verdict=verdict)
 
@@ -138,41 +132,65 @@ def preview_against_records(
 def as_applied(
     observation: Observation, rules: Rules, documents: DesiredState | None = None
 ) -> DesiredState:
-    """Return documents that declare what was applied last; under an override, what was declared when it began.
+    """Return documents that declare what was applied last; under an override only what documents declare.
 
     They declare only what a run may judge: owned limits in scope that a document declares and no suspended one owns, without
     ``documents`` all whose document was not seen to be deleted. What is live as declared now is declared so.
     """
     declarations: list[Declaration] = []
-    owned = settle_replaced_overrides(observation).owned
-    for subject, record in owned.records.items():
+    owned = observation.settlement.owned
+    subjects = dict.fromkeys((*owned.records, *(subject for subject, _ in owned.overrides)))
+    for subject in subjects:
         if not rules.in_scope(subject):
             continue
-        columns: list[tuple[Key, float, Owner]] = []
-        for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True):
+        values: dict[Owner, dict[Key, float]] = {}
+        record = owned.records.get(subject, NO_RECORD)
+        for key, applied, owner in zip(COLUMNS, record.applied, record.owners, strict=True):
             pair = subject, key
-            if value is None or owner is None:
-                continue
-            expected = _declared_value(value, owned.overrides.get(pair))
-            if documents is None:
-                is_judged = pair not in owned.orphaned
-            else:
-                is_judged = documents.decides(*pair, owner.document)
-                if same_value(key, documents.value(*pair), observation.live.value(*pair)):
-                    expected = documents.value(*pair)
-            if is_judged and expected is not None:
-                columns.append((key, expected, owner))
-        for owner in dict.fromkeys(column_owner for _, _, column_owner in columns):
-            values: Mapping[Key, float] = {k: v for k, v, o in columns if o == owner}
-            declarations.append(
-                Declaration(
-                    document=owner.document,
-                    entity=subject,
-                    limits=limits_of(values),
-                    deletion_policy=owner.deletion_policy,
-                )
+            expected = (
+                _recorded_value(observation, pair, applied)
+                if documents is None
+                else _decided_value(observation, pair, applied, owner, documents)
             )
+            if expected is not None:
+                values.setdefault(owner or NOBODY, {})[key] = expected
+        declarations.extend(
+            Declaration(
+                document=owner.document,
+                entity=subject,
+                limits=limits_of(limits),
+                deletion_policy=owner.deletion_policy,
+            )
+            for owner, limits in values.items()
+        )
     return merge(declarations)
+
+
+def _recorded_value(observation: Observation, pair: Pair, applied: float | None) -> float | None:
+    """Return what a limit should be if documents are not known; ``None`` under an override, and for an orphan."""
+    owned, override = observation.settlement.owned, observation.owned.overrides.get(pair)
+    is_below = override is not None and (
+        observation.at < override.until or override.has_written(observation.live.value(*pair))
+    )
+    return None if is_below or pair in owned.orphaned else applied
+
+
+def _decided_value(
+    observation: Observation,
+    pair: Pair,
+    applied: float | None,
+    owner: Owner | None,
+    documents: DesiredState,
+) -> float | None:
+    """Return what a recorded limit should be; ``None`` if no document decides."""
+    is_overridden = pair in observation.owned.overrides
+    if owner is None and not is_overridden:
+        return None
+    if not documents.decides(*pair, "" if owner is None else owner.document):
+        return None
+    declared = documents.value(*pair)
+    is_as_declared = same_value(pair[1], declared, observation.live.value(*pair))
+    return declared if is_overridden or is_as_declared else applied
 
 
 def correctable_pairs(
@@ -188,49 +206,6 @@ def correctable_pairs(
     drifted = (
         item.pair
         for item in plan.drift
-        if same_value(item.key, documents.value(*item.pair), item.applied)
+        if item.of_override or same_value(item.key, documents.value(*item.pair), item.applied)
     )
     return frozenset((*drifted, *(override.pair for override in expired)))
-
-
-def _declared_value(applied: float, override: Override | None) -> float | None:
-    return applied if override is None else override.declared
-
-
-def settle_replaced_overrides(observation: Observation) -> Observation:
-    """Return the observation without overrides that have ended and whose value another writer replaced.
-
-    What was declared when such an override began counts as applied last or, if nothing was, what a document owned then.
-    Otherwise a correction of the drift would write the value of the override again, for good.
-    """
-    settled = observation.settlement.owned
-    changes: list[RecordChange] = []
-    for pair, override in settled.overrides.items():
-        applied, live = settled.applied_value(pair), observation.live.value(*pair)
-        is_over = observation.at >= override.until and pair not in settled.intents
-        if not is_over or has_written(override, live, applied):
-            continue
-        changes.append(OverrideEnded(entity=override.entity, key=override.key))
-        if has_written(override, applied, applied):
-            changes.append(_record_before(override, settled))
-    if not changes:
-        return observation
-    before = observation.owned
-    # A change of a record clears its marks. This is the same drift, and of the same document.
-    owned = replace(
-        before.with_changes(changes), drift_since=before.drift_since, orphaned=before.orphaned
-    )
-    return replace(observation, owned=owned)
-
-
-def _record_before(override: Override, owned: OwnershipRecords) -> RecordChange:
-    """Return the record of a pair as if its override had never been applied."""
-    record = owned.records.get(override.entity, NO_RECORD)
-    value, owner = override.declared, dict(record.pairs()).get(override.key)
-    if value is None and override.before_owner is not None:
-        value, owner = override.before, override.before_owner
-    return (
-        RecordDropped(entity=override.entity, key=override.key)
-        if value is None or owner is None
-        else Recorded(entity=override.entity, key=override.key, value=value, owner=owner)
-    )

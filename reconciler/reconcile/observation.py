@@ -1,28 +1,28 @@
 """The observation of a cluster: its identity, its quotas from one describe, and the ownership records; never partial."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.base.protocols import Clock
-from reconciler.errors import UsageError, WrongCluster
+from reconciler.errors import PlanRefused, UsageError, WrongCluster
 from reconciler.quota.entity import sort_key
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.keys import COLUMN_OF, same_value
+from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     Intent,
-    Override,
     OverrideSet,
     OwnershipRecords,
     Pair,
     RecordChange,
+    restore,
 )
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.impact import principals_with_quotas
 from reconciler.quota.planner.intent_settlement import Settlement, has_landed, settle_intents
-from reconciler.quota.policy import Policy, Rules
+from reconciler.quota.policy import Action, Cause, Policy, Rules
 from reconciler.quota.precedence import Principal
-from reconciler.quota.state import NO_LIMITS, Cluster, QuotaState
+from reconciler.quota.state import Cluster, QuotaState
 from reconciler.reconcile.options import NewOverride, ReconcileOptions, ReconcilePorts
 
 
@@ -145,50 +145,41 @@ def check_overrides(owned: OwnershipRecords, pairs: Collection[Pair]) -> None:
             )
 
 
-def begin_override(override: Override, owned: OwnershipRecords, live: float | None) -> Override:
-    """Return a new override with what it replaces, which its end restores.
+def begin_override(
+    override: Override, owned: OwnershipRecords, live: float | None, *, restores: bool = False
+) -> Override:
+    """Return a new override with what it found: at its end, the value from before it returns.
 
-    An override of an override still restores the value before the first one, and guards compare with that value.
+    One that replaces another keeps the value from before that one, unless another writer replaced it meanwhile.
 
     Args:
         override: The override, with the value that is declared now.
         owned: The records.
         live: The live value.
+        restores: Whether its own value is the one from before, as in the rollback of what documents asked for.
     """
-    pair, key = override.pair, override.key
-    earlier = owned.overrides.get(pair)
-    if earlier is None:
-        return replace(override, before=live, before_owner=owned.owner_of(pair, live))
-    values = (earlier.value, *earlier.earlier_values)
-    is_chained = any(same_value(key, live, value) for value in values)
-    # A run that does not know the new override yet may still write the value of the last one.
-    written_values = {earlier.value, owned.applied_value(pair)}
-    if (intent := owned.intents.get(pair)) is not None:
-        written_values.add(intent.value)
-    return replace(
-        override,
-        before=earlier.before if is_chained else live,
-        declared=earlier.declared
-        if is_chained and not override.ends_with_document
-        else override.declared,
-        before_owner=earlier.before_owner if is_chained else owned.owner_of(pair, live),
-        earlier_values=tuple(
-            value
-            for value in dict.fromkeys(values)
-            if value in written_values and value != override.value
-        ),
-    )
+    earlier = owned.overrides.get(override.pair)
+    before = live if earlier is None or not earlier.has_written(live) else earlier.before
+    return replace(override, before=override.value if restores else before, applied=live)
 
 
 def override_changes(
     options: ReconcileOptions, observation: Observation, desired: DesiredState
 ) -> tuple[RecordChange, ...]:
-    """Return the overrides that begin and end with this run, with the values that they replace.
+    """Return the record changes of overrides that begin and end with this run.
 
     Raises:
         UsageError: A value cannot be written, or there is no override to end.
+        PlanRefused: The scope or the policy in force does not permit a beginning.
     """
-    begun = [_begun(order, observation, desired) for order in options.overrides]
+    if not options.overrides and not options.ended:
+        return ()
+    rules = rules_for(options, observation)
+    for order in options.overrides:
+        _check_permitted(order, rules, observation.live.value(order.entity, order.key))
+    begun = [
+        change for order in options.overrides for change in _begun(order, observation, desired)
+    ]
     check_overrides(observation.owned, options.ended)
     ended = [
         OverrideSet(override=replace(observation.owned.overrides[pair], until=observation.at))
@@ -197,18 +188,53 @@ def override_changes(
     return (*begun, *ended)
 
 
-def _begun(order: NewOverride, observation: Observation, desired: DesiredState) -> OverrideSet:
+def _check_permitted(order: NewOverride, rules: Rules, live: float | None) -> None:
+    """Raise PlanRefused if a document with this value would not be written."""
+    is_created = live is None and order.value is not None
+    cause = Cause.CREATE if is_created else Cause.OVERRIDE
+    name = f"{entity_text(order.entity)} {order.key}"
+    if not rules.in_scope(order.entity):
+        raise PlanRefused(
+            f"{name} is outside of the scope, so no override of it may begin",
+            hint="nothing was written; spec.scope lists the entities that may be written",
+        )
+    if rules.permits(cause) is not Action.WRITE:
+        raise PlanRefused(
+            f"policy {rules.in_force} changes no live limit, so no override of {name} may begin"
+            if rules.in_force is Policy.CREATE_ONLY
+            else f"policy {rules.in_force} is in force, so no override of {name} may begin",
+            hint="nothing was written",
+        )
+
+
+def _begun(
+    order: NewOverride, observation: Observation, desired: DesiredState
+) -> Iterator[RecordChange]:
+    """Yield the beginning of an override; a rollback restores the record from before, too."""
     if order.value is not None and not _can_be_written(order.value):
         raise UsageError(
             f"{order.key} of {entity_text(order.entity)} cannot be set to {order.value!r}",
             hint="Kafka enforces finite numbers greater than 0; remove the limit or give another value",
         )
-    live = observation.live.value(order.entity, order.key)
+    pair, owned = (order.entity, order.key), observation.settlement.owned
+    live = observation.live.value(*pair)
     if live is not None and not _can_be_written(live):
         raise UsageError(
             f"{order.key} of {entity_text(order.entity)} is {live!r} now, which Kafka would not accept when it is restored",
             hint="remove it or set a legal value first",
         )
+    if (undone := order.rolls_back) is not None:
+        restored = restore(
+            pair,
+            undone.applied,
+            undone.recorded,
+            is_orphaned=undone.is_orphaned,
+            intent=owned.intents.get(pair),
+        )
+        yield from restored
+        owned = owned.with_changes(restored)
+    owner = owned.owner_of(pair)
+    is_decided = desired.decides(*pair, "" if owner is None else owner.document)
     override = Override(
         entity=order.entity,
         key=order.key,
@@ -216,10 +242,11 @@ def _begun(order: NewOverride, observation: Observation, desired: DesiredState) 
         until=order.until,
         author=order.principal,
         reason=order.reason,
-        declared=desired.limits.get(order.entity, NO_LIMITS)[COLUMN_OF[order.key]],
-        ends_with_document=order.ends_with_document,
+        declared=desired.value(*pair) if is_decided else None,
+        ends_with_document=order.rolls_back is not None,
     )
-    return OverrideSet(override=begin_override(override, observation.settlement.owned, live))
+    restores = undone is not None and not undone.is_temporary
+    yield OverrideSet(override=begin_override(override, owned, live, restores=restores))
 
 
 def _can_be_written(value: float) -> bool:

@@ -11,7 +11,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.guards import Guards
-from reconciler.quota.planner.plan import PlanRemainder
+from reconciler.quota.planner.plan import PlanRemainder, QuotaChange
 from reconciler.quota.policy import Rules
 from reconciler.quota.precedence import Principal
 from reconciler.quota.results.report import RunOrigin
@@ -55,7 +55,8 @@ class NewOverride:
     until: float  # seconds since the epoch
     principal: str  # the person who requests it
     reason: str
-    ends_with_document: bool = False  # whether a change of the declared value ends it early
+    # For a rollback: the change that it takes back, with the record from before. A change of the declared value ends it.
+    rolls_back: QuotaChange | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,17 +94,17 @@ LONGEST_SECONDS: Final = 86_400.0
 
 
 def rollback_orders(
-    before: Iterable[tuple[Entity, Key, float | None]],
+    changes: Iterable[QuotaChange],
     *,
     now: float,
     principal: str,
     reason: str,
     seconds: float = LONGEST_SECONDS,
 ) -> tuple[NewOverride, ...]:
-    """Return overrides that restore earlier values; pass them to ``prepare`` as ``ReconcileOptions.overrides``.
+    """Return overrides that restore earlier values and records; pass them to ``prepare`` as ``ReconcileOptions.overrides``.
 
     Args:
-        before: Pairs of an outcome that may have changed the cluster, with their earlier values.
+        changes: Changes of an outcome that may have been written.
         now: Seconds since the epoch.
         principal: The person who requests it.
         reason: The reason given.
@@ -111,13 +112,13 @@ def rollback_orders(
     """
     return tuple(
         NewOverride(
-            entity=subject,
-            key=key,
-            value=value,
+            entity=change.entity,
+            key=change.key,
+            value=change.before,
             until=now + min(seconds, LONGEST_SECONDS),
             principal=principal,
             reason=reason,
-            ends_with_document=True,
+            rolls_back=change,
         )
-        for subject, key, value in before
+        for change in changes
     )

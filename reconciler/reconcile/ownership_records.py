@@ -4,18 +4,20 @@ from collections.abc import Collection, Iterable
 
 from reconciler.quota.outcome import Applied, Rejected, Unknown
 from reconciler.quota.ownership import (
+    NOBODY,
     DriftObserved,
     Intent,
     IntentEnded,
     IntentStarted,
     OverrideEnded,
     OverrideSet,
-    Owner,
+    OverrideWritten,
     OwnershipRecords,
     Pair,
     RecordChange,
     RecordDropped,
     Recorded,
+    restore,
 )
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.policy import Cause
@@ -28,14 +30,18 @@ def intents(changes: Iterable[QuotaChange], *, now: float) -> tuple[RecordChange
         IntentStarted(
             entity=change.entity,
             key=change.key,
-            intent=Intent(value=change.after, owner=_owner(change, now), at=now),
+            intent=Intent(
+                value=change.after,
+                owner=NOBODY if change.keeps_record else change.owner or NOBODY,
+                at=now,
+            ),
         )
         for change in changes
     )
 
 
 def results(
-    pairs: Iterable[PairOutcome], *, now: float, waiting: Collection[Pair] = ()
+    pairs: Iterable[PairOutcome], *, waiting: Collection[Pair] = ()
 ) -> tuple[RecordChange, ...]:
     """Return the record changes for results that are certain. Other changes keep their intent for the next observation.
 
@@ -43,13 +49,12 @@ def results(
     effect; recording the value after a rejection would claim a value that was never written.
 
     Args:
-        now: Seconds since the epoch.
         waiting: Pairs that an earlier run wrote and whose write may still take effect: their intents end only with a
             result.
     """
     record_changes: list[RecordChange] = []
     for pair in pairs:
-        record_changes.extend(_result(pair, now, waiting))
+        record_changes.extend(_result(pair, waiting))
     return tuple(record_changes)
 
 
@@ -60,7 +65,7 @@ def refused_overrides(
     *,
     was_sent: bool = True,
 ) -> tuple[RecordChange, ...]:
-    """Return the ends of overrides that began with a run and whose value the cluster rejected, or that sent nothing.
+    """Return what takes back overrides that began with a run and whose value the cluster rejected, or that sent nothing.
 
     Otherwise every later run would send the rejected value again, and fail, until the override ends; and it would begin an
     override of which the command said that nothing was sent.
@@ -75,48 +80,54 @@ def refused_overrides(
         for pair in outcome.pairs
         if isinstance(pair.result, Rejected) and pair.change.cause is Cause.OVERRIDE
     }
-    overrides = [change.override for change in begun if isinstance(change, OverrideSet)]
-    return tuple(
-        OverrideEnded(entity=override.entity, key=override.key)
-        if (earlier := owned.overrides.get(override.pair)) is None
-        else OverrideSet(override=earlier)
-        for override in overrides
-        if override.pair in rejected or (not was_sent and override.until > outcome.started_at)
-    )
+    record_changes: list[RecordChange] = []
+    for change in begun:
+        if not isinstance(change, OverrideSet):
+            continue
+        override, pair = change.override, change.override.pair
+        if pair not in rejected and (was_sent or override.until <= outcome.started_at):
+            continue
+        if override.ends_with_document:
+            record_changes.extend(
+                restore(
+                    pair,
+                    owned.applied_value(pair),
+                    owned.owner_of(pair),
+                    is_orphaned=pair in owned.orphaned,
+                    intent=owned.intents.get(pair),
+                )
+            )
+        earlier = owned.overrides.get(pair)
+        record_changes.append(
+            OverrideEnded(entity=override.entity, key=override.key)
+            if earlier is None
+            else OverrideSet(override=earlier)
+        )
+    return tuple(record_changes)
 
 
-def _result(pair: PairOutcome, now: float, waiting: Collection[Pair]) -> Iterable[RecordChange]:
+def _result(pair: PairOutcome, waiting: Collection[Pair]) -> Iterable[RecordChange]:
     subject, key = pair.change.pair
     if not isinstance(pair.result, Applied | Unknown):
         if (subject, key) not in waiting:
             yield IntentEnded(entity=subject, key=key)
     elif pair.visibility is PairVisibility.VISIBLE:
-        yield from _records_of_applied(pair.change, now)
+        yield from _records_of_applied(pair.change)
     elif isinstance(pair.result, Applied) and pair.visibility is PairVisibility.CHANGED:
         # It was acknowledged; a later change by another writer is drift.
-        yield from _records_of_applied(pair.change, now)
+        yield from _records_of_applied(pair.change)
 
 
-def _records_of_applied(change: QuotaChange, now: float) -> Iterable[RecordChange]:
-    if change.after is None or _is_unowned(change):
-        yield RecordDropped(entity=change.entity, key=change.key)
-    else:
-        owner = _owner(change, now)
-        yield Recorded(entity=change.entity, key=change.key, value=change.after, owner=owner)
-    if change.cause is Cause.OVERRIDE_EXPIRED:
-        yield OverrideEnded(entity=change.entity, key=change.key)
-
-
-def _owner(change: QuotaChange, now: float) -> Owner:
-    """Return the owner of the value; without a document if no document is to own it."""
-    unowned = Owner(document="", since=now)
-    return unowned if change.owner is None or _is_unowned(change) else change.owner
-
-
-def _is_unowned(change: QuotaChange) -> bool:
-    """Whether the change restores a value that an override replaced and that no document declares: it was never owned."""
-    is_restored = change.cause is Cause.OVERRIDE_EXPIRED and change.after is not None
-    return is_restored and change.claim is None and not change.keeps_owner
+def _records_of_applied(change: QuotaChange) -> Iterable[RecordChange]:
+    subject, key = change.pair
+    if change.keeps_record:
+        yield OverrideWritten(entity=subject, key=key, value=change.after)
+    elif change.after is None:
+        yield RecordDropped(entity=subject, key=key)
+    elif change.owner is not None:
+        yield Recorded(entity=subject, key=key, value=change.after, owner=change.owner)
+    if change.cause is Cause.ENDED:
+        yield OverrideEnded(entity=subject, key=key)
 
 
 def drift_times(plan: Plan, owned: OwnershipRecords) -> tuple[DriftObserved, ...]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from reconciler.errors import Interrupted, KquotaError
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import DesiredState
-from reconciler.quota.planner.ended_overrides import without_refused
+from reconciler.quota.planner.ended_overrides import below_overrides, without_refused
 from reconciler.quota.planner.guards import Guard, Guards, Violation, check
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.planner.removal_budgets import RemovalAllowance, counts_as_removal
@@ -103,8 +103,11 @@ async def reconcile_cluster(
             ),
         )
         plan = replace(plan, findings=(*plan.findings, *_reported_drift(prepared, excluded)))
+        written = {change.pair for change in considered.changes}
+        # What waits for the end of an override holds nothing before.
+        due = [item.change for item in withheld if item.change.pair in written]
         outcome = await _apply_rest(
-            ports, options, _keep_changes(prepared, plan), withheld, before_sending
+            ports, options, _keep_changes(prepared, plan), due, before_sending
         )
     except Interrupted as stop:
         failure = stop
@@ -138,7 +141,7 @@ def withhold(
     """Return the plan without changes that violate a guard or exceed a removal budget, and those changes.
 
     The rest is checked again until nothing is withheld, because a plan without some changes has other effects. The plan
-    has another change in place of a withheld end of an override: it restores the value that the override replaced.
+    has another change in place of the end of an override whose declared value is withheld: it restores the value from before.
 
     Args:
         refusal: Why nothing may be removed; "" = guards and budgets decide. The end of an override is carried out.
@@ -152,12 +155,13 @@ def withhold(
         }
         plan = without_refused(plan, violations_by_change, owned, now=allowance.now)
     budgeted = False
+    below = below_overrides(live, owned)
     while True:
-        changes = {change.pair: change for change in plan.changes}
-        for violation in check(plan, guards, live, owned.overrides):
+        changes = {change.pair: change for change in plan.reviewed}
+        for violation in check(plan, guards, below):
             for change in _concerned(violation, changes):
                 violations_by_change.setdefault(change, []).append(violation)
-        if violations_by_change.keys().isdisjoint(plan.changes):
+        if violations_by_change.keys().isdisjoint(plan.reviewed):
             # The remaining violation concerns no change: an empty desired state.
             if budgeted:
                 break
@@ -217,7 +221,7 @@ def _without_new_drift(prepared: PreparedPlan, guards: Guards) -> PreparedPlan:
         changes=tuple(filter(is_confirmed, plan.changes)),
         findings=tuple(filter(is_confirmed, plan.findings)),
     )
-    violations = check(known_plan, guards, live, owned.overrides)
+    violations = check(known_plan, guards, below_overrides(live, owned))
     return replace(
         prepared, preview=replace(prepared.preview, plan=known_plan, violations=violations)
     )
@@ -260,17 +264,12 @@ async def _apply_rest(
     ports: ReconcilePorts,
     options: ReconcileOptions,
     prepared: PreparedPlan,
-    withheld: Iterable[WithheldChange],
+    due: Iterable[QuotaChange],
     before_sending: Callable[[Plan, OwnershipRecords], Awaitable[None]],
 ) -> Outcome | None:
     if prepared.plan.changes:
         await before_sending(prepared.plan, prepared.observation.owned)
-        return await apply(
-            ports,
-            options,
-            prepared,
-            withheld=[withheld_change.change for withheld_change in withheld],
-        )
+        return await apply(ports, options, prepared, withheld=due)
     record_changes = bookkeeping(prepared, options)
     if record_changes:
         close_settled(ports, prepared.observation, options, record_changes)

@@ -102,7 +102,7 @@ async def record(
         final_outcome = replace(
             final_outcome, recorded=False, failure=final_outcome.failure or str(error)
         )
-    results = ownership_records.results(outcome.pairs, now=outcome.ended_at, waiting=waiting)
+    results = ownership_records.results(outcome.pairs, waiting=waiting)
     writing = asyncio.ensure_future(
         ports.inventory.write(outcome.cluster_id, (*results, *refused_overrides))
     )

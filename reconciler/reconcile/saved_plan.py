@@ -6,19 +6,14 @@ from typing import Final
 
 from reconciler.errors import PlanRefused, StalePlan
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.keys import same_value
 from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.ended_overrides import below_overrides
 from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.three_way_table import has_written, is_left_behind
-from reconciler.quota.policy import Cause, Policy, Rules
+from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import NO_LIMITS
-from reconciler.reconcile.differences import (
-    current_ip_aliases,
-    override_differences,
-    precondition_differences,
-)
+from reconciler.reconcile.differences import current_ip_aliases, precondition_differences
 from reconciler.reconcile.observation import Observation, rules_for
 from reconciler.reconcile.options import ReconcileOptions
 from reconciler.reconcile.workflow import PreparedPlan
@@ -35,13 +30,11 @@ AHEAD_SECONDS: Final = 600.0
 
 SHOWN_DIFFERENCES: Final = 50
 
-_OF_OVERRIDES: Final = frozenset({Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED})
-
 
 def check_fresh(
     saved: SavedPlan, observation: Observation, *, now: float, max_age: float = MAX_AGE_SECONDS
 ) -> None:
-    """Check that the cluster, records, overrides and live values still match the preconditions of the plan.
+    """Check that the cluster, records and live values still match the preconditions of the plan.
 
     Raises:
         StalePlan: They do not match, or the plan is too old or from the future; the error lists all differences.
@@ -61,7 +54,6 @@ def check_fresh(
         )
     if saved.plan.cluster_id == observation.cluster_id:
         mismatches.extend(precondition_differences(saved, observation))
-        mismatches.extend(override_differences(saved, observation, now=now))
     if mismatches:
         raise _stale("the saved plan no longer fits", mismatches)
 
@@ -81,7 +73,7 @@ def check_same_effect(
     expected = saved.plan.digest if digest is None else digest
     if recomputed.plan.digest == expected == saved.plan.digest:
         return
-    mismatches = _operations(saved.plan.changes, recomputed.plan.changes)
+    mismatches = _operations(saved.plan.reviewed, recomputed.plan.reviewed)
     if saved.plan.digest != expected:
         mismatches.append(f"the saved plan has digest {saved.plan.digest}, approved was {expected}")
     raise _stale("the documents no longer result in the reviewed plan", mismatches)
@@ -115,57 +107,31 @@ def trust_plan(
     plan = replace(
         saved.plan,
         ip_aliases=current_ip_aliases(saved.plan, observation.live),
-        changes=tuple(_with_owner(change, observation) for change in saved.plan.changes),
+        changes=tuple(change for change in saved.plan.changes if not change.is_temporary),
     )
     judged = replace(
         plan,
         owned_pairs=observation.owned.pair_count,
-        changes=tuple(
-            change if _is_of_override(change, observation) else _as_declared(change)
-            for change in plan.changes
-        ),
+        changes=tuple(_as_declared(change) for change in plan.changes),
     )
-    violations = check(judged, options.guards, observation.live, observation.owned.overrides)
+    below = below_overrides(observation.live, observation.settlement.owned)
     return PreparedPlan(
-        preview=replace(saved, plan=plan, created_at=observation.at, violations=violations),
+        preview=replace(
+            saved,
+            plan=plan,
+            created_at=observation.at,
+            violations=check(judged, options.guards, below),
+        ),
         observation=observation,
     )
 
 
-def _is_of_override(change: QuotaChange, observation: Observation) -> bool:
-    """Whether the records have an override that permits a change: it writes its value, or ends it.
-
-    The end writes the replaced value, but not that of a rollback, or one that a document declares and guards judge.
-    """
-    override = observation.owned.overrides.get(change.pair)
-    if override is None:
-        return False
-    has_its_value = same_value(change.key, change.after, override.value)
-    if observation.at < override.until and (has_its_value or not override.ends_with_document):
-        return has_its_value
-    values = change.before, observation.settlement.owned.applied_value(change.pair)
-    is_declared = change.cause is Cause.OVERRIDE_EXPIRED and change.claim is not None
-    is_replaced = same_value(change.key, change.after, override.before)
-    return (is_declared and has_written(override, *values)) or (
-        is_replaced and is_left_behind(override, *values)
-    )
-
-
-def _with_owner(change: QuotaChange, observation: Observation) -> QuotaChange:
-    """Return a change with whether it restores the limit of a document, which only the records say."""
-    override = observation.owned.overrides.get(change.pair)
-    is_end = change.cause is Cause.OVERRIDE_EXPIRED and change.claim is None
-    keeps = is_end and override is not None and override.before_owner is not None
-    return replace(change, keeps_owner=True) if keeps else change
-
-
 def _as_declared(change: QuotaChange) -> QuotaChange:
     """Return the change as guards judge it, whatever cause and document the plan names."""
-    cause = Cause.SPEC if change.cause in _OF_OVERRIDES else change.cause
     if change.claim is not None or change.removes:
-        return replace(change, cause=cause)
+        return change
     claim = Declaration(document="(none)", entity=change.entity, limits=NO_LIMITS)
-    return replace(change, cause=cause, claim=claim)
+    return replace(change, claim=claim)
 
 
 def _check_permitted(saved: SavedPlan, observation: Observation, options: ReconcileOptions) -> None:
@@ -190,7 +156,7 @@ def _refusal(change: QuotaChange, rules: Rules, observation: Observation) -> str
     is_owned_removal = change.removes and change.applied is not None
     cases = (
         (rules.in_force is Policy.OBSERVE, "policy Observe writes nothing"),
-        (_is_of_override(change, observation), ""),
+        (change.is_temporary, ""),
         (not rules.in_scope(change.entity) and not is_owned_removal, "it is outside of the scope"),
         (
             rules.ignored(change.entity, change.key, observation.at) is not None,

@@ -12,6 +12,7 @@ from reconciler.quota.ownership import OverrideSet, RecordChange
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState, conflict_problems
 from reconciler.quota.planner.effects import blocked_limits, own_limits
+from reconciler.quota.planner.ended_overrides import below_overrides
 from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.impact import assess
 from reconciler.quota.planner.plan import Plan, QuotaChange
@@ -20,7 +21,7 @@ from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Outcome, Preview, ValidationResult
 from reconciler.quota.rule_warnings import warnings as advise
 from reconciler.reconcile import audit_entries, ownership_records
-from reconciler.reconcile.differences import observation_differences, override_differences
+from reconciler.reconcile.differences import ended_overrides, observation_differences
 from reconciler.reconcile.observation import Observation, observe, override_changes, rules_for
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.ownership_records import refused_overrides
@@ -90,12 +91,13 @@ def preview(
     if plan is None:
         plan, override_changes = _compare(observation, desired, options)
     rules = rules_for(options, observation)
-    settled, live = observation.settlement.owned, observation.live
+    settled = observation.settlement.owned
+    live = below_overrides(observation.live, settled.with_changes(override_changes))
     return PreparedPlan(
         preview=Preview(
             plan=plan,
-            preconditions=preconditions_of(plan.changes, owned=settled, live=live),
-            violations=check(plan, options.guards, live, observation.owned.overrides),
+            preconditions=preconditions_of(plan.reviewed, owned=settled, live=live),
+            violations=check(plan, options.guards, live),
             verdict=verdict,
             impact=assess(
                 plan,
@@ -185,7 +187,7 @@ async def apply(
         failure=str(sender.failure) if sender.failure is not None else failure,
         ended_at=ports.clock.now(),
     )
-    begun, owned = prepared.override_changes, observation.owned
+    begun, owned = prepared.override_changes, observation.settlement.owned
     was_sent = sender.was_sent or sender.failure is None
     refused = refused_overrides(outcome, begun, owned, was_sent=was_sent)
     outcome = await record(ports, outcome, waiting, intended, refused)
@@ -225,6 +227,7 @@ def _limit_to_requested(plan: Plan, options: ReconcileOptions, observation: Obse
     return replace(
         plan,
         changes=tuple(change for change in plan.changes if only(change.entity, change.key)),
+        pending=tuple(change for change in plan.pending if only(change.entity, change.key)),
         bookkeeping=(
             *plan.bookkeeping[:settled],
             *(
@@ -316,9 +319,7 @@ async def _check_current(
         StalePlan: A precondition of the plan or a record has changed, or the override of a planned value ended.
     """
     now, observation = ports.clock.now(), prepared.observation
-    changed = override_differences(
-        prepared.preview, observation, prepared.override_changes, now=now
-    )
+    changed = ended_overrides(prepared.preview, observation, now=now)
     if not changed and observation.age(ports.clock) > FRESH_SECONDS:
         observation = await observe(
             ports, replace(options, expected_cluster_id=prepared.plan.cluster_id)

@@ -25,7 +25,7 @@ REASONS: Final[Mapping[Cause, str]] = {
     Cause.UNMANAGED: "live, not declared, not managed",
     Cause.FROZEN: "its document is suspended or cannot be used",
     Cause.OVERRIDE: "an override is in force",
-    Cause.OVERRIDE_EXPIRED: "an override has ended",
+    Cause.ENDED: "an override has ended",
 }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from reconciler.base.escaping import escaped
 from reconciler.quota.entity_forms import entity_json, entity_text
-from reconciler.quota.ownership import Override
+from reconciler.quota.overrides import Override
 from reconciler.render import units
 from reconciler.render.json_values import Json, value_json
 from reconciler.render.table import Style, table

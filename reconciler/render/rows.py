@@ -36,7 +36,7 @@ FLAGGED: Final[Mapping[Cause, str]] = {
     Cause.SPEC_OVER_DRIFT: "was changed outside kquota",
     Cause.DRIFT: "corrects drift",
     Cause.OVERRIDE: "override",
-    Cause.OVERRIDE_EXPIRED: "override ended",
+    Cause.ENDED: "override ended",
     Cause.UNMANAGED: "exclusive",
 }
 """Causes that a reviewer should notice, in one or two words."""

@@ -190,10 +190,10 @@ OWNED_ENTRY: Final = _table(
     "cluster_id:text entity_json:text quota_key:text applied:double? document:text deletion_policy:text"
     " orphaned:truth intended:truth intent_value:double? intent_document:text intent_deletion_policy:text"
     " intent_at_s:double? overridden:truth override_value:double? override_until_s:double? override_before:double?"
-    " override_declared:double? override_ends_with_document:truth override_earlier_values:texts day:day",
+    " override_applied:double? override_declared:double? override_ends_with_document:truth day:day",
     "cluster_id entity_json quota_key",
 )
-"""One pair of an inventory (:class:`reconciler.quota.ownership.OwnershipRecords`): the record if ``applied`` is set, an intent if ``intended``, an override if ``overridden``; of ``override_earlier_values``, "" is a limit that is not set. Times are seconds since the epoch."""
+"""One pair of an inventory (:class:`reconciler.quota.ownership.OwnershipRecords`): the record if ``applied`` is set, an intent if ``intended``, an override if ``overridden``. Times are seconds since the epoch."""
 
 IMPACT_ROW: Final = _table(
     "impact_row",

@@ -74,6 +74,7 @@ def make(pairs: int, folder: Path) -> None:
             "override_value",
             "override_until_s",
             "override_before",
+            "override_applied",
             "override_declared",
         )
         every = {
@@ -86,7 +87,6 @@ def make(pairs: int, folder: Path) -> None:
             "day": fn.to_date(fn.lit(DAY.isoformat())),
             "applied": value,
             "value": value,
-            "override_earlier_values": fn.array().cast("array<string>"),
         }
         desired = every | {"value": fn.when(fn.col("n") % 100 == 0, value + 1).otherwise(value)}
         for name, frame, columns, table in (

@@ -75,11 +75,13 @@ def test_the_document_of_an_outcome_has_the_published_form():
 def test_a_rollback_reads_only_results_that_may_have_changed_the_cluster():
     undo = read_undo(TEXT, location="OUTCOME.json")
     expected = [
-        (pair.change.entity, pair.change.key, pair.change.before)
+        (pair.change.pair, pair.change.before, pair.change.applied, pair.change.recorded)
         for pair in result().pairs
         if pair.status_text in {"APPLIED", "UNKNOWN"}
     ]
-    assert list(undo.before) == expected
+    assert [
+        (change.pair, change.before, change.applied, change.recorded) for change in undo.changes
+    ] == expected
     assert (undo.cluster_id, undo.digest) == ("lkc-1", result().digest)
 
 

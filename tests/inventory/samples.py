@@ -4,15 +4,16 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
+from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     DriftObserved,
     Intent,
     IntentEnded,
     IntentStarted,
     Orphaned,
-    Override,
     OverrideEnded,
     OverrideSet,
+    OverrideWritten,
     Owner,
     RecordDropped,
     Recorded,
@@ -84,9 +85,8 @@ OVERRIDES = st.builds(
     reason=st.text(max_size=3),
     before=st.none() | st.floats(allow_nan=False),
     declared=st.none() | VALUES,
-    before_owner=st.none() | OWNERS,
+    applied=st.none() | VALUES,
     ends_with_document=st.booleans(),
-    earlier_values=st.lists(st.none() | VALUES, max_size=2).map(tuple),
 )
 RECORD_CHANGES = st.one_of(
     st.builds(Recorded, entity=ENTITIES, key=KEYS, value=VALUES, owner=OWNERS),
@@ -101,5 +101,6 @@ RECORD_CHANGES = st.one_of(
     st.builds(DriftObserved, entity=ENTITIES, key=KEYS, at=st.none() | VALUES),
     st.builds(Orphaned, entity=ENTITIES, key=KEYS),
     st.builds(OverrideSet, override=OVERRIDES),
+    st.builds(OverrideWritten, entity=ENTITIES, key=KEYS, value=st.none() | VALUES),
     st.builds(OverrideEnded, entity=ENTITIES, key=KEYS),
 )

@@ -26,14 +26,15 @@ from reconciler.inventory.format import decode, encode
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
+from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     DriftObserved,
     Intent,
     IntentEnded,
     IntentStarted,
-    Override,
     OverrideEnded,
     OverrideSet,
+    OverrideWritten,
     Owner,
     OwnershipRecords,
     RecordDropped,
@@ -75,14 +76,14 @@ def test_unknown_records_are_distinguished_from_empty_records(tmp_path: Path):
 
 PAIR: dict[str, Any] = {"entity": ALICE, "key": Key.PRODUCER_BYTE_RATE}
 OVERRIDE = Override(**PAIR, value=1.0, until=9.0, author="me", reason="night")
-OF_OVERRIDE = Recorded(**PAIR, value=1.0, owner=Owner(document=""))
+WRITTEN = OverrideWritten(**PAIR, value=1.0)
 
 
 @pytest.mark.parametrize(
     "writes",
     [
         [IntentStarted(**PAIR, intent=Intent(value=1.0, owner=OWNER)), IntentEnded(**PAIR)],
-        [OverrideSet(override=OVERRIDE), OF_OVERRIDE, RecordDropped(**PAIR), OverrideEnded(**PAIR)],
+        [OverrideSet(override=OVERRIDE), WRITTEN, OverrideEnded(**PAIR)],
         [DriftObserved(**PAIR, at=None)],
     ],
 )

@@ -14,12 +14,8 @@ from reconciler.inventory.format import decode, encode
 from reconciler.inventory.writers import InventoryWriter, RecordedWriter
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import (
-    Override,
-    OverrideSet,
-    Owner,
     OwnershipRecord,
     OwnershipRecords,
-    Recorded,
 )
 from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
 from tests.inventory.samples import ALICE, CHANGES, RECORD_CHANGES
@@ -109,7 +105,7 @@ def test_the_document_equals_the_golden_file():
         '"orphaned":[',
         '[false,false,"::1","connection_creation_rate"]],',
         '"overrides":[',
-        '["alice",false,false,"producer_byte_rate",null,99.0,"me\\n","night|shift","nan",7.0,true]]}',
+        '["alice",false,false,"producer_byte_rate",null,99.0,"me\\n","night|shift","nan",null,7.0,true]]}',
         "}}",
     ]
 
@@ -177,7 +173,7 @@ def test_what_a_newer_version_added_is_an_error_that_names_the_upgrade(added):
         case "key":
             sections["records"][0][3].append(1.0)
         case _:
-            items = {"intents": 10, "overrides": 14}.get(added, len(sections[added][0]) + 1)
+            items = {"intents": 10, "overrides": 13}.get(added, len(sections[added][0]) + 1)
             sections[added][0] += [None] * (items - len(sections[added][0]))
     content = json.dumps(newer).encode()
     with pytest.raises(InventoryError, match=r"inv\.json was written by a newer kquota") as caught:
@@ -210,78 +206,6 @@ def test_the_single_owner_of_an_earlier_row_owns_only_the_values_that_are_set():
     assert record == OwnershipRecord(
         (1048576.0, None, 50.5, None, None), (owner, None, owner, None, None)
     )
-
-
-@pytest.mark.parametrize(
-    ("before", "end", "has_owner"),
-    [("7.0", "", True), ("8.0", "", False), ("null", "", False), ("8.0", ",1", True)],
-)
-@pytest.mark.parametrize("end_of_owned", ["", ",null"])
-def test_an_override_of_an_earlier_version_replaced_an_owned_value_if_it_was_the_declared_one(
-    before, end, has_owner, end_of_owned
-):
-    text = encode(document()).decode()
-    row = '"me\\n","night|shift","nan",7.0,true]'
-    assert row in text
-    earlier_row = f'"me\\n","night|shift",{before},7.0,true{end or end_of_owned}]'
-    earlier = decode(text.replace(row, earlier_row, 1).encode(), location="inv.json")
-    override = earlier["lkc"].owned.overrides[ALICE, Key.PRODUCER_BYTE_RATE]
-    owner = earlier["lkc"].owned.records[ALICE].owners[0]
-    is_owned = has_owner and bool(end or not end_of_owned)
-    assert override.before_owner == (owner if is_owned else None)
-    assert decode(encode(earlier), location="inv.json") == earlier
-
-
-def test_the_row_of_an_override_has_the_values_of_those_before_it():
-    text = encode(document()).decode()
-    row = '"me\\n","night|shift","nan",7.0,true'
-    chain_row = f"{row},1,[null,5.0]]"
-    assert f"{row}]" in text
-    chained = decode(text.replace(f"{row}]", chain_row, 1).encode(), location="inv.json")
-    override = chained["lkc"].owned.overrides[ALICE, Key.PRODUCER_BYTE_RATE]
-    assert override.earlier_values == (None, 5.0)
-    assert chain_row in encode(chained).decode()
-    for damage in ("5.0", '["5.0"]', "[true]"):
-        damaged = text.replace(f"{row}]", f"{row},1,{damage}]", 1).encode()
-        with pytest.raises(InventoryError, match="damaged"):
-            decode(damaged, location="inv.json")
-
-
-@pytest.mark.parametrize("document_name", ["", "team/alice"])
-def test_an_override_of_an_earlier_version_replaced_the_one_whose_value_no_document_owns(
-    document_name,
-):
-    """It is written as before, so that the earlier version reads it again."""
-    recorded = Recorded(
-        entity=ALICE,
-        key=Key.PRODUCER_BYTE_RATE,
-        value=20.0,
-        owner=Owner(document=document_name, since=1.0),
-    )
-
-    def count_items(value: float, *earlier_values: float | None) -> int:
-        override = Override(
-            entity=ALICE,
-            key=Key.PRODUCER_BYTE_RATE,
-            value=value,
-            until=9.0,
-            author="me",
-            reason="night",
-            earlier_values=earlier_values,
-        )
-        owned = OwnershipRecords(cluster_id="lkc").with_changes(
-            [recorded, OverrideSet(override=override)]
-        )
-        content = encode({"lkc": ClusterRecords(owned=owned)})
-        assert (
-            decode(content, location="inv.json")["lkc"].owned.overrides[override.pair] == override
-        )
-        (row,) = json.loads(content)["clusters"]["lkc"]["overrides"]
-        return len(row)
-
-    assert count_items(20.0) == 11
-    assert count_items(30.0, 20.0) == (13 if document_name else 11)
-    assert count_items(30.0, 20.0, None) == 13
 
 
 @given(st.integers(min_value=0), st.sampled_from([b"", b"x", b"\xff", b'"', b"{"]))

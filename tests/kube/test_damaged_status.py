@@ -9,7 +9,8 @@ from reconciler.errors import KubernetesError
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.stored_records import StoredRecords
-from reconciler.quota.ownership import Override, OverrideSet
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import OverrideSet
 from tests.kube.run.test_cluster_reconciler import ALICE, RATE, World, limits
 from tests.kube.worlds import resource
 

@@ -19,7 +19,8 @@ from reconciler.kube.run.missing_clusters import MissingClusterReconciler
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Override, OverrideSet, OwnershipRecords
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import OverrideSet, OwnershipRecords
 from tests.hypothesis_profiles import count_examples
 from tests.kube.run.test_cluster_reconciler import RATE, SHARE, World, limits
 from tests.kube.worlds import resource
@@ -334,13 +335,12 @@ def test_a_namespace_does_not_keep_the_value_of_an_override_that_has_ended(spec)
         author="night",
         reason="storm",
         before=5000.0,
+        applied=5000.0,
         declared=5000.0,
     )
 
     def with_override(stored: StoredRecords) -> StoredRecords:
-        owner = stored.owned.owner_of((MINE, RATE), 5000.0)
-        assert owner is not None
-        begun = OverrideSet(override=replace(override, before_owner=owner))
+        begun = OverrideSet(override=override)
         return replace(stored, owned=stored.owned.with_changes([begun]))
 
     _ = asyncio.run(record_store.change(world.api, "ops", "fake", with_override))

@@ -11,7 +11,8 @@ from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.stored_records import StoredRecords
-from reconciler.quota.ownership import Override, OverrideSet
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import OverrideSet
 from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limits
 from tests.kube.worlds import resource
 
@@ -376,13 +377,12 @@ def override(world: World, value: float, seconds: float) -> Any:
         author="night",
         reason="storm",
         before=2048.0,
+        applied=2048.0,
         declared=2048.0,
     )
 
     def with_override(stored: StoredRecords) -> StoredRecords:
-        owned = stored.owned
-        with_owner = replace(begun, before_owner=owned.owner_of((ALICE, RATE), 2048.0))
-        return replace(stored, owned=owned.with_changes([OverrideSet(override=with_owner)]))
+        return replace(stored, owned=stored.owned.with_changes([OverrideSet(override=begun)]))
 
     return record_store.change(world.api, "ops", world.kafka.cluster_id, with_override)
 

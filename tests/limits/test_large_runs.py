@@ -9,9 +9,8 @@ from tests.limits.process_limits import Prepared
 PAIRS = 10_000
 PROGRAM = f"""
 from reconciler.quota.entity import entity
-from reconciler.quota.ownership import (
-    Intent, IntentStarted, Override, OverrideSet, Owner, OwnershipRecords
-)
+from reconciler.quota.ownership import (Intent, IntentStarted, OverrideSet, Owner, OwnershipRecords)
+from reconciler.quota.overrides import Override
 from reconciler.reconcile import rollback_orders
 from tests.reconcile.scenarios import RATE, World, documents
 

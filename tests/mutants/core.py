@@ -9,6 +9,7 @@ CASES = ("tests/quota/test_plan_cases.py",)
 PLAN = ("tests/quota/planner/test_comparison.py",)
 TABLE = ("tests/quota/planner/test_three_way_table.py",)
 POLICY = ("tests/quota/test_policy.py",)
+OWNERSHIP = ("tests/quota/test_ownership.py",)
 SETTLEMENT = ("tests/quota/planner/test_intent_settlement.py",)
 JUDGEMENT = ("tests/reconcile/test_one_judgement.py",)
 REMOVALS = ("tests/reconcile/test_removal_law.py",)
@@ -91,7 +92,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "the end of an override is held with the other changes of its entity",
-            "        ends_override = change.cause is Cause.OVERRIDE_EXPIRED\n",
+            "        ends_override = change.cause is Cause.ENDED\n",
             "        ends_override = False\n",
             ORDER,
         ),
@@ -165,44 +166,44 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "planner/ended_overrides",
         (
-            "a new declared value is compared with the value of the override that ended",
-            "        if not (\n            override.ends_with_document\n",
-            "        if (\n            override.ends_with_document\n",
-            ENDS,
-        ),
-        (
-            "an end that writes another declared value passes the guards",
-            "        and not same_value(change.key, change.after, override.before)\n",
-            "        and change.after is None\n",
-            ENDS,
-        ),
-        (
             "a refused end of an override keeps its value",
-            "            changes.append(_restore(change, override))\n",
-            "            continue\n",
+            "            if after != change.before:\n                changes.append(replace(change, after=after",
+            "            if after == change.before:\n                changes.append(replace(change, after=after",
+            ENDS,
+        ),
+        (
+            "a refused declaration drops the override that is in force",
+            "(change.is_temporary and not is_declared_end)",
+            "False",
+            ENDS,
+        ),
+        (
+            "what is declared under an override is compared with the override's value",
+            "        (override.entity, override.key, override.before) for override in",
+            "        (override.entity, override.key, override.value) for override in",
+            ENDS,
+        ),
+        (
+            "a refused declaration under an override is refused again for ever",
+            "        pending=tuple(change for change in plan.pending if change not in refused),\n",
+            "",
             ENDS,
         ),
         (
             "a refused end of an override that replaced nothing keeps its record",
-            "        elif override.until <= now and change.pair not in owned.intents:\n",
-            "        elif override.until <= now and change.pair in owned.intents:\n",
+            "            elif override.until <= now and change.pair not in owned.intents:\n",
+            "            elif override.until <= now and change.pair in owned.intents:\n",
             ENDS,
         ),
         (
             "a rollback whose changed document is refused ends",
-            "        elif override.until <= now and change.pair not in owned.intents:\n",
-            "        elif change.pair not in owned.intents:\n",
+            "            elif override.until <= now and change.pair not in owned.intents:\n",
+            "            elif change.pair not in owned.intents:\n",
             ENDS,
         ),
     ),
     *in_file(
         "planner/three_way_table",
-        (
-            "a value that only an override owned is pruned",
-            "    if not owner.document or (is_orphaned",
-            "    if (is_orphaned",
-            CASES,
-        ),
         (
             "an orphan is removed when a later document has the name of its own",
             "    if owner.document in documents and not is_orphaned:",
@@ -236,6 +237,12 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *in_file(
         "planner/intent_settlement",
+        (
+            "what lands under an override replaces the record below",
+            "        if pair in owned.overrides:\n",
+            "        if pair is None:\n",
+            CASES,
+        ),
         (
             "an executed write is not recorded",
             "    if same_value(key, intent.value, value):\n        if",
@@ -327,21 +334,69 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "planner/comparison",
         (
-            "a frozen document keeps the value of an override that has ended",
-            "        if is_frozen and not is_left_behind(override, view.live, view.applied):\n",
-            "        if is_frozen:\n",
+            "a suspended document decides what follows an override",
+            "self._compare_override(view.without_claim() if is_frozen else view, override)",
+            "self._compare_override(view, override)",
             CASES,
         ),
         (
-            "a limit that an override replaced has no owner after it",
-            "            keeps = not is_declared and override.before_owner is not None\n",
-            "            keeps = False\n",
+            "a change under an override is not judged",
+            "        if override.is_news(view.declared):\n",
+            "        if override.is_news(view.declared) and view is None:\n",
+            CASES,
+        ),
+        (
+            "an override is corrected as if it were written for the first time",
+            "        elif same_value(view.key, value, override.applied):\n",
+            "        elif view is None:\n",
+            CASES,
+        ),
+        (
+            "an override that landed unnoticed is taken for drift later",
+            "            if not same_value(view.key, value, override.applied) and not view.unsettled:\n",
+            "            if view is None:\n",
+            CASES,
+        ),
+        (
+            "files that do not include a document end its rollback",
+            "        return self.rules.complete and is_read\n",
+            "        return True\n",
+            CASES,
+        ),
+        (
+            "the end of an override overwrites another writer",
+            "        after = override.before if override.has_written(view.live) else view.live\n",
+            "        after = override.before\n",
+            CASES,
+        ),
+        (
+            "the end of an override leaves the value of another writer in place of the declared one",
+            "        if view.declared is not None:\n            after = view.declared\n",
+            "        if view.declared is not None and override.has_written(view.live):\n            after = view.declared\n",
+            CASES,
+        ),
+        (
+            "an override ends while its write may still land",
+            "            if not view.unsettled:  # Else its write",
+            "            if view is not None:  # Else its write",
+            CASES,
+        ),
+        (
+            "CreateOnly changes a limit by an override",
+            "    return Cause.CREATE if live is None else Cause.OVERRIDE\n",
+            "    return Cause.CREATE\n",
+            CASES,
+        ),
+        (
+            "the declared value that is live at the end is not recorded",
+            "            if view.declared is not None:\n                cause = Cause.CONVERGED",
+            "            if view is None:\n                cause = Cause.CONVERGED",
             CASES,
         ),
         (
             "frozen pairs are written",
-            "        is_frozen = self._is_frozen(view)\n",
-            "        is_frozen = view is None\n",
+            "        is_frozen, is_contested = self._is_frozen(view), ",
+            "        is_frozen, is_contested = view is None, ",
             POLICY,
         ),
         (
@@ -352,7 +407,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "pairs that two documents claim are pruned",
-            "        elif cause is not None and not is_frozen and view.pair in self.contested:\n",
+            "        elif cause is not None and is_contested:\n",
             "        elif view is None:\n",
             CASES,
         ),
@@ -393,24 +448,6 @@ FAULTS: tuple[Fault, ...] = (
             CASES,
         ),
         (
-            "an expired override restores no value",
-            "            after = override.before\n",
-            "            after = view.live\n",
-            CASES,
-        ),
-        (
-            "a limit that is not declared any more is removed in place of the end of its override",
-            "        elif not is_declared and is_left_behind(override, view.live, view.applied):\n",
-            "        elif is_frozen and is_left_behind(override, view.live, view.applied):\n",
-            CASES,
-        ),
-        (
-            "a limit that overrides removed and set again has no owner",
-            "                self._set_record(view, view.live if is_restored else None)\n",
-            "                self._set_record(view, None)\n",
-            CASES,
-        ),
-        (
             "records change while a write may still be executed",
             "            case Action.RECORD if view.unsettled:",
             "            case Action.RECORD if view is None:",
@@ -418,7 +455,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
     ),
     *in_file(
-        "ownership",
+        "overrides",
         (
             "an override ignores its end",
             "        return now < self.until and (",
@@ -427,9 +464,42 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a rollback ignores its document",
-            "(not self.ends_with_document or declared == self.declared)",
-            "True",
+            "            not self.ends_with_document or same_value(self.key, declared, self.declared)\n",
+            "            self.ends_with_document or same_value(self.key, declared, declared)\n",
             CASES,
+        ),
+        (
+            "a value that an override found is taken for another writer's",
+            "for value in (self.value, self.applied))",
+            "for value in (self.value,))",
+            CASES,
+        ),
+        (
+            "what a rollback took back is judged again",
+            "        if self.ends_with_document and same_value(self.key, declared, self.declared):\n            return False\n",
+            "",
+            CASES,
+        ),
+    ),
+    *in_file(
+        "ownership",
+        (
+            "a restored record forgets a write that may still land",
+            "    if intent is not None:\n        changes.append(IntentStarted",
+            "    if intent is value:\n        changes.append(IntentStarted",
+            OWNERSHIP,
+        ),
+        (
+            "a restored record is no orphan any more",
+            "    if is_orphaned:\n        changes.append(Orphaned",
+            "    if not entity:\n        changes.append(Orphaned",
+            OWNERSHIP,
+        ),
+        (
+            "a value above a record leaves its write open",
+            "                pair = entity, key\n                _ = self._intents.pop(pair, None)\n                _ = self._drift.pop(pair, None)\n                if pair in",
+            "                pair = entity, key\n                _ = self._drift.pop(pair, None)\n                if pair in",
+            OWNERSHIP,
         ),
         (
             "a write is given up one second too early",
@@ -490,7 +560,7 @@ FAULTS: tuple[Fault, ...] = (
         "planner/guards",
         (
             "the end of an override waits for another spelling of the address",
-            "            and (declared_change.cause is not Cause.OVERRIDE_EXPIRED or declared_change.claim)\n",
+            "            and (declared_change.cause is not Cause.ENDED or declared_change.claim)\n",
             "",
             GUARDS,
         ),
@@ -523,12 +593,6 @@ FAULTS: tuple[Fault, ...] = (
             "a maximum disables the guard against wrong units",
             "        if bound.minimum is None and value < rule.slip",
             "        if bound.minimum is bound.maximum and value < rule.slip",
-            GUARDS,
-        ),
-        (
-            "an override is checked by guards",
-            "if change.cause is not Cause.OVERRIDE)",
-            "if change.cause is not None)",
             GUARDS,
         ),
         (
@@ -693,6 +757,24 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *in_file(
         "planner/plan",
+        (
+            "the end of an override makes a reviewed plan stale",
+            "(change for change in self.changes if not change.is_temporary)",
+            "(change for change in self.changes)",
+            ("tests/reconcile/test_saved_plan.py",),
+        ),
+        (
+            "what is declared under an override is in no review",
+            "if not change.is_temporary), *self.pending)",
+            "if not change.is_temporary),)",
+            ("tests/reconcile/test_saved_plan.py",),
+        ),
+        (
+            "the end of an override replaces the record below it",
+            "        return self.is_temporary and (self.cause is not Cause.ENDED or self.claim is None)\n",
+            "        return self.is_temporary and self.cause is not Cause.ENDED\n",
+            CASES,
+        ),
         (
             "the digest ignores the cluster",
             "    text = json.dumps([cluster_id, operations]",

@@ -13,7 +13,7 @@ from reconciler.notify.message_text import headline, lines
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Override
+from reconciler.quota.overrides import Override
 from reconciler.quota.results.report import ExpiredOverride
 from reconciler.render.json_values import dump
 from tests.notify.receivers import ALICE, BOB, NOW, drift, message, named

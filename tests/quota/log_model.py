@@ -294,14 +294,14 @@ def changes_between(before: QuotaState, after: QuotaState) -> tuple[QuotaChange,
 def as_ends(changes: Sequence[QuotaChange], random: Random) -> tuple[QuotaChange, ...]:
     """The same changes, some of which end overrides."""
     return tuple(
-        replace(change, cause=Cause.OVERRIDE_EXPIRED) if random.random() < 0.4 else change
+        replace(change, cause=Cause.ENDED) if random.random() < 0.4 else change
         for change in changes
     )
 
 
 def ends_of(changes: Sequence[QuotaChange]) -> list[QuotaChange]:
     """The changes that end overrides."""
-    return [change for change in changes if change.cause is Cause.OVERRIDE_EXPIRED]
+    return [change for change in changes if change.cause is Cause.ENDED]
 
 
 @st.composite

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMNS, RULES, Key
+from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     Intent,
     IntentStarted,
     Orphaned,
-    Override,
     OverrideSet,
     Owner,
     OwnershipRecords,
@@ -155,9 +155,8 @@ def overrides_of(subject: Entity, key: Key) -> st.SearchStrategy[Override]:
         reason=st.just("because"),
         before=st.none() | whole_numbers,
         declared=st.none() | whole_numbers,
-        before_owner=st.none() | st.just(Owner(document="team/one")),
+        applied=st.none() | whole_numbers,
         ends_with_document=st.booleans(),
-        earlier_values=st.just(()) | st.tuples(st.none() | whole_numbers),
     )
 
 

@@ -147,7 +147,7 @@ def test_a_refused_closer_limit_leaves_its_clients_the_declared_limit_that_ends_
     """The end waits for no declaration; until the closer limit is written, these clients have what their user has."""
     before, after = having({USER: 50.0}), having({USER: 20.0, PAIR: 3.0})
     changes = tuple(
-        replace(change, cause=Cause.OVERRIDE_EXPIRED) if change.entity == USER else change
+        replace(change, cause=Cause.ENDED) if change.entity == USER else change
         for change in changes_between(before, after)
     )
     log, results = drive(before, changes, Chances(["rejected"]))
@@ -161,7 +161,7 @@ def test_a_limit_that_the_end_of_an_override_removes_hides_no_refused_limit():
     app = entity(client_id="app")
     before, after = having({PAIR: 1.0}), having({USER: 4.0, app: 2.0})
     changes = tuple(
-        replace(change, cause=Cause.OVERRIDE_EXPIRED) if change.removes else change
+        replace(change, cause=Cause.ENDED) if change.removes else change
         for change in changes_between(before, after)
     )
     log, results = drive(before, changes, Chances(["rejected"]))
@@ -183,9 +183,7 @@ def test_no_refused_change_holds_the_end_of_an_override(plan, random):
     """The author of a refused limit would otherwise decide when an override ends."""
     changes = as_ends(changes_between(*plan), random)
     withheld = [
-        change
-        for change in changes
-        if change.cause is not Cause.OVERRIDE_EXPIRED and random.random() < 0.3
+        change for change in changes if change.cause is not Cause.ENDED and random.random() < 0.3
     ]
     schedule = SendSchedule([c for c in changes if c not in withheld], live=plan[0])
     for change in withheld:

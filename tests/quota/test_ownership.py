@@ -7,22 +7,25 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     NO_RECORD,
+    NOBODY,
     SETTLING_SECONDS,
     DriftObserved,
     Intent,
     IntentEnded,
     IntentStarted,
     Orphaned,
-    Override,
     OverrideEnded,
     OverrideSet,
+    OverrideWritten,
     Owner,
     OwnershipRecord,
     OwnershipRecords,
     RecordDropped,
     Recorded,
+    restore,
 )
 from tests.quota.strategies import inventories, owners, pairs, whole_numbers
 
@@ -178,16 +181,6 @@ def test_a_record_lists_its_pairs_with_their_owners():
     ]
 
 
-def test_the_owners_are_those_of_values_and_of_replaced_values():
-    replaced_owner = Owner(document="team/replaced")
-    owned = after(
-        recorded(),
-        OverrideSet(override=override(before_owner=replaced_owner)),
-        OverrideSet(override=replace(override(), key=Key.CONSUMER_BYTE_RATE)),
-    )
-    assert list(owned.owners()) == [(ALICE, ONE), (ALICE, replaced_owner)]
-
-
 @given(inventories(), st.data())
 def test_the_records_of_some_entities_and_of_the_others_are_all_records(owned, data):
     subjects = sorted(
@@ -251,14 +244,37 @@ def test_with_a_part_each_entity_has_the_records_of_one_side(owned, replacement,
     assert merged.part(unchanged).intents == owned.part(unchanged).intents
 
 
-def test_a_value_has_an_owner_if_it_was_applied_last_for_a_document():
-    for document, value, is_owned in (
-        ("t/one", 5.0, True),
-        ("t/one", 6.0, False),
-        ("", 5.0, False),
-    ):
-        owner = Owner(document=document)
-        recorded = Recorded(entity=ALICE, key=RATE, value=5.0, owner=owner)
-        owned = EMPTY.with_changes([recorded])
-        assert owned.owner_of(PAIR, value) == (owner if is_owned else None)
-    assert EMPTY.owner_of(PAIR, None) is None
+@given(inventories(), inventories(), pairs)
+def test_a_restored_record_is_as_it_was_whatever_came_between(before, now, pair):
+    restored = now.with_changes(
+        restore(
+            pair,
+            before.applied_value(pair),
+            before.owner_of(pair),
+            is_orphaned=pair in before.orphaned,
+            intent=now.intents.get(pair),
+        )
+    )
+    part = restored.part([pair[0]])
+    assert (part.applied_value(pair), part.owner_of(pair)) == (
+        before.applied_value(pair),
+        before.owner_of(pair),
+    )
+    assert (pair in part.orphaned) == (
+        pair in before.orphaned and before.owner_of(pair) is not None
+    )
+    assert (part.intents, part.overrides) == (
+        now.part([pair[0]]).intents,
+        now.part([pair[0]]).overrides,
+    )
+
+
+def test_a_value_written_above_a_record_leaves_it_and_settles_the_write():
+    begun = after(
+        recorded(),
+        OverrideSet(override=override()),
+        IntentStarted(entity=ALICE, key=RATE, intent=Intent(value=5.0, owner=NOBODY)),
+    )
+    written = begun.with_changes([OverrideWritten(entity=ALICE, key=RATE, value=5.0)])
+    assert (written.records, written.intents) == (begun.records, {})
+    assert written.overrides[PAIR].applied == 5.0

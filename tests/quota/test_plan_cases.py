@@ -7,16 +7,18 @@ import pytest
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied
+from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
+    NOBODY,
     SETTLING_SECONDS,
     DriftObserved,
     Intent,
     IntentEnded,
     IntentStarted,
     Orphaned,
-    Override,
     OverrideEnded,
     OverrideSet,
+    OverrideWritten,
     Owner,
     OwnershipRecords,
     RecordDropped,
@@ -29,7 +31,6 @@ from reconciler.quota.planner.comparison import (
     NOTE_FROZEN,
     NOTE_INCOMPLETE,
     NOTE_NOT_READ,
-    NOTE_PRUNED_NEXT,
     NOTE_UNSETTLED,
     compare,
 )
@@ -427,9 +428,12 @@ def test_an_ignored_pair_is_still_adopted():
 # -- overrides ----------------------------------------------------------------------------------------
 
 
-def test_an_override_replaces_the_declared_value_and_shows_both():
-    new_plan = plan(wants(5.0), live=5.0, owned=owns(applied(5.0), override(50.0)))
-    change = only_change(new_plan)
+OVER = NOW  # An override whose time is over.
+
+
+def test_an_override_is_written_above_the_record_and_shows_the_declared_value():
+    owned = owns(applied(5.0), override(50.0, before=5.0, applied=5.0))
+    change = only_change(plan(wants(5.0), live=5.0, owned=owned))
     assert (change.cause, change.after, change.note) == (
         Cause.OVERRIDE,
         50.0,
@@ -437,279 +441,203 @@ def test_an_override_replaces_the_declared_value_and_shows_both():
     )
     assert change.claim is not None
     assert change.claim.limits[0] == 5.0
-    assert change.owner == ONE
+    assert (change.owner, change.keeps_record) == (ONE, True)
 
 
 def test_a_live_override_is_listed_without_a_change():
-    new_plan = plan(wants(5.0), live=50.0, owned=owns(applied(50.0), override(50.0)))
+    owned = owns(applied(5.0), override(50.0, before=5.0, applied=50.0))
+    new_plan = plan(wants(5.0), live=50.0, owned=owned)
     finding = only_finding(new_plan)
     assert (finding.cause, finding.action, finding.desired) == (Cause.OVERRIDE, Action.NOTHING, 5.0)
     assert (new_plan.bookkeeping, new_plan.restricted) == ((), ())
 
 
-def test_an_override_that_landed_before_a_crash_is_recorded():
-    new_plan = plan(wants(5.0), live=50.0, owned=owns(applied(5.0), intended(50.0), override(50.0)))
-    assert new_plan.bookkeeping == (applied(50.0),)
-    unnoticed = plan(wants(5.0), live=50.0, owned=owns(applied(5.0), override(50.0)))
-    assert unnoticed.bookkeeping == (applied(50.0),)
-    removed = plan(wants(5.0), owned=owns(applied(5.0), intended(None), override(None)))
-    assert removed.bookkeeping == (RecordDropped(entity=ALICE, key=KEY),)
-    late = owns(applied(5.0), intended(9.0, at=NOW), override(50.0))
+def test_an_override_that_landed_before_a_crash_is_recorded_above_the_record():
+    written = OverrideWritten(entity=ALICE, key=KEY, value=50.0)
+    begun = (applied(5.0), override(50.0, before=5.0, applied=5.0))
+    crashed = owns(*begun, intended(50.0, NOBODY))
+    assert plan(wants(5.0), live=50.0, owned=crashed).bookkeeping == (written,)
+    assert plan(wants(5.0), live=50.0, owned=owns(*begun)).bookkeeping == (written,)
+    unset = owns(applied(5.0), override(None, before=5.0, applied=5.0), intended(None, NOBODY))
+    removed = plan(wants(5.0), owned=unset).bookkeeping
+    assert removed == (OverrideWritten(entity=ALICE, key=KEY, value=None),)
+    late = owns(*begun, intended(9.0, at=NOW))
     assert plan(wants(5.0), live=50.0, owned=late).bookkeeping == ()
 
 
+def test_a_write_of_a_document_that_lands_under_an_override_leaves_the_record():
+    owned = owns(applied(5.0), override(50.0, before=5.0, applied=5.0), intended(9.0))
+    new_plan = plan(wants(9.0), live=9.0, owned=owned)
+    assert (only_change(new_plan).cause, only_change(new_plan).after) == (Cause.OVERRIDE, 50.0)
+    assert new_plan.bookkeeping == (OverrideWritten(entity=ALICE, key=KEY, value=9.0),)
+
+
 def test_an_override_changed_by_another_writer_is_drift():
-    owned = owns(applied(50.0), override(50.0))
-    new_plan = plan(wants(5.0), live=60.0, owned=owned)
-    assert (only_finding(new_plan).cause, only_finding(new_plan).action) == (
+    owned = owns(applied(5.0), override(50.0, before=5.0, applied=50.0))
+    finding = only_finding(plan(wants(5.0), live=60.0, owned=owned))
+    assert (finding.cause, finding.action, finding.of_override) == (
         Cause.DRIFT,
         Action.REPORT,
+        True,
     )
     corrected = plan(wants(5.0), live=60.0, owned=owned, rules=Rules(drift=DriftMode.CORRECT))
-    assert (only_change(corrected).cause, only_change(corrected).after) == (Cause.DRIFT, 50.0)
+    change = only_change(corrected)
+    assert (change.cause, change.after, change.keeps_record) == (Cause.DRIFT, 50.0, True)
 
 
-def test_an_override_is_written_under_every_policy_but_observe():
-    owned = owns(applied(5.0), override(50.0))
-    for policy in Policy:
-        new_plan = plan(wants(5.0), live=5.0, owned=owned, rules=Rules(policy=policy))
-        if policy is Policy.OBSERVE:
-            assert (only_finding(new_plan).cause, new_plan.restricted) == (
-                Cause.OVERRIDE,
-                new_plan.findings,
-            )
-        else:
-            assert only_change(new_plan).after == 50.0
+@pytest.mark.parametrize("policy", list(Policy))
+@pytest.mark.parametrize("live", [None, 5.0])
+def test_an_override_begins_where_a_document_with_its_value_would_be_written(policy, live):
+    owned = owns(override(50.0, before=live, applied=live))
+    new_plan = plan(live=live, owned=owned, rules=Rules(policy=policy, sync_confirmed=True))
+    creates = policy is Policy.CREATE_ONLY and live is None
+    if creates or policy in {Policy.UPSERT, Policy.SYNC}:
+        assert only_change(new_plan).after == 50.0
+    else:
+        assert only_finding(new_plan).cause is Cause.OVERRIDE
+        assert new_plan.restricted == new_plan.findings
+
+
+def test_an_override_is_not_written_outside_the_scope():
+    rules = Rules(scope=(EntityPattern(user=NamePattern(exact="bob")),))
+    owned = owns(override(50.0, before=5.0, applied=5.0))
+    assert only_finding(plan(live=5.0, owned=owned, rules=rules)).cause is Cause.OVERRIDE
 
 
 def test_an_override_in_force_takes_precedence_over_a_suspended_document():
-    new_plan = plan(live=5.0, owned=owns(applied(5.0), override(50.0)), frozen=("team/one",))
-    assert only_change(new_plan).cause is Cause.OVERRIDE
+    owned = owns(applied(5.0), override(50.0, before=5.0, applied=5.0))
+    assert only_change(plan(live=5.0, owned=owned, frozen=("team/one",))).cause is Cause.OVERRIDE
 
 
 def test_an_override_may_remove_a_limit():
-    new_plan = plan(wants(5.0), live=5.0, owned=owns(applied(5.0), override(None)))
-    assert (only_change(new_plan).cause, only_change(new_plan).after) == (Cause.OVERRIDE, None)
+    owned = owns(applied(5.0), override(None, before=5.0, applied=5.0))
+    change = only_change(plan(wants(5.0), live=5.0, owned=owned))
+    assert (change.cause, change.after, change.keeps_record) == (Cause.OVERRIDE, None, True)
 
 
-def test_after_an_override_the_declared_value_is_written():
-    owned = owns(applied(50.0), override(50.0, until=NOW))
-    change = only_change(plan(wants(5.0), live=50.0, owned=owned))
-    assert (change.cause, change.after) == (Cause.OVERRIDE_EXPIRED, 5.0)
+@pytest.mark.parametrize("policy", [Policy.CREATE_ONLY, Policy.UPSERT, Policy.SYNC])
+def test_after_an_override_the_declared_value_is_written(policy):
+    owned = owns(applied(5.0), override(50.0, until=OVER, before=5.0, applied=50.0))
+    rules = Rules(
+        policy=policy, sync_confirmed=True, ignore=(IgnoreRule(entities=EVERYTHING, reason="x"),)
+    )
+    change = only_change(plan(wants(6.0), live=50.0, owned=owned, rules=rules))
+    assert (change.cause, change.after, change.keeps_record) == (Cause.ENDED, 6.0, False)
+    # Also where another writer changed the value meanwhile.
+    assert only_change(plan(wants(6.0), live=60.0, owned=owned)).after == 6.0
+
+
+def test_under_observe_the_end_of_an_override_is_reported():
+    owned = owns(applied(5.0), override(50.0, until=OVER, before=5.0, applied=50.0))
     observed = plan(wants(5.0), live=50.0, owned=owned, rules=Rules(policy=Policy.OBSERVE))
-    assert only_finding(observed).cause is Cause.OVERRIDE_EXPIRED
+    assert only_finding(observed).cause is Cause.ENDED
     assert observed.bookkeeping == ()
 
 
-@pytest.mark.parametrize(
-    ("owner", "before_owner", "kept_owner"),
-    [
-        (ONE, ONE, ONE),
-        (ONE, None, None),
-        (Owner(document=""), ONE, ONE),
-        (Owner(document="team/two"), ONE, Owner(document="team/two")),
-    ],
-)
-@pytest.mark.parametrize("declared", [7.0, 5.0, None])
-def test_a_retained_limit_keeps_its_owner_when_an_override_ends(
-    owner, declared, before_owner, kept_owner
-):
-    """A document that is deleted during an override leaves a limit that is recorded as its own, as without it."""
-    before = 7.0
-    ended = override(50.0, until=NOW, before=before, declared=declared, before_owner=before_owner)
-    change = only_change(plan(live=50.0, owned=owns(applied(50.0, owner), ended)))
-    assert (change.cause, change.after) == (Cause.OVERRIDE_EXPIRED, before)
-    assert (change.owner if change.keeps_owner else None) == kept_owner
+WITHOUT_DECLARATION = {
+    "deleted": ((), (), ()),
+    "an orphan": ((), (), (Orphaned(entity=ALICE, key=KEY),)),
+    "suspended": ((wants(9.0, suspended=True),), (), ()),
+    "invalid or not granted": ((), ("team/one",), ()),
+    "declared twice": ((wants(9.0), wants(8.0, document="team/two")), (), ()),
+}
+"""Why no document says what a limit should be: the documents, the frozen ones, and more records."""
 
 
+@pytest.mark.parametrize("case", WITHOUT_DECLARATION.values(), ids=WITHOUT_DECLARATION)
+@pytest.mark.parametrize("rules", [SYNC, Rules(), Rules(policy=Policy.CREATE_ONLY)], ids=str)
 @pytest.mark.parametrize(
-    ("value", "before", "before_owner"),
-    [(50.0, 5.0, ONE), (50.0, 7.0, None), (50.0, None, None), (None, 5.0, ONE)],
+    ("record", "value", "before"),
+    [((applied(5.0),), 50.0, 5.0), ((applied(5.0),), 50.0, 7.0), ((), 50.0, None), ((), None, 7.0)],
+    ids=["applied", "drifted before", "created", "removed"],
 )
-def test_an_override_of_a_frozen_document_ends_with_the_value_that_it_replaced(
-    value, before, before_owner
+def test_without_a_declaration_the_value_from_before_an_override_returns_with_its_record(
+    record, value, before, rules, case
 ):
-    """A namespace could keep a raised limit for good, by a document that is suspended or exceeds its grant."""
-    record = () if value is None else (applied(value),)
-    ended = override(value, until=NOW, before=before, declared=5.0, before_owner=before_owner)
-    suspended = wants(9.0, suspended=True)
-    new_plan = plan(suspended, live=value, owned=owns(*record, ended))
+    documents, frozen, marks = case
+    ended = override(value, until=OVER, before=before, applied=value)
+    owned = owns(*record, *(marks if record else ()), ended)
+    new_plan = plan(*documents, live=value, owned=owned, rules=rules, frozen=frozen)
     change = only_change(new_plan)
-    assert (change.cause, change.after) == (Cause.OVERRIDE_EXPIRED, before)
-    assert (change.keeps_owner, new_plan.bookkeeping) == (before_owner is not None, ())
-    observe = Rules(policy=Policy.OBSERVE)
-    observed = plan(suspended, live=value, owned=owns(*record, ended), rules=observe)
-    assert only_finding(observed).cause is Cause.OVERRIDE_EXPIRED
-
-
-@pytest.mark.parametrize(
-    ("live", "ended"),
-    [
-        (60.0, override(50.0, until=NOW, before=5.0)),  # another writer changed it
-        (50.0, override(50.0, until=NOW, before=50.0)),
-        (50.0, override(50.0, until=NOW, before=5.0, ends_with_document=True)),
-        (60.0, override(60.0, until=NOW, before=5.0)),  # of another writer: it was never applied
-    ],
-)
-def test_a_frozen_pair_without_the_value_of_an_override_stays_as_it_is(live, ended):
-    new_plan = plan(live=live, owned=owns(applied(50.0), ended), frozen=("team/one",))
-    assert (only_finding(new_plan).cause, new_plan.bookkeeping) == (Cause.FROZEN, ())
-
-
-def test_a_value_restored_over_a_frozen_document_without_a_recorded_result_is_not_owned():
-    ended = override(50.0, until=NOW, before=7.0, declared=5.0)
-    restored = intended(7.0, Owner(document=""), at=NOW)
-    suspended = wants(9.0, suspended=True)
-    new_plan = plan(suspended, live=7.0, owned=owns(applied(50.0), ended, restored))
-    assert new_plan.changes == ()
-    owned = owns(applied(50.0), ended, restored).with_changes(new_plan.bookkeeping)
-    assert (owned.records, owned.intents, owned.overrides) == ({}, {}, {})
-
-
-def test_an_expired_override_of_an_undeclared_pair_restores_the_earlier_value():
-    alone = Owner(document="")
-    owned = owns(applied(50.0, alone), override(50.0, until=NOW, before=7.0))
-    change = only_change(plan(live=50.0, owned=owned, rules=EXCLUSIVE))
-    assert (change.cause, change.after) == (Cause.OVERRIDE_EXPIRED, 7.0)
-    nothing = owns(applied(50.0, alone), override(50.0, until=NOW, before=None))
-    assert only_change(plan(live=50.0, owned=nothing)).after is None
-
-
-@pytest.mark.parametrize("deletion_policy", [None, *DeletionPolicy])
-@pytest.mark.parametrize("policy", [Policy.CREATE_ONLY, Policy.UPSERT, Policy.SYNC])
-@pytest.mark.parametrize("exists", [False, True])
-@pytest.mark.parametrize(
-    ("before", "is_owned"), [(7.0, True), (7.0, False), (None, False)], ids=str
-)
-def test_an_expired_override_of_a_limit_that_is_not_declared_restores_what_it_replaced(
-    deletion_policy, policy, exists, before, is_owned
-):
-    """Its removal is that of the next run, as without the override: what holds a removal keeps no override."""
-    owner = Owner(document="team/one", deletion_policy=deletion_policy)
-    ended = override(50.0, until=NOW, before=before, before_owner=owner if is_owned else None)
-    owned = owns(applied(50.0, owner), ended)
-    documents = (replace(wants(5.0), limits=limits_of({OTHER_KEY: 5.0})),) if exists else ()
-    rules = Rules(policy=policy, sync_confirmed=True)
-    new_plan = plan(*documents, live=50.0, owned=owned, rules=rules)
-    change = next(change for change in new_plan.changes if change.key is KEY)
-    assert (change.cause, change.after) == (Cause.OVERRIDE_EXPIRED, before)
+    assert (change.cause, change.after, change.keeps_record) == (Cause.ENDED, before, True)
     assert new_plan.bookkeeping == ()
     records = ownership_records.results(
-        [PairOutcome(change=change, result=Applied(), visibility=PairVisibility.VISIBLE)], now=NOW
+        [PairOutcome(change=change, result=Applied(), visibility=PairVisibility.VISIBLE)]
     )
-    after = owned.with_changes(records)
-    assert after.overrides == {}
-    never = owns(applied(before, owner)) if is_owned else owns()
-    assert after.records.keys() == never.records.keys()
-    next_plan, expected = (
-        plan(*documents, live=before, owned=records_now, rules=rules)
-        for records_now in (after, never)
-    )
-    assert next_plan.changes == expected.changes
-    assert next_plan.findings == expected.findings
-    assert bool(change.note) == any(later.cause is Cause.PRUNE for later in next_plan.changes)
+    never = owns(*record, *(marks if record else ()))
+    assert owned.with_changes(records) == never
 
 
-def test_the_end_of_an_override_announces_no_removal_that_an_ignore_rule_prevents():
-    owner = replace(GONE, deletion_policy=DeletionPolicy.DELETE)
-    owned = owns(applied(50.0, owner), override(50.0, until=NOW, before=7.0, before_owner=owner))
-    rule = IgnoreRule(entities=EVERYTHING, reason="migration")
-    assert only_change(plan(live=50.0, owned=owned)).note == NOTE_PRUNED_NEXT
-    assert only_change(plan(live=50.0, owned=owned, rules=Rules(ignore=(rule,)))).note == ""
-
-
-def test_a_limit_that_a_chain_of_overrides_replaced_and_set_again_has_its_owner_again():
-    alone = Owner(document="")
-    ended = override(7.0, until=NOW, before=7.0, before_owner=GONE)
-    restored = plan(live=7.0, owned=owns(applied(7.0, alone), ended))
-    assert restored.bookkeeping[1:] == (applied(7.0, GONE),)
-    changed = plan(live=7.0, owned=owns(applied(9.0, alone), ended))
-    assert changed.bookkeeping[1:] == (RecordDropped(entity=ALICE, key=KEY),)
-
-
-def test_an_override_equal_to_the_value_of_another_writer_does_not_make_it_owned():
-    begun = plan(
-        live=60.0, owned=owns(applied(50.0, GONE), override(60.0, before=60.0)), rules=SYNC
-    )
-    assert (begun.changes, begun.bookkeeping) == ((), ())
-    over = owns(applied(50.0, GONE), override(60.0, until=NOW, before=60.0))
-    ended = plan(live=60.0, owned=over, rules=SYNC)
-    assert only_finding(ended).cause is Cause.CHANGED_BY_ANOTHER
-    assert ended.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
-
-
-def test_an_expired_override_with_a_foreign_value_ends_without_a_write():
-    owned = owns(applied(50.0), override(50.0, until=NOW))
-    new_plan = plan(wants(5.0), live=60.0, owned=owned)
-    assert only_change(new_plan).cause is Cause.SPEC_OVER_DRIFT
+@pytest.mark.parametrize("case", WITHOUT_DECLARATION.values(), ids=WITHOUT_DECLARATION)
+def test_the_end_of_an_override_leaves_a_value_that_another_writer_set(case):
+    documents, frozen, marks = case
+    ended = override(50.0, until=OVER, before=5.0, applied=50.0)
+    new_plan = plan(*documents, live=60.0, owned=owns(applied(5.0), *marks, ended), frozen=frozen)
+    assert (new_plan.changes, new_plan.findings) == ((), ())
     assert new_plan.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
-    alone = owns(applied(50.0, Owner(document="")), override(50.0, until=NOW))
-    freed = plan(live=60.0, owned=alone)
-    assert (freed.changes, freed.findings) == ((), ())
-    assert freed.bookkeeping == (
-        OverrideEnded(entity=ALICE, key=KEY),
-        RecordDropped(entity=ALICE, key=KEY),
-    )
-    never = plan(owned=owns(override(50.0, until=NOW)))
-    assert never.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
 
 
-@pytest.mark.parametrize(
-    ("documents", "owner", "frozen"),
-    [
-        ((), Owner(document=""), ()),
-        ((), GONE, ()),
-        ((), ONE, ("team/one",)),
-        ((wants(9.0, suspended=True),), ONE, ()),
-    ],
-    ids=["no document", "deleted", "unreadable", "suspended"],
-)
-@pytest.mark.parametrize("before", [None, 7.0])
-@pytest.mark.parametrize("is_rollback", [False, True])
-def test_an_expired_override_that_was_never_written_reverts_the_override_that_it_replaced(
-    before, is_rollback, documents, owner, frozen
-):
-    never_written = override(
-        60.0,
-        until=NOW,
-        before=before,
-        ends_with_document=is_rollback,
-        earlier_values=(None, 50.0),
-    )
-    owned = owns(applied(50.0, owner), never_written)
-    change = only_change(plan(*documents, live=50.0, owned=owned, frozen=frozen))
-    assert (change.cause, change.before, change.after) == (Cause.OVERRIDE_EXPIRED, 50.0, before)
-    # The same value of another writer stays.
-    owned = owns(applied(40.0, owner), never_written)
-    assert plan(*documents, live=50.0, owned=owned, frozen=frozen).changes == ()
+def test_an_override_that_was_never_written_ends_with_the_value_that_it_replaced():
+    """The value of an earlier override is still live."""
+    ended = override(60.0, until=OVER, before=7.0, applied=50.0)
+    assert only_change(plan(live=50.0, owned=owns(applied(7.0), ended))).after == 7.0
+    assert only_change(plan(wants(5.0), live=50.0, owned=owns(applied(7.0), ended))).after == 5.0
 
 
-def test_the_declared_value_follows_a_chain_of_overrides_whose_last_was_never_written():
-    chain = override(60.0, until=NOW, before=7.0, earlier_values=(50.0,))
-    change = only_change(plan(wants(5.0), live=50.0, owned=owns(applied(50.0), chain)))
-    assert (change.cause, change.after) == (Cause.OVERRIDE_EXPIRED, 5.0)
-    changed = only_change(plan(wants(5.0), live=50.0, owned=owns(applied(60.0), chain)))
-    assert changed.cause is Cause.SPEC_OVER_DRIFT
+def test_the_declared_value_that_is_live_at_the_end_of_an_override_is_recorded():
+    ended = override(50.0, until=OVER, before=5.0, applied=50.0)
+    over = OverrideEnded(entity=ALICE, key=KEY)
+    assert plan(wants(6.0), live=6.0, owned=owns(applied(5.0), ended)).bookkeeping[:1] == (over,)
+    for record in ((), (applied(5.0),)):
+        bookkeeping = plan(wants(6.0), live=6.0, owned=owns(*record, ended)).bookkeeping
+        assert bookkeeping == (over, applied(6.0, replace(ONE, since=1.0 if record else NOW)))
+    assert plan(wants(5.0), live=5.0, owned=owns(applied(5.0), ended)).bookkeeping == (over,)
 
 
 @pytest.mark.parametrize("live", [None, 7.0])
-def test_an_expired_override_stays_recorded_while_its_write_may_still_land(live):
-    started = intended(50.0, Owner(document=""), at=NOW - 64.0)
-    expired = override(until=NOW - 1.0, before=live)
-    waiting = plan(live=live, owned=owns(expired, started))
+def test_an_override_that_is_over_stays_recorded_while_its_write_may_still_land(live):
+    started = intended(50.0, NOBODY, at=NOW - 64.0)
+    ended = override(until=NOW - 1.0, before=live, applied=live)
+    waiting = plan(live=live, owned=owns(ended, started))
     assert waiting.changes == waiting.bookkeeping == ()
     # It arrives, and is reverted.
-    landed = only_change(plan(live=50.0, owned=owns(expired, started)))
-    assert (landed.after, landed.cause) == (live, Cause.OVERRIDE_EXPIRED)
+    landed = only_change(plan(live=50.0, owned=owns(ended, started)))
+    assert (landed.after, landed.cause) == (live, Cause.ENDED)
 
 
-def test_an_expired_override_that_was_never_applied_keeps_an_equal_value_of_another_writer():
-    owned = owns(override(50.0, until=NOW, before=None))
-    new_plan = plan(live=50.0, owned=owned, rules=SYNC)
-    assert (new_plan.changes, only_finding(new_plan).cause) == ((), Cause.UNMANAGED)
-    assert new_plan.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
-    taken_away = owns(override(None, until=NOW, before=7.0))
-    assert only_change(plan(owned=taken_away)).after == 7.0
+def test_a_rollback_ends_when_its_document_changes():
+    rollback = override(5.0, before=5.0, applied=5.0, declared=50.0, ends_with_document=True)
+    owned = owns(applied(5.0), rollback)
+    assert only_finding(plan(wants(50.0), live=5.0, owned=owned)).cause is Cause.OVERRIDE
+    change = only_change(plan(wants(20.0), live=5.0, owned=owned))
+    assert (change.cause, change.after) == (Cause.ENDED, 20.0)
+
+
+def test_a_rollback_ends_with_its_document_but_not_with_files_that_do_not_include_it():
+    rollback = override(5.0, before=5.0, applied=5.0, declared=50.0, ends_with_document=True)
+    owned = owns(applied(5.0), rollback)
+    assert plan(live=5.0, owned=owned).bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
+    for rules in (Rules(configured=False), Rules(complete=False)):
+        assert only_finding(plan(live=5.0, owned=owned, rules=rules)).cause is Cause.OVERRIDE
+
+
+def test_what_is_declared_anew_under_an_override_is_pending_against_the_value_from_before():
+    for until in (NOW + 1, OVER):
+        owned = owns(applied(5.0), override(50.0, until=until, before=5.0, applied=50.0))
+        (pending,) = plan(wants(6.0), live=50.0, owned=owned).pending
+        assert (pending.before, pending.after, pending.cause) == (5.0, 6.0, Cause.SPEC)
+        assert plan(wants(5.0), live=50.0, owned=owned).pending == ()
+        assert (
+            plan(wants(6.0), live=50.0, owned=owned).digest
+            == plan(wants(6.0), live=5.0, owned=owns(applied(5.0))).digest
+        )
+
+
+def test_what_a_rollback_took_back_is_not_pending():
+    rollback = override(5.0, before=5.0, applied=5.0, declared=50.0, ends_with_document=True)
+    owned = owns(applied(5.0), rollback)
+    assert plan(wants(50.0), live=5.0, owned=owned).pending == ()
+    assert len(plan(wants(20.0), live=5.0, owned=owned).pending) == 1
 
 
 def test_an_expired_intent_has_no_influence_on_a_live_value():
@@ -727,36 +655,6 @@ def test_under_observe_an_intent_is_evaluated_and_remains_recorded():
     owned = owns(intended(5.0, GONE, at=NOW - SETTLING_SECONDS))
     new_plan = plan(live=3.0, owned=owned, rules=Rules(policy=Policy.OBSERVE))
     assert (only_finding(new_plan).cause, new_plan.bookkeeping) == (Cause.UNMANAGED, ())
-
-
-def test_a_pair_that_only_an_override_set_is_never_pruned():
-    new_plan = plan(live=50.0, owned=owns(applied(50.0, Owner(document=""))), rules=SYNC)
-    assert only_finding(new_plan).action is Action.ORPHAN
-
-
-def test_a_new_override_of_an_unowned_pair_is_owned_by_the_override_alone():
-    change = only_change(plan(live=5.0, owned=owns(override(50.0))))
-    assert change.owner == Owner(document="", since=NOW)
-
-
-def test_a_rollback_ends_when_its_document_changes():
-    owned = owns(applied(5.0), override(5.0, declared=50.0, ends_with_document=True))
-    rollback_plan = plan(wants(50.0), live=5.0, owned=owned)
-    assert only_finding(rollback_plan).cause is Cause.OVERRIDE
-    changed = plan(wants(20.0), live=5.0, owned=owned)
-    assert (only_change(changed).cause, only_change(changed).after) == (
-        Cause.OVERRIDE_EXPIRED,
-        20.0,
-    )
-
-
-def test_a_rollback_of_a_deleted_document_keeps_its_value():
-    owned = owns(
-        applied(5.0, GONE), override(5.0, declared=50.0, before=50.0, ends_with_document=True)
-    )
-    new_plan = plan(live=5.0, owned=owned)
-    assert only_finding(new_plan).action is Action.ORPHAN
-    assert OverrideEnded(entity=ALICE, key=KEY) in new_plan.bookkeeping
 
 
 # -- ip aliases --------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def test_the_outcome_of_a_killed_run_restores_every_value(at):
     world.cluster.clock.advance(66.0)
     undo = read_undo(texts[0], location="outcome")
     now = world.cluster.clock.now()
-    orders = rollback_orders(undo.before, now=now, principal="me", reason="undo")
+    orders = rollback_orders(undo.changes, now=now, principal="me", reason="undo")
     world.apply(DESIRED, overrides=orders)
     assert world.cluster.truth == before
 

@@ -25,7 +25,7 @@ from reconciler.quota.policy import Policy
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.results.report import Outcome
 from reconciler.quota.state import QuotaState
-from reconciler.reconcile import NewOverride, apply, prepare
+from reconciler.reconcile import NewOverride, apply, prepare, rollback_orders
 from tests.fakes.cluster import LANDED, LATE, LOST
 from tests.fakes.memory_audit_log import MemoryAuditLog
 from tests.reconcile.scenarios import ALICE, ANYONE, OPEN, RATE, SHARE, World, documents
@@ -339,9 +339,12 @@ def test_a_document_that_changes_after_a_rollback_is_compared_with_the_rolled_ba
     for world in (plain, rolled_back):
         world.apply(documents({ALICE: {RATE: old}}))
     slipped = documents({ALICE: {RATE: slip}})
-    rolled_back.apply(slipped)
-    order = replace(override_of(rolled_back, old), ends_with_document=True)
-    rolled_back.apply(slipped, overrides=(order,))
+    outcome = rolled_back.apply(slipped)
+    changes = [pair.change for pair in outcome.pairs]
+    orders = rollback_orders(
+        changes, now=rolled_back.cluster.clock.now(), principal="me", reason="slip"
+    )
+    rolled_back.apply(slipped, overrides=orders)
     for world in (plain, rolled_back):
         world.orders = world.options(guards=replace(OPEN, max_change_factor=10.0))
     if fixed != slip:

@@ -6,28 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.errors import UsageError
-from reconciler.quota.ownership import (
-    Intent,
-    IntentStarted,
-    Override,
-    OverrideSet,
-    Owner,
-    OwnershipRecords,
-    RecordChange,
-    Recorded,
-)
+from reconciler.errors import PlanRefused, UsageError
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import OverrideSet, OwnershipRecords
+from reconciler.quota.patterns import EntityPattern, NamePattern
 from reconciler.quota.planner.desired_state import merge
-from reconciler.quota.policy import Cause, Policy
+from reconciler.quota.policy import Cause, Policy, Rules
 from reconciler.reconcile import NewOverride, observe
 from reconciler.reconcile.observation import begin_override
 from tests.fakes.cluster import LOST
 from tests.reconcile.scenarios import ALICE, BOB, RATE, World, declared, documents, state
 
+BOBS = EntityPattern(user=NamePattern(exact="bob"))
 DESIRED = documents({ALICE: {RATE: 100.0}})
 
 
-def order(value, *, subject=ALICE, seconds=3600.0, world: World, ends=False) -> NewOverride:
+def order(value, *, subject=ALICE, seconds=3600.0, world: World) -> NewOverride:
     return NewOverride(
         entity=subject,
         key=RATE,
@@ -35,7 +29,6 @@ def order(value, *, subject=ALICE, seconds=3600.0, world: World, ends=False) -> 
         until=world.cluster.clock.now() + seconds,
         principal="me",
         reason="night",
-        ends_with_document=ends,
     )
 
 
@@ -50,7 +43,7 @@ def test_an_override_replaces_the_declared_value_until_it_ends():
     assert world.apply(DESIRED).pairs == ()
     world.cluster.clock.advance(3601.0)
     outcome = world.apply(DESIRED)
-    assert [pair.change.cause for pair in outcome.pairs] == [Cause.OVERRIDE_EXPIRED]
+    assert [pair.change.cause for pair in outcome.pairs] == [Cause.ENDED]
     assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
     assert world.owned().overrides == {}
     assert world.apply(DESIRED).pairs == ()
@@ -76,15 +69,7 @@ def test_an_override_may_remove_a_limit_and_be_overridden_itself():
     assert world.owned().overrides[ALICE, RATE].before == 100.0
 
 
-def test_an_override_replaces_what_the_first_replaced_whichever_of_those_between_was_written():
-    owner = Owner(document="team/alice")
-
-    def owned(*changes: RecordChange) -> OwnershipRecords:
-        return OwnershipRecords(cluster_id="c").with_changes(changes)
-
-    def recorded(value: float) -> Recorded:
-        return Recorded(entity=ALICE, key=RATE, value=value, owner=owner)
-
+def test_an_override_of_an_override_keeps_the_value_from_before_the_first():
     def override(value: float | None, *, is_rollback: bool = False) -> Override:
         return Override(
             entity=ALICE,
@@ -93,36 +78,57 @@ def test_an_override_replaces_what_the_first_replaced_whichever_of_those_between
             until=1.0,
             author="me",
             reason="night",
-            declared=value,
             ends_with_document=is_rollback,
         )
 
-    first = begin_override(override(10.0), owned(recorded(5.0)), 5.0)
-    assert (first.before, first.before_owner, first.earlier_values) == (5.0, owner, ())
-    # It is written, and its record has the name of the document.
-    written = recorded(10.0)
-    second = begin_override(override(20.0), owned(written, OverrideSet(override=first)), 10.0)
-    assert (second.before, second.declared, second.before_owner) == (5.0, 10.0, owner)
-    assert second.earlier_values == (10.0,)
-    intent = Intent(value=20.0, owner=owner, at=1.0)
-    begun = IntentStarted(entity=ALICE, key=RATE, intent=intent)
-    third_records = owned(written, OverrideSet(override=second), begun)
-    third = begin_override(override(None), third_records, 10.0)
-    assert (third.before, third.before_owner, third.earlier_values) == (5.0, owner, (20.0, 10.0))
-    fourth_records = owned(written, OverrideSet(override=third), begun)
-    fourth = begin_override(override(10.0), fourth_records, 10.0)
-    assert (fourth.before, fourth.declared, fourth.earlier_values) == (5.0, 10.0, (None, 20.0))
-    # A rollback ends with a change of what is declared now.
-    rollback = begin_override(override(40.0, is_rollback=True), fourth_records, 10.0)
-    assert (rollback.before, rollback.declared) == (5.0, 40.0)
-    assert rollback.earlier_values == (None, 20.0, 10.0)
-    # Values that were neither applied nor may be written any more are left out.
-    fifth = begin_override(override(30.0), owned(recorded(20.0), OverrideSet(override=third)), 20.0)
-    assert (fifth.before, fifth.earlier_values) == (5.0, (None, 20.0))
-    # Another writer wrote meanwhile.
-    foreign = begin_override(override(30.0), owned(written, OverrideSet(override=second)), 7.0)
-    assert (foreign.before, foreign.declared, foreign.before_owner) == (7.0, 30.0, None)
-    assert foreign.earlier_values == (20.0, 10.0)
+    def begun(new: Override, live: float | None, *earlier: Override) -> tuple[float | None, ...]:
+        changes = [OverrideSet(override=item) for item in earlier]
+        owned = OwnershipRecords(cluster_id="c").with_changes(changes)
+        after = begin_override(new, owned, live)
+        return after.before, after.applied
+
+    first = replace(override(10.0), before=5.0, applied=5.0)
+    assert begun(override(10.0), 5.0) == (5.0, 5.0)
+    # The first is written, and is not.
+    assert begun(override(20.0), 10.0, first) == (5.0, 10.0)
+    assert begun(override(20.0), 5.0, first) == (5.0, 5.0)
+    # Another writer wrote meanwhile: its value returns.
+    assert begun(override(20.0), 7.0, first) == (7.0, 7.0)
+    # What a rollback restores is the value from before.
+    rollback = begin_override(
+        override(4.0, is_rollback=True), OwnershipRecords(cluster_id="c"), 10.0, restores=True
+    )
+    assert (rollback.before, rollback.applied) == (4.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("rules", "live", "words"),
+    [
+        ({"scope": (BOBS,)}, 100.0, "outside of the scope"),
+        ({"scope": (BOBS,)}, None, "outside of the scope"),
+        ({"policy": Policy.CREATE_ONLY}, 100.0, "CreateOnly changes no live limit"),
+        ({"policy": Policy.OBSERVE}, None, "Observe is in force"),
+    ],
+)
+def test_an_override_that_a_document_could_not_declare_is_refused(rules, live, words):
+    world = World({} if live is None else {ALICE: {RATE: live}})
+    narrow = Rules(**rules)
+    with pytest.raises(PlanRefused, match=words):
+        world.plan(DESIRED, rules=narrow, overrides=(order(5.0, world=world),))
+
+
+def test_createonly_permits_an_override_that_creates_a_limit():
+    world = World(policy=Policy.CREATE_ONLY)
+    world.apply(merge([]), overrides=(order(5.0, world=world),))
+    assert world.cluster.truth == state({ALICE: {RATE: 5.0}})
+
+
+def test_an_override_to_the_applied_value_is_written_where_another_writer_changed_it():
+    world = World(policy=Policy.UPSERT)
+    world.apply(DESIRED)
+    world.cluster.write(ALICE, RATE, 900.0)
+    world.apply(DESIRED, overrides=(order(100.0, world=world),))
+    assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
 
 
 def test_an_override_of_which_no_answer_came_leaves_nothing_of_the_one_before_it():

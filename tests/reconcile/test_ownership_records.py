@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
-from reconciler.quota.ownership import IntentEnded, OverrideEnded, Owner, RecordDropped, Recorded
+from reconciler.quota.ownership import (
+    NOBODY,
+    IntentEnded,
+    OverrideEnded,
+    OverrideWritten,
+    Owner,
+    RecordDropped,
+    Recorded,
+)
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
@@ -23,16 +31,18 @@ RETURNED = QuotaChange(
     key=RATE,
     before=1.0,
     after=2.0,
-    cause=Cause.OVERRIDE_EXPIRED,
+    cause=Cause.ENDED,
     owner=OWNER,
     claim=CLAIM,
 )
 RESTORED = QuotaChange(
-    entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.OVERRIDE_EXPIRED, owner=OWNER
+    entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.ENDED, owner=OWNER
 )
 MINE = Recorded(entity=ALICE, key=RATE, value=2.0, owner=OWNER)
 DROPPED, ENDED = RecordDropped(entity=ALICE, key=RATE), IntentEnded(entity=ALICE, key=RATE)
 OVER = OverrideEnded(entity=ALICE, key=RATE)
+ABOVE = OverrideWritten(entity=ALICE, key=RATE, value=2.0)
+BEGUN = replace(RESTORED, cause=Cause.OVERRIDE)
 YES, LOST = Applied(), Unknown(reason="lost")
 
 
@@ -53,13 +63,15 @@ YES, LOST = Applied(), Unknown(reason="lost")
         (REMOVE, YES, PairVisibility.NOT_YET, ()),
         (RETURNED, YES, PairVisibility.VISIBLE, (MINE, OVER)),
         (RETURNED, YES, PairVisibility.NOT_YET, ()),
-        (RESTORED, YES, PairVisibility.VISIBLE, (DROPPED, OVER)),
+        (RESTORED, YES, PairVisibility.VISIBLE, (ABOVE, OVER)),
+        (BEGUN, YES, PairVisibility.VISIBLE, (ABOVE,)),
+        (BEGUN, YES, PairVisibility.NOT_YET, ()),
     ],
 )
 def test_only_certain_results_are_recorded(change, result, visibility, recorded):
     assert (
         ownership_records.results(
-            [PairOutcome(change=change, result=result, visibility=visibility)], now=9.0
+            [PairOutcome(change=change, result=result, visibility=visibility)]
         )
         == recorded
     )
@@ -75,10 +87,11 @@ def test_an_intent_contains_value_owner_and_time():
     ("change", "owner"),
     [
         (RETURNED, OWNER),
-        (replace(RESTORED, keeps_owner=True), OWNER),
-        (RESTORED, Owner(document="", since=9.0)),
-        (replace(RESTORED, after=None), OWNER),
-        (replace(SET, owner=None), Owner(document="", since=9.0)),
+        (RESTORED, NOBODY),
+        (replace(RESTORED, after=None), NOBODY),
+        (BEGUN, NOBODY),
+        (replace(SET, of_override=True), NOBODY),
+        (replace(SET, owner=None), NOBODY),
     ],
 )
 def test_the_intent_of_a_value_that_no_document_declares_has_no_document(change, owner):

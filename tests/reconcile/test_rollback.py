@@ -1,11 +1,18 @@
 """Rollbacks: the earlier values are restored and stay until the document changes, or a day has passed."""
 
+from dataclasses import replace
+
+import pytest
+
 from reconciler.codecs.outcome import outcome_document, read_undo
-from reconciler.quota.policy import Cause, Policy
+from reconciler.quota.planner.desired_state import merge
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.policy import Cause, DeletionPolicy, Policy
 from reconciler.quota.results.report import Outcome
-from reconciler.reconcile import rollback_orders
+from reconciler.reconcile import NewOverride, rollback_orders
 from reconciler.render.json_values import dump
-from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE, World, documents, state
+from tests.fakes.cluster import LOST
+from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE, World, declared, documents, state
 
 OLD = documents({ALICE: {RATE: 100.0}})
 NEW = documents({ALICE: {RATE: 900.0}, BOB: {SHARE: 5.0}})
@@ -14,7 +21,7 @@ NEW = documents({ALICE: {RATE: 900.0}, BOB: {SHARE: 5.0}})
 def roll_back(world: World, outcome: Outcome, desired, **more) -> Outcome:
     undo = read_undo(dump(outcome_document(outcome)), location="OUTCOME.json")
     orders = rollback_orders(
-        undo.before, now=world.cluster.clock.now(), principal="me", reason="oops", **more
+        undo.changes, now=world.cluster.clock.now(), principal="me", reason="oops", **more
     )
     pairs = {(order.entity, order.key) for order in orders}
     return world.apply(desired, overrides=orders, only=lambda e, k: (e, k) in pairs)
@@ -52,15 +59,91 @@ def test_declared_values_apply_again_after_a_day():
 
 
 def test_a_rollback_applies_for_at_most_a_day():
-    orders = rollback_orders(
-        [(ALICE, RATE, 1.0)], now=0.0, principal="me", reason="", seconds=10**9
-    )
-    assert orders[0].until == 86_400.0
-    assert orders[0].ends_with_document
+    change = QuotaChange(entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.SPEC)
+    (order,) = rollback_orders([change], now=0.0, principal="me", reason="", seconds=10**9)
+    assert (order.until, order.value, order.rolls_back) == (86_400.0, 1.0, change)
 
 
 def test_rejected_and_held_changes_are_not_rolled_back():
     world = World()
     world.cluster.faults.rejected[BOB] = (42, "INVALID_REQUEST", "no")
     undo = read_undo(dump(outcome_document(world.apply(NEW))), location="OUTCOME.json")
-    assert undo.before == ((ALICE, RATE, None),)
+    assert [(change.pair, change.before) for change in undo.changes] == [((ALICE, RATE), None)]
+
+
+def test_a_rollback_that_the_broker_refuses_leaves_the_records_as_they_were():
+    world = World(policy=Policy.UPSERT)
+    world.apply(OLD)
+    outcome, owned = world.apply(NEW), world.owned()
+    world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
+    world.cluster.faults.rejected[BOB] = (42, "INVALID_REQUEST", "no")
+    roll_back(world, outcome, NEW)
+    assert world.owned() == owned
+
+
+@pytest.mark.parametrize(
+    ("before", "policy", "returns"),
+    [
+        (None, DeletionPolicy.DELETE, {}),
+        (100.0, DeletionPolicy.DELETE, {}),
+        (700.0, None, {ALICE: {RATE: 700.0}}),
+    ],
+    ids=["created by the apply", "applied before", "of another writer"],
+)
+def test_after_a_rollback_and_the_deletion_of_its_document_a_limit_has_the_owner_from_before(
+    before, policy, returns
+):
+    """What another writer had set before the apply is not removed with the document."""
+    world = World(policy=Policy.UPSERT)
+    old, new = (
+        merge([replace(declared(ALICE, {RATE: value}), deletion_policy=DeletionPolicy.DELETE)])
+        for value in (100.0, 900.0)
+    )
+    if before == 700.0:
+        world.cluster.write(ALICE, RATE, 700.0)
+    elif before is not None:
+        world.apply(old)
+    owned = world.owned().records
+    roll_back(world, world.apply(new), new)
+    assert world.cluster.truth.value(ALICE, RATE) == before
+    assert {**world.owned().records} == {**owned}
+    for _ in range(2):
+        world.apply(merge([]))
+    assert world.cluster.truth == state(returns)
+    assert (world.owned().records, world.owned().overrides) == ({}, {})
+
+
+def test_a_write_that_is_late_when_its_apply_is_rolled_back_is_overwritten():
+    world = World(policy=Policy.UPSERT)
+    world.apply(OLD)
+    world.cluster.faults.unknown[ALICE] = LOST
+    outcome = world.apply(documents({ALICE: {RATE: 900.0}}))
+    world.cluster.faults.unknown.clear()
+    roll_back(world, outcome, NEW)
+    world.cluster.write(ALICE, RATE, 900.0)
+    world.apply(documents({ALICE: {RATE: 900.0}}))
+    assert world.cluster.truth.value(ALICE, RATE) == 100.0
+    world.apply(OLD)
+    assert world.cluster.truth.value(ALICE, RATE) == 100.0
+    assert world.owned().overrides == {}
+
+
+def test_the_rollback_of_an_override_leaves_no_temporary_value_for_good():
+    """After it and the deletion of the document, the limit from before both overrides returns, and is removed with it."""
+    world = World(policy=Policy.UPSERT)
+    limited = merge(
+        [replace(declared(ALICE, {RATE: 100.0}), deletion_policy=DeletionPolicy.DELETE)]
+    )
+    world.apply(limited)
+    outcomes = []
+    for value in (500.0, 700.0):
+        order = NewOverride(
+            entity=ALICE, key=RATE, value=value, until=1e12, principal="me", reason="night"
+        )
+        outcomes.append(world.apply(limited, overrides=(order,)))
+    roll_back(world, outcomes[-1], limited)
+    assert world.cluster.truth == state({ALICE: {RATE: 500.0}})
+    world.apply(merge([]))
+    assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
+    world.apply(merge([]))
+    assert world.cluster.truth == state({})

@@ -395,6 +395,24 @@ def test_a_plan_that_waited_for_confirmation_is_compared_with_the_cluster_again(
     )
 
 
+def test_an_override_that_waited_for_confirmation_is_compared_with_the_live_value_again():
+    async def story(meanwhile):
+        world = World({ALICE: {RATE: 1.0}})
+        order = NewOverride(
+            entity=ALICE, key=RATE, value=5.0, until=1e12, principal="ops", reason="incident"
+        )
+        options = world.options(overrides=(order,))
+        prepared = await prepare(world.ports, options, documents({}))
+        world.cluster.clock.advance(60.0)
+        meanwhile(world)
+        return await apply(world.ports, options, prepared)
+
+    assert asyncio.run(story(lambda world: None)).complete
+    with pytest.raises(StalePlan) as caught:
+        asyncio.run(story(lambda world: world.cluster.write(ALICE, RATE, 7.0)))
+    assert caught.value.differences == ("user=alice producer_byte_rate: live was 1 B/s, is 7 B/s",)
+
+
 def test_a_plan_that_waited_does_not_replace_records_that_another_run_wrote_meanwhile():
     owner = Owner(document="team/bob")
     adopted = Recorded(entity=BOB, key=RATE, value=2048.0, owner=owner)

@@ -7,16 +7,11 @@ from pathlib import Path
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
-from reconciler.quota.ownership import (
-    DriftObserved,
-    Override,
-    OverrideSet,
-    Owner,
-    OwnershipRecords,
-    Recorded,
-)
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import DriftObserved, OverrideSet, Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.ended_overrides import below_overrides
 from reconciler.quota.planner.guards import Guards, check
 from reconciler.quota.planner.impact import UnmatchedClientId, assess, principals_with_quotas
 from reconciler.quota.planner.preconditions import preconditions_of
@@ -92,6 +87,8 @@ def sample() -> Preview:
                     until=NOW + 600,
                     author="me",
                     reason="load @test",
+                    before=2048.0,
+                    applied=9999.0,
                 )
             ),
         ]
@@ -114,10 +111,11 @@ def sample() -> Preview:
         rules=Rules(policy=Policy.SYNC, sync_confirmed=True),
         now=NOW,
     )
+    below = below_overrides(live, owned)
     return Preview(
         plan=plan,
-        preconditions=preconditions_of(plan.changes, owned=owned, live=live),
-        violations=check(plan, Guards(), live),
+        preconditions=preconditions_of(plan.reviewed, owned=owned, live=below),
+        violations=check(plan, Guards(), below),
         verdict=ValidationResult(
             source="broker",
             rejections={

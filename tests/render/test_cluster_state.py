@@ -8,7 +8,8 @@ import pytest
 from reconciler.codecs.drift import drift_document
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Override, Owner
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.precedence import Principal, resolve

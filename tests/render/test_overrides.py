@@ -2,7 +2,7 @@
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Override
+from reconciler.quota.overrides import Override
 from reconciler.render.overrides import overrides_document, overrides_text
 from reconciler.render.table import Style
 

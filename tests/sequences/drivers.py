@@ -24,6 +24,7 @@ from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.patterns import EntityPattern, NamePattern
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.quota.results.report import Reconciliation
 from reconciler.quota.state import limits_of
@@ -91,7 +92,7 @@ class MemoryDriver:
         self.runner = runner
         self.world = scenarios.World()
         self.saved: SavedPlan | None = None
-        self.before: list[tuple[Entity, Key, float | None]] = []
+        self.changes: list[QuotaChange] = []
         self.desired = DesiredState()
         self.options = ReconcileOptions()
 
@@ -145,9 +146,7 @@ class MemoryDriver:
         prepared = await prepare(self.world.ports, options, desired)
         outcome = await apply(self.world.ports, options, prepared)
         if is_kept and outcome.pairs:
-            self.before = [
-                (item.change.entity, item.change.key, item.change.before) for item in outcome.pairs
-            ]
+            self.changes = [item.change for item in outcome.pairs]
 
     async def save_plan(self) -> None:
         """Save a plan for review."""
@@ -200,7 +199,7 @@ class MemoryDriver:
     async def roll_back(self) -> None:
         """Restore what was there before the last apply."""
         now = self.world.ports.clock.now()
-        await self._begin(rollback_orders(self.before, now=now, principal="eve", reason="undo"))
+        await self._begin(rollback_orders(self.changes, now=now, principal="eve", reason="undo"))
 
     async def _begin(self, begun: tuple[NewOverride, ...]) -> None:
         pairs = {(item.entity, item.key) for item in begun}
@@ -208,7 +207,7 @@ class MemoryDriver:
             self.options, overrides=begun, only=lambda subject, key: (subject, key) in pairs
         )
         if begun and self.options.rules.policy is not Policy.OBSERVE:
-            await self._send(options, await self._usable())
+            await self._send_temporary(options)
 
     async def end(self, subject: str) -> None:
         """End a temporary limit."""
@@ -220,14 +219,15 @@ class MemoryDriver:
                 ended=frozenset([pair]),
                 only=lambda subject, key: (subject, key) == pair,
             )
-            await self._send(options, await self._usable())
+            await self._send_temporary(options)
 
-    async def _usable(self) -> DesiredState:
-        """The documents for a temporary limit; in their place what was applied, where they contradict each other."""
-        if not self.desired.conflicts:
-            return self.desired
-        observation = await observe(self.world.ports, self.options)
-        return as_applied(observation, self.options.rules)
+    async def _send_temporary(self, options: ReconcileOptions) -> None:
+        """Begin or end with the documents; in their place with what was applied, where they contradict each other."""
+        desired = self.desired
+        if desired.conflicts:
+            options = replace(options, rules=replace(options.rules, complete=False))
+            desired = as_applied(await observe(self.world.ports, options), options.rules)
+        await self._send(options, desired)
 
 
 CLUSTER = """\

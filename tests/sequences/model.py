@@ -2,7 +2,7 @@
 
 It shares nothing with the planner. One quota key, four entities, documents of one limit each. A document outside the scope is
 refused by the loader, so a scope is narrowed together with the documents outside it. Guards permit everything. Temporary
-limits have two layers, as they will have: the base under them stays, and their end compares declared, base and live value.
+limits have two layers: the record under them stays, and at their end the declared value or the one from before returns.
 """
 
 from collections.abc import Mapping
@@ -66,14 +66,12 @@ class Record(NamedTuple):
 
 
 class Temporary(NamedTuple):
-    """A temporary limit above its base: the value that returns, and its record."""
+    """A temporary limit above a record: its value, and the one that returns."""
 
     value: float | None
-    base: "Pair"
+    before: float | None
     is_rollback: bool = False
-    declared: float | None = (
-        None  # the declared value at the beginning; another one ends a rollback
-    )
+    declared: float | None = None  # at the beginning; another declared value ends a rollback
 
 
 class Pair(NamedTuple):
@@ -212,11 +210,10 @@ def applied_pair(state: State, subject: str, *, corrects: bool = False) -> Pair:
     if state.rank == 0:
         return pair
     if pair.temporary is not None:
-        value = None if claim is None else claim[1].value
-        is_over = pair.temporary.is_rollback and value != pair.temporary.declared
-        if is_over:
+        if is_over(state, subject):
             return ended_pair(state, subject)
-        return corrected_pair(pair, claim) if corrects and state.rank >= 2 else pair
+        is_corrected = corrects and state.rank >= 2 and subject in state.scope
+        return pair._replace(live=pair.temporary.value) if is_corrected else pair
     if state.is_frozen(subject):
         return pair
     if claim is None:
@@ -269,18 +266,15 @@ def correct(state: State) -> State:
     """One observation of `kquota drift --watch --correct-drift`: drift from what was applied and is still declared."""
     if state.rank < 2 or state.is_contested:
         return state
-    return state.with_pairs(
-        {
-            subject: corrected_pair(pair, state.declared(subject))
-            for subject, pair in state.pairs.items()
-        }
-    )
+    return state.with_pairs({subject: corrected_pair(state, subject) for subject in WIDER})
 
 
-def corrected_pair(pair: Pair, claim: tuple[str, Document] | None) -> Pair:
+def corrected_pair(state: State, subject: str) -> Pair:
     """What a correction makes of a limit."""
+    pair, claim = state.pairs[subject], state.declared(subject)
     if pair.temporary is not None:
-        return pair._replace(live=pair.temporary.value)
+        after = applied_pair(state, subject, corrects=True)
+        return pair if after.live == pair.live else after
     if claim is None or TABLE[row_of(pair, claim[1].value)][0] != "Drift":
         return pair
     return declared_pair(claim)
@@ -299,19 +293,41 @@ def apply_saved(state: State) -> State:
 
 
 def approved_of(state: State) -> Approved:
-    """What a plan does now."""
+    """What a plan does now, below temporary limits: also what waits for their end."""
     changes: set[tuple[str, float | None, float | None, str, float | None]] = set()
     fallbacks: set[tuple[str, float]] = set()
-    for subject, pair in state.pairs.items():
-        after = applied_pair(state, subject)
+    for subject, pair in below(state).items():
+        after = (
+            applied_pair(state, subject)
+            if pair == state.pairs[subject]
+            else pending(state, subject)
+        )
         if after.live == pair.live:
             continue
         applied, owner = (None, "") if pair.record is None else pair.record[:2]
         changes.add((subject, pair.live, applied, owner, after.live))
         if after.live is None:
-            wider = ((name, state.pairs[name].live) for name in WIDER[subject])
+            wider = ((name, below(state)[name].live) for name in WIDER[subject])
             fallbacks.update((name, value) for name, value in wider if value is not None)
     return Approved(frozenset(changes), frozenset(fallbacks))
+
+
+def below(state: State) -> Mapping[str, Pair]:
+    """The limits without the temporary ones."""
+    return {
+        name: pair if pair.temporary is None else Pair(pair.temporary.before, pair.record)
+        for name, pair in state.pairs.items()
+    }
+
+
+def pending(state: State, subject: str) -> Pair:
+    """What is declared under a temporary limit, unless a rollback just took it back."""
+    pair, claim = below(state)[subject], state.declared(subject)
+    temporary = state.pairs[subject].temporary
+    if claim is None or temporary is None:
+        return pair
+    is_known = temporary.is_rollback and claim[1].value == temporary.declared
+    return pair if is_known else declared_pair(claim)
 
 
 # ---- temporary limits -------------------------------------------------------------------------
@@ -322,8 +338,14 @@ def override(state: State, subject: str, value: float | None) -> State:
     if not may_begin(state, subject, value):
         return state
     pair = state.pairs[subject]
-    base = pair if pair.temporary is None else pair.temporary.base
-    return state.with_pairs({subject: Pair(value, pair.record, Temporary(value, base))})
+    temporary = Temporary(value, value_before(pair))
+    return state.with_pairs({subject: Pair(value, pair.record, temporary)})
+
+
+def value_before(pair: Pair) -> float | None:
+    """The value that returns after a temporary limit that begins now: that from before an earlier one, if it is live."""
+    earlier = pair.temporary
+    return pair.live if earlier is None or pair.live != earlier.value else earlier.before
 
 
 def end(state: State, subject: str) -> State:
@@ -338,12 +360,26 @@ def roll_back(state: State) -> State:
     if not all(may_begin(state, subject, pair.live) for subject, pair in state.before.items()):
         return state
     rolled: dict[str, Pair] = {}
-    for subject, base in state.before.items():
-        claim, record = state.declared(subject), state.pairs[subject].record
+    for subject, pair in state.before.items():
+        restored = Pair(pair.live, pair.record)
+        claim = state.with_pairs({subject: restored}).declared(subject)
         value = None if claim is None else claim[1].value
-        temporary = Temporary(base.live, base._replace(temporary=None), True, value)
-        rolled[subject] = Pair(base.live, record, temporary)
+        if state.is_contested:  # What was applied is the best guess at what is declared.
+            known = state.pairs[subject].temporary is None
+            record = state.pairs[subject].record
+            value = (
+                record.applied if record is not None and known and not record.is_orphan else None
+            )
+        before = pair.live if pair.temporary is None else value_before(state.pairs[subject])
+        rolled[subject] = restored._replace(temporary=Temporary(pair.live, before, True, value))
     return state.with_pairs(rolled)
+
+
+def is_over(state: State, subject: str) -> bool:
+    """Whether the declared value of a rolled-back limit changed since."""
+    claim, temporary = state.declared(subject), state.pairs[subject].temporary
+    value = None if claim is None else claim[1].value
+    return temporary is not None and temporary.is_rollback and value != temporary.declared
 
 
 def may_begin(state: State, subject: str, value: float | None) -> bool:
@@ -359,5 +395,5 @@ def ended_pair(state: State, subject: str) -> Pair:
     assert pair.temporary is not None
     if claim is not None:
         return declared_pair(claim)
-    base = pair.temporary.base
-    return base if pair.live == pair.temporary.value else Pair(pair.live, base.record)
+    is_own = pair.live == pair.temporary.value
+    return Pair(pair.temporary.before if is_own else pair.live, pair.record)

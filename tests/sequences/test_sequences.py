@@ -15,8 +15,6 @@ from tests.sequences.commands import COMMANDS, TEMPORARY, Command, check, disagr
 from tests.sequences.drivers import KEY, CommandLineDriver, MemoryDriver
 from tests.sequences.model import State
 
-NO_BASE = "temporary limits have no base yet: their records have one layer, and a beginning asks neither policy nor scope"
-
 
 @pytest.fixture(scope="module")
 def runner() -> Iterator[asyncio.Runner]:
@@ -126,7 +124,7 @@ def test_the_comparison_sees_a_planted_fault(runner, fault):
         check(lambda: fault(runner), range(300))
 
 
-# ---- temporary limits, for the form with a base -----------------------------------------------
+# ---- overrides and rollbacks -----------------------------------------------
 
 TEMPORARY_CASES = {
     "A3: an override to the applied value is written where another writer changed it": commands(
@@ -158,13 +156,11 @@ TEMPORARY_CASES = {
 }
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason=NO_BASE)
 @pytest.mark.parametrize("case", TEMPORARY_CASES.values(), ids=TEMPORARY_CASES)
 def test_a_temporary_limit_has_a_base(runner, case):
     assert disagreement(MemoryDriver(runner), case) == ""
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason=NO_BASE)
 @pytest.mark.parametrize("seeds", [range(300), range(300, 10_000)], ids=["first", "ten_thousand"])
 def test_a_sequence_with_temporary_limits_ends_in_the_predicted_state(runner, seeds):
     check(lambda: MemoryDriver(runner), seeds, {**COMMANDS, **TEMPORARY})

@@ -336,11 +336,7 @@ def _rollback(world: "World") -> tuple[NewOverride, ...]:
     if outcome is None:
         return ()
     return rollback_orders(
-        (
-            (pair.change.entity, pair.change.key, pair.change.before)
-            for pair in outcome.pairs
-            if isinstance(pair.result, Applied | Unknown)
-        ),
+        (pair.change for pair in outcome.pairs if isinstance(pair.result, Applied | Unknown)),
         now=world.clock.now(),
         principal="oncall",
         reason="simulated",

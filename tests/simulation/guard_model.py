@@ -5,7 +5,8 @@ from itertools import product
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.ownership import Override, Pair
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import Pair
 from reconciler.quota.patterns import EVERYTHING
 from reconciler.quota.planner.guards import Guards, NewlyUnlimited, Violation
 from reconciler.quota.planner.plan import Plan, QuotaChange
@@ -42,25 +43,17 @@ def refusals(
         guards: The guards.
         live: The quotas of one describe.
         owned: Number of owned quota keys before the plan.
-        overrides: The recorded overrides. The end of one counts if it writes another declared value than the override
-            replaced, and then as a change of the replaced value.
+        overrides: The recorded overrides. Under one, a declared value counts as a change of the one from before.
     """
-    checked = [change for change in plan.changes if change.cause.value != "Override"]
     before = dict(_values(live))
-    planned = []
-    for change in checked:
-        if change.cause.value == "OverrideExpired":
-            override = overrides[change.pair]
-            replaced = override.before
-            if change.claim is None or change.after == replaced:
-                continue
-            if not (override.ends_with_document and before.get(change.pair) == override.value):
-                _ = before.pop(change.pair, None)
-                if replaced is not None:
-                    before[change.pair] = replaced
-        planned.append(change)
+    for pair, override in overrides.items():
+        _ = before.pop(pair, None)
+        if override.before is not None:
+            before[pair] = override.before
+    planned = [change for change in plan.changes if change.pair not in overrides]
+    planned += plan.pending
     after = dict(before)
-    for change in plan.changes:
+    for change in planned:
         if change.after is None:
             _ = after.pop(change.pair, None)
         else:
@@ -69,8 +62,8 @@ def refusals(
     of_plan = set(_of_plan(plan, guards, removals, owned))
     return of_plan.union(
         (name, change.entity, change.key, reason)
-        for changes, guard in ((planned, _of_change), (checked, _of_value))
-        for change in changes
+        for guard in (_of_change, _of_value)
+        for change in planned
         for name, reason in guard(change, guards)
     ).union(
         (name, change.entity, change.key, "")

@@ -198,4 +198,4 @@ def _turn(change: QuotaChange) -> tuple[bool, bool]:
 
 
 def _ends_override(change: QuotaChange) -> bool:
-    return change.cause.value == "OverrideExpired"
+    return change.cause.value == "Ended"

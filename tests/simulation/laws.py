@@ -174,6 +174,7 @@ class Laws:
         self.runs: list[Run] = []
         self.timeline: dict[Pair, list[tuple[float, float | None, str]]] = defaultdict(list)
         self.ours: dict[Pair, set[float]] = defaultdict(set)
+        self.recorded_values: dict[Pair, set[float]] = defaultdict(set)
         self.removed_at: dict[Pair, float] = {}
         self.stored_intents: dict[Pair, dict[float | None, float]] = defaultdict(dict)
         self.intent_runs: dict[Pair, Run] = {}
@@ -265,7 +266,7 @@ class Laws:
             entry["after"] = whole(pair[1], entry["after"])
             if entry["outcome"] == "INTENDED":
                 intents.append((pair, entry["after"]))
-                if entry.get("cause") == "OverrideExpired":
+                if entry.get("cause") == "Ended":
                     ends.add(pair)
                 self.open_intents[pair][entry["after"]] = at
                 self._explained(pair, self.histories[pair].intended(at, process, entry["after"]))
@@ -299,7 +300,13 @@ class Laws:
                 value = record.applied[column]
                 if value is None or (before is not None and before.applied[column] == value):
                     continue
-                if whole(key, value) not in self.values_between((entity, key), since, at):
+                pair = entity, key
+                # A rollback restores an earlier record, and so does the end of one that the broker refuses.
+                is_rolled_back = pair in owned.overrides or pair in self.records.overrides
+                if is_rolled_back and value in self.recorded_values[pair]:
+                    continue
+                self.recorded_values[pair].add(value)
+                if whole(key, value) not in self.values_between(pair, since, at):
                     raise LawBroken(
                         f"records claim what was not applied: {entity} {key} = {value}, by {process}"
                     )

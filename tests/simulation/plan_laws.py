@@ -20,7 +20,7 @@ from tests.simulation.laws import CLIENTS, NAMES, LawBroken, Laws, names_of
 from tests.simulation.plan_model import SETTLING, PlanInputs, PlanModel, whole
 
 WINDOW = 3_600.0
-UNCOUNTED = frozenset({"Override", "OverrideExpired"})
+UNCOUNTED = frozenset({"Override", "Ended"})
 """Causes whose removals no budget counts."""
 
 BUDGETED = frozenset({Guard.MAX_REMOVALS, Guard.MAX_REMOVED_SHARE})

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
-from reconciler.quota.ownership import Intent, Override, OwnershipRecords, Pair
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import Intent, OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
@@ -23,8 +24,7 @@ WHOLE_KEYS = frozenset(
 RANKS = {Policy.OBSERVE: 0, Policy.CREATE_ONLY: 1, Policy.UPSERT: 2, Policy.SYNC: 3}
 WRITTEN_FROM = {
     "Create": RANKS[Policy.CREATE_ONLY],
-    "Override": RANKS[Policy.CREATE_ONLY],
-    "OverrideExpired": RANKS[Policy.CREATE_ONLY],
+    "Ended": RANKS[Policy.CREATE_ONLY],
     "Takeover": RANKS[Policy.UPSERT],
     "Spec": RANKS[Policy.UPSERT],
     "SpecOverDrift": RANKS[Policy.UPSERT],
@@ -149,6 +149,8 @@ class PairDecision:
         settled: The record after the describe has settled its intent.
         record: The record after the plan's record changes.
         has_override: Whether its override is still recorded.
+        settled_above: The value that its override wrote last, after the describe has settled its intent.
+        written_above: The same after the plan's record changes.
     """
 
     def __init__(self, inputs: PlanInputs, documents: _DocumentIndex, pair: Pair) -> None:
@@ -163,14 +165,19 @@ class PairDecision:
         self.is_orphan = pair in inputs.owned.orphaned
         self.pending: Intent | None = None
         intent = inputs.owned.intents.get(pair)
-        if intent is not None and self.same(intent.value, self.live):
-            self.applied = intent.value
-            self.owner = None if intent.value is None else intent.owner
+        override = inputs.owned.overrides.get(pair)
+        self.settled_above = None if override is None else override.applied
+        if override is not None and intent is not None and self.same(intent.value, self.live):
+            self.settled_above = intent.value
+        elif intent is not None and self.same(intent.value, self.live):
+            if intent.value is None or intent.owner.document:
+                self.applied = intent.value
+                self.owner = None if intent.value is None else intent.owner
             self.is_orphan = self.is_orphan and intent.value is not None
         elif intent is not None and intent.at + SETTLING > inputs.at:
             # A time in the future is that of a clock which ran ahead.
             self.pending = replace(intent, at=min(intent.at, inputs.at))
-            self.owner = self.owner or intent.owner
+            self.owner = self.owner or (intent.owner if intent.owner.document else None)
         self.settled: OwnedValue | None = None
         if self.applied is not None and self.owner is not None:
             owner = self.owner.document, self.owner.deletion_policy
@@ -184,7 +191,7 @@ class PairDecision:
         self.declared = None if self.claim is None else self.claim.limits[column]
         self.cause = self._cause()
         self.decision: Decision | None = None
-        override = inputs.owned.overrides.get(pair)
+        self.written_above = self.settled_above
         self.has_override = override is not None
         self._decide(override)
         if not inputs.rank:
@@ -210,29 +217,42 @@ class PairDecision:
         ]
 
     def _decide(self, override: Override | None) -> None:
-        if override is not None and self.inputs.at < override.until:
-            is_rollback_over = override.ends_with_document and override.declared != self.declared
-            if not is_rollback_over:
-                self._override(override)
-                return
         is_owner_frozen = self.owner is not None and self.owner.document in self.documents.suspended
-        is_of_override = (
-            self.applied is not None and self.owner is not None and not self.owner.document
-        )
-        is_undeclared = self.declared is None and not is_of_override
-        is_frozen = is_owner_frozen or (self.is_halted and is_undeclared)
-        if is_frozen and override is not None and self._is_left_behind(override):
-            action = self._action("OverrideExpired")
-            after = override.before if action == "write" else None
-            self.decision = Decision("OverrideExpired", action, after)
+        is_frozen = is_owner_frozen or (self.is_halted and self._is_unclaimed())
+        if override is not None:
+            self._decide_override(override, None if is_frozen else self.declared)
         elif is_frozen or (self.is_contested and self.cause):
             self.decision = Decision("Frozen", "report")
-        elif override is not None:
-            self._end_override(override)
         elif self.cause:
             self._act(self.cause, self.declared)
 
+    def _is_unclaimed(self) -> bool:
+        """Whether no active document declares it, and no other write than that of a document was recorded."""
+        name = "" if self.owner is None else self.owner.document
+        return self.declared is None and (self.applied is None or name != "")
+
+    def _decide_override(self, override: Override, declared: float | None) -> None:
+        if declared is None:
+            self.claim = None
+        is_listed = self._is_listed() or (
+            self.owner is not None and self.owner.document in self.documents.names
+        )
+        is_known = declared is not None or (is_listed and self.inputs.rules.complete)
+        is_changed = (
+            override.ends_with_document and is_known and not self.same(override.declared, declared)
+        )
+        if self.inputs.at < override.until and not is_changed:
+            self._override(override)
+        else:
+            self._end_override(override, declared)
+
     def _action(self, cause: str) -> str:
+        """Return what the rules permit; outside of the scope nothing is written."""
+        action = self._permitted(cause)
+        is_outside = not self.inputs.rules.in_scope(self.pair[0])
+        return "report" if action == "write" and is_outside and cause != "Ended" else action
+
+    def _permitted(self, cause: str) -> str:
         rank, rules = self.inputs.rank, self.inputs.rules
         if cause in WRITTEN_FROM:
             return "write" if rank >= WRITTEN_FROM[cause] else "report"
@@ -277,10 +297,12 @@ class PairDecision:
         rank, owner = self.inputs.rank, self.owner
         if owner is None or not owner.document:
             return "orphan"
-        if self._is_present(owner.document) and not self.is_orphan:
-            return "write" if rank >= 2 else "report"
         if self._is_unread():
             return "report"
+        if not self.inputs.rules.in_scope(self.pair[0]):
+            return "orphan"
+        if self._is_present(owner.document) and not self.is_orphan:
+            return "write" if rank >= 2 else "report"
         if owner.deletion_policy is DeletionPolicy.DELETE and not self.is_orphan:
             return "write" if rank >= 2 else "report"
         return "write" if owner.deletion_policy is None and rank == 3 else "orphan"
@@ -321,62 +343,32 @@ class PairDecision:
 
     def _override(self, override: Override) -> None:
         value = override.value
+        policy_of = "Create" if self.live is None else "Takeover"
         if self.same(value, self.live):
-            is_own = not self.same(value, override.before) and not self.same(value, self.applied)
-            if is_own and self.pending is None:
-                self._set_record(value)
             self.decision = Decision("Override", "nothing")
-        elif value is not None and self.same(value, self.applied):
+            if self.pending is None:
+                self.written_above = value
+        elif self.same(value, self.settled_above):
             self._act("Drift", value)
-        elif self._action("Override") == "write":
+        elif self._action(policy_of) == "write":
             self.decision = Decision("Override", "write", value)
         else:
             self.decision = Decision("Override", "report")
 
-    def _end_override(self, override: Override) -> None:
-        after = self._value_after(override)
+    def _end_override(self, override: Override, declared: float | None) -> None:
+        is_own = any(self.same(self.live, value) for value in (override.value, self.settled_above))
+        after = override.before if is_own else self.live
+        if declared is not None:
+            after = declared
         if not self.same(after, self.live):
-            action = self._action("OverrideExpired")
-            self.decision = Decision(
-                "OverrideExpired", action, after if action == "write" else None
-            )
+            action = self._action("Ended")
+            self.decision = Decision("Ended", action, after if action == "write" else None)
             return
-        is_settled = self.pending is None
-        self.has_override = not is_settled
-        is_of_override = self.owner is not None and not self.owner.document
-        if is_of_override and self.declared is None and is_settled:
-            owner = override.before_owner
-            is_restored = self.same(self.live, self.applied) and self.same(
-                self.live, override.before
-            )
-            self.record = None
-            if owner is not None and is_restored and self.live is not None:
-                self.record = OwnedValue(
-                    self.live, owner.document, owner.deletion_policy, is_orphan=False
-                )
-        elif self.cause:
-            self._act(self.cause, self.declared)
-
-    def _is_of_override(self, override: Override) -> bool:
-        """Whether the live value is that of the override, or one that is recorded and of an override which it replaced."""
-        is_recorded = self.same(self.live, self.applied)
-        return self.same(self.live, override.value) or (
-            is_recorded and any(self.same(self.live, value) for value in override.earlier_values)
-        )
-
-    def _is_left_behind(self, override: Override) -> bool:
-        """Whether an ended override, or one that it replaced, was applied in place of another value, and was no rollback."""
-        is_new = self._is_of_override(override) and not self.same(self.live, override.before)
-        is_rollback = override.ends_with_document and self.same(self.live, override.value)
-        return (
-            is_new and not is_rollback and (self.live is None or self.same(self.applied, self.live))
-        )
-
-    def _value_after(self, override: Override) -> float | None:
-        """Return the value that follows an override; the live one if nothing has to be written for it."""
-        if self.declared is not None:
-            return self.declared if self._is_of_override(override) else self.live
-        return override.before if self._is_left_behind(override) else self.live
+        self.has_override = self.pending is not None
+        if declared is not None:
+            is_recorded = self.applied is not None
+            other = "Converged" if is_recorded else "Adopt"
+            self._act("InSync" if self.same(self.applied, self.live) else other, declared)
 
 
 def stored_value(owned: OwnershipRecords, pair: Pair) -> OwnedValue | None:
@@ -428,17 +420,29 @@ class PlanModel:
             actual = planned.pop(pair, None)
             if actual != decision:
                 return f"{pair[0]} {pair[1]}: planned {actual}, the rules say {decision}"
-            record = expected.record if is_open else expected.settled
-            stored = stored_value(owned, pair)
-            recorded = stored, owned.intents.get(pair)
-            if inputs.rank and recorded != (record, expected.pending):
-                return f"{pair[0]} {pair[1]}: records {recorded}, the rules say {record}, {expected.pending}"
-            if is_open and (pair in owned.overrides) != expected.has_override:
-                return f"{pair[0]} {pair[1]}: its override is recorded against the rules"
+            problem = self._record_problem(pair, expected, owned, is_open=is_open)
+            if problem:
+                return f"{pair[0]} {pair[1]}: {problem}"
         if planned:
             return f"planned without a reason: {planned}"
         levels = [SEND_LEVELS[_form(change.entity)] for change in plan.changes]
         return "" if levels == sorted(levels) else f"changes of the levels {levels}, not sorted"
+
+    def _record_problem(
+        self, pair: Pair, expected: PairDecision, owned: OwnershipRecords, *, is_open: bool
+    ) -> str:
+        """Return how the records after a plan differ from this reading of the rules; "" = not at all."""
+        record = expected.record if is_open else expected.settled
+        recorded = stored_value(owned, pair), owned.intents.get(pair)
+        if self.inputs.rank and recorded != (record, expected.pending):
+            return f"records {recorded}, the rules say {record}, {expected.pending}"
+        override = owned.overrides.get(pair)
+        if is_open and (override is not None) != expected.has_override:
+            return "its override is recorded against the rules"
+        above = expected.written_above if is_open else expected.settled_above
+        if self.inputs.rank and override and not expected.same(override.applied, above):
+            return f"above {override.applied}, the rules say {above}"
+        return ""
 
 
 def _form(entity: Entity) -> str:

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Unknown
+from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
+    NOBODY,
     Intent,
     IntentStarted,
     Orphaned,
-    Override,
     OverrideSet,
     Owner,
     OwnershipRecords,
@@ -22,6 +23,7 @@ from reconciler.quota.ownership import (
 from reconciler.quota.patterns import EntityPattern, NamePattern
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.ended_overrides import below_overrides
 from reconciler.quota.planner.guards import Guards, NewlyUnlimited, Protection, check
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, IgnoreRule, Policy, Rules
@@ -46,7 +48,7 @@ NOTHING = st.none() | VALUES
 OF_ALICE = EntityPattern(user=NamePattern(exact="alice"))
 OWNERS = st.builds(
     Owner,
-    document=st.sampled_from(("team/a", "team/b", "")),
+    document=st.sampled_from(("team/a", "team/b")),
     deletion_policy=st.sampled_from((None, *DeletionPolicy)),
 )
 RULES = st.builds(
@@ -78,7 +80,7 @@ def record_changes(draw: st.DrawFn, subject: Entity, key: Key):
         changes += [Orphaned(**pair)] * draw(st.integers(0, 1))
     if draw(st.booleans()):
         at = NOW - draw(st.sampled_from((0.0, 64.0, 65.0, 400.0, -30.0)))
-        intent = Intent(value=draw(NOTHING), owner=draw(OWNERS), at=at)
+        intent = Intent(value=draw(NOTHING), owner=draw(OWNERS | st.just(NOBODY)), at=at)
         changes.append(IntentStarted(**pair, intent=intent))
     if draw(st.booleans()):
         override = Override(
@@ -89,9 +91,8 @@ def record_changes(draw: st.DrawFn, subject: Entity, key: Key):
             reason="r",
             before=draw(NOTHING),
             declared=draw(NOTHING),
-            before_owner=draw(st.none() | OWNERS.filter(lambda owner: owner.document)),
+            applied=draw(NOTHING),
             ends_with_document=draw(st.booleans()),
-            earlier_values=draw(st.just(()) | st.tuples(NOTHING)),
         )
         changes.append(OverrideSet(override=override))
     return changes
@@ -165,8 +166,8 @@ GUARDS = st.builds(
 @given(inputs(), GUARDS)
 def test_guards_and_model_agree(facts, guards):
     plan = plan_of(facts)
-    overrides = facts.owned.overrides
-    violations = {refusal_of(item) for item in check(plan, guards, facts.live, overrides)}
+    overrides, below = facts.owned.overrides, below_overrides(facts.live, facts.owned)
+    violations = {refusal_of(item) for item in check(plan, guards, below)}
     owned_pairs = PlanModel(facts).owned_pairs
     assert violations == refusals(plan, guards, facts.live, owned_pairs, overrides)
 
@@ -242,7 +243,7 @@ def outcome(
 
 
 def end(subject: Entity, after: float | None, result: object):
-    return outcome(subject, after, result, cause=Cause.OVERRIDE_EXPIRED)
+    return outcome(subject, after, result, cause=Cause.ENDED)
 
 
 REFUSED = Rejected(code=42, name="INVALID_REQUEST", message="no")

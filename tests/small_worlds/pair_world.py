@@ -14,6 +14,7 @@ from typing import TypeAlias
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
+from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     NO_RECORD,
     SETTLING_SECONDS,
@@ -21,12 +22,12 @@ from reconciler.quota.ownership import (
     IntentEnded,
     IntentStarted,
     Orphaned,
-    Override,
     OverrideSet,
     Owner,
     OwnershipRecords,
     RecordChange,
     Recorded,
+    restore,
 )
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
@@ -211,17 +212,11 @@ class Product:
     def results(
         self, pairs: tuple[PairOutcome, ...], waiting: Mapping[tuple[Entity, Key], Intent]
     ) -> tuple[RecordChange, ...]:
-        return ownership_records.results(pairs, now=NOW, waiting=waiting)
+        return ownership_records.results(pairs, waiting=waiting)
 
     def without_refused(self, plan: Plan, owned: OwnershipRecords) -> Plan:
         """Return the plan if a guard refuses every change that guards judge."""
-        refused = [
-            change
-            for change in plan.changes
-            if change.cause is not Cause.OVERRIDE
-            and (change.cause is not Cause.OVERRIDE_EXPIRED or change.claim is not None)
-        ]
-        return without_refused(plan, refused, owned, now=NOW)
+        return without_refused(plan, plan.reviewed, owned, now=NOW)
 
     def begin(self, state: PairState, *, is_refused: bool) -> "BegunRun":
         """Describe, plan and record the intents; runs of one state begin in the same way."""
@@ -246,10 +241,12 @@ class Product:
         after = replace(
             oracle,
             changes=canonical(owned),
-            open=oracle.open | {change.after for change in sendable},
+            open=oracle.open | {change.after for change in sendable if not change.is_temporary},
         )
         is_held = bool(changes) and self.waits(changes, waiting)
-        return BegunRun(changes=changes, waiting=waiting, after=after, is_held=is_held)
+        return BegunRun(
+            changes=changes, waiting=waiting, after=after, is_held=is_held, is_refused=is_refused
+        )
 
     def run(self, state: PairState, fate: str, meanwhile: Value | str = "nothing") -> PairState:
         """The state after a run with this outcome; another writer may write between describe and send."""
@@ -262,50 +259,50 @@ class Product:
         if changes:
             (change,) = changes
             result: Result | None
-            if begun.is_held or (fate == "held" and change.cause is not Cause.OVERRIDE_EXPIRED):
+            if begun.is_held or (fate == "held" and change.cause is not Cause.ENDED):
                 result = Held(waits_for=(ALICE,))
             else:
                 after, result = _sent(after, change, fate)
-                if isinstance(result, Applied):
-                    after = _restored(after, state, change)
             if fate in {"crash after sending", "lease lost"}:
                 return after
             pairs = judge(changes, {PAIR: result}, live=live_of(after.live), visibility=SEEN)
             owned = owned_of(after).with_changes(self.results(pairs, begun.waiting))
             after = replace(after, changes=canonical(owned))
         if fate in ENDING_FATES and meanwhile == "nothing" and not owned_of(state).intents:
-            self._lawful_end(state, after)
+            self._lawful_end(state, after, is_refused=begun.is_refused)
         return after
 
-    def _lawful_end(self, state: PairState, after: PairState) -> None:
-        """An override that has ended is over after one run; its value is not left behind, and the replaced one has its owner."""
+    def _lawful_end(self, state: PairState, after: PairState, *, is_refused: bool) -> None:
+        """An override that is over ends in one run: with the declared value, or the one from before and its record."""
         override = owned_of(state).overrides.get(PAIR)
         declared = None if state.suspended else state.declared
         if override is None or override.in_force(NOW, declared):
             return
-        if self.rules.in_force is Policy.OBSERVE or state.suspended:
+        if self.rules.in_force is Policy.OBSERVE:
             return
         if PAIR in owned_of(after).overrides and override.until <= NOW:
             raise LawViolated("an override that has ended stays recorded")
-        was_applied = owned_of(state).records.get(ALICE, NO_RECORD).applied[COLUMN] == state.live
-        if not was_applied or override.ends_with_document or state.live != override.value:
-            return
-        if after.live == override.value and override.value not in {override.before, declared}:
-            raise LawViolated(f"the value {override.value} of an override that has ended stays")
-        owner = owned_of(after).records.get(ALICE, NO_RECORD).owners[COLUMN]
-        is_restored = after.live == override.before is not None and override.before_owner
-        if is_restored and not (owner is not None and owner.document):
-            raise LawViolated(f"the limit {after.live} that an override replaced has no owner")
+        is_judged = override.is_news(declared) and declared != state.live
+        if declared is None or (is_refused and is_judged):
+            expected = override.before if override.has_written(state.live) else state.live
+            if owned_of(after).records != owned_of(state).records and declared is None:
+                raise LawViolated("the record below an override changed with its end")
+        else:
+            expected = declared
+        if after.live != expected:
+            raise LawViolated(f"{after.live} follows an override, and not {expected}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunRun:
-    """A run whose intents are recorded: its changes, writes that it waits for, the state, and whether it sends nothing."""
+    """A run whose intents are recorded: its changes, writes that it waits for, the state, whether it sends nothing, and
+    whether a guard refuses what documents ask for."""
 
     changes: tuple[QuotaChange, ...]
     waiting: Mapping[tuple[Entity, Key], Intent]
     after: PairState
     is_held: bool
+    is_refused: bool
 
 
 def _sent(state: PairState, change: QuotaChange, fate: str) -> tuple[PairState, Result]:
@@ -322,28 +319,16 @@ def _sent(state: PairState, change: QuotaChange, fate: str) -> tuple[PairState, 
             return written(state, change.after), Applied()
 
 
-def _restored(after: PairState, before: PairState, change: QuotaChange) -> PairState:
-    """The end of an override restores a value, which is ours only if it was before."""
-    is_end = change.claim is None and change.cause is Cause.OVERRIDE_EXPIRED
-    if not is_end or change.after in before.own_values | before.open:
-        return after
-    return replace(
-        after,
-        own_values=after.own_values - {change.after},
-        open=after.open - {change.after},
-    )
-
-
 def written(state: PairState, value: Value) -> PairState:
     """A request of the product is executed.
 
     Until this is recorded, the recorded value still counts: if another writer sets it again, no describe can
-    distinguish that from a request that was never executed. So does the value that an override replaced, until its end.
+    distinguish that from a request that was never executed. A value above the record changes nothing of what is owned.
     """
     owned = owned_of(state)
-    earlier_values = {owned.records.get(ALICE, NO_RECORD).applied[COLUMN]}
     if PAIR in owned.overrides:
-        earlier_values.add(owned.overrides[PAIR].before)
+        return _adopted(replace(state, live=value))
+    earlier_values = {owned.records.get(ALICE, NO_RECORD).applied[COLUMN]}
     own_values = state.own_values if value is None else state.own_values & earlier_values | {value}
     return _adopted(replace(state, live=value, own_values=frozenset(own_values)))
 
@@ -366,21 +351,15 @@ def _described(state: PairState) -> PairState:
     """A describe closes intents that are older than 65 s and not live, and ownership of removed values."""
     intent = owned_of(state).intents.get(PAIR)
     is_fresh = intent is not None and intent.may_still_land(NOW)
-    after = (
-        state
-        if is_fresh
-        else replace(state, open=frozenset(v for v in state.open if v == state.live))
-    )
-    overrides = owned_of(state).overrides.get(PAIR)
-    if overrides is not None and overrides.value == state.live and overrides.before != state.live:
-        after = replace(after, own_values=after.own_values | {state.live})
-    return after
+    if is_fresh:
+        return state
+    return replace(state, open=frozenset(v for v in state.open if v == state.live))
 
 
 def _lawful(plan: Plan, state: PairState) -> None:
     """No removal without request; records only of live values."""
     for change in plan.changes:
-        if change.after is not None or change.cause in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED}:
+        if change.after is not None or change.is_temporary:
             continue
         if change.before not in state.own_values | state.open:
             raise LawViolated(f"a removal of {change.before}, which is not ours")
@@ -430,7 +409,9 @@ def end_override(state: PairState) -> PairState:
     return replace(state, changes=canonical(ended))
 
 
-def begin_override_of(value: Value, ends_with_document: bool) -> Action:
+def begin_override_of(
+    value: Value, ends_with_document: bool, *, restores: bool | None = None
+) -> Action:
     """An override; one of a live override replaces what that one replaced."""
 
     def begin(state: PairState) -> PairState:
@@ -442,13 +423,16 @@ def begin_override_of(value: Value, ends_with_document: bool) -> Action:
             until=NOW + 1.0,
             author="oncall",
             reason="incident",
-            declared=None if state.suspended else state.declared,
+            declared=state.declared if ends_with_document and not state.suspended else None,
             ends_with_document=ends_with_document,
         )
         settled = settle_intents(owned, live_of(state.live), now=NOW).owned
-        override = begin_override(override, settled, state.live)
-        owner = override.before_owner
-        override = replace(override, before_owner=None if owner is None else _timeless(owner))
+        override = begin_override(
+            override,
+            settled,
+            state.live,
+            restores=ends_with_document if restores is None else restores,
+        )
         return replace(
             state, changes=canonical(owned.with_changes([OverrideSet(override=override)]))
         )
@@ -463,7 +447,22 @@ def _rolled_back(product: Product) -> Action:
         after = product.run(state, "answered")
         if after.live == state.live:
             return after
-        return begin_override_of(state.live, ends_with_document=True)(after)
+        before = settle_intents(owned_of(state), live_of(state.live), now=NOW).owned
+        restored = owned_of(after).with_changes(
+            restore(
+                PAIR,
+                before.applied_value(PAIR),
+                before.owner_of(PAIR),
+                is_orphaned=PAIR in before.orphaned,
+                intent=owned_of(after).intents.get(PAIR),
+            )
+        )
+        (change,) = product.begin(state, is_refused=False).changes
+        begun = begin_override_of(
+            state.live, ends_with_document=True, restores=not change.is_temporary
+        )
+        own_values = state.own_values | after.own_values
+        return begun(replace(after, changes=canonical(restored), own_values=own_values))
 
     return act
 

@@ -13,6 +13,7 @@ from reconciler.quota.ownership import (
     Intent,
     IntentEnded,
     OverrideEnded,
+    Owner,
     OwnershipRecords,
     RecordChange,
     Recorded,
@@ -22,6 +23,7 @@ from reconciler.quota.policy import Cause, DriftMode, Policy, Rules
 from reconciler.quota.results.report import PairOutcome
 from tests.small_worlds.pair_world import (
     ALICE,
+    DOCUMENT,
     RATE,
     LawViolated,
     PairState,
@@ -163,7 +165,7 @@ class PrunesWhereAnOverrideEnds(Product):
         if not plan.changes or plan.changes[0].claim is not None or state.suspended:
             return plan
         (change,) = plan.changes
-        if change.cause is not Cause.OVERRIDE_EXPIRED:
+        if change.cause is not Cause.ENDED:
             return plan
         removal = replace(change, after=None, cause=Cause.PRUNE)
         ended = OverrideEnded(entity=ALICE, key=RATE)
@@ -175,22 +177,43 @@ class KeepsOverridesThatAGuardRefuses(Product):
         return replace(plan, changes=())
 
 
-class OwnsEveryRestoredValue(Product):
-    """A broken variant in which a value of another writer that an override replaced belongs to the document."""
+class RecordsWhatAnOverrideWrites(Product):
+    """A broken variant with one layer: the value of an override replaces the record."""
+
+    def results(
+        self, pairs: tuple[PairOutcome, ...], waiting: Mapping[tuple[Entity, Key], Intent]
+    ) -> tuple[RecordChange, ...]:
+        above = tuple(
+            Recorded(
+                entity=ALICE, key=RATE, value=pair.change.after, owner=Owner(document=DOCUMENT)
+            )
+            for pair in pairs
+            if pair.change.is_temporary and pair.change.after
+        )
+        return (*above, *super().results(pairs, waiting))
+
+
+class BeginsWithoutBase(Product):
+    """A broken variant in which the value from before an override is forgotten."""
 
     def plan(self, state: PairState, live: Value) -> Plan:
         plan = super().plan(state, live)
-        return replace(
-            plan, changes=tuple(replace(change, keeps_owner=True) for change in plan.changes)
+        changes = tuple(
+            replace(change, after=None)
+            if change.keeps_record and change.cause is Cause.ENDED
+            else change
+            for change in plan.changes
         )
+        return replace(plan, changes=changes)
 
 
 @pytest.mark.parametrize(
     ("twin", "law"),
     [
-        (PrunesWhereAnOverrideEnds, "of an override that has ended stays"),
+        (PrunesWhereAnOverrideEnds, "which is not ours"),
         (KeepsOverridesThatAGuardRefuses, "an override that has ended stays recorded"),
-        (OwnsEveryRestoredValue, "which is not ours"),
+        (RecordsWhatAnOverrideWrites, "the record below an override changed"),
+        (BeginsWithoutBase, "follows an override"),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )

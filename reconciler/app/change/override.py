@@ -20,12 +20,12 @@ from reconciler.errors import PlanRefused
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Override, Pair
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.ended_overrides import without_refused
 from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.removal_budgets import counts_as_removal
 from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Preview, ValidationResult
 from reconciler.reconcile import (
@@ -118,14 +118,14 @@ class OverrideChange:
 
         def begin(observation: Observation) -> tuple[NewOverride, ...]:
             return rollback_orders(
-                source.before,
+                source.changes,
                 now=observation.at,
                 principal=current_principal(),
                 reason=reason,
                 seconds=seconds,
             )
 
-        pairs = frozenset((subject, key) for subject, key, _ in source.before)
+        pairs = frozenset(change.pair for change in source.changes)
         return cls(
             begin=begin, end=frozenset(), pairs=lambda _: pairs, cluster_id=source.cluster_id
         )
@@ -209,13 +209,15 @@ async def _prepare_override(
     _check_known(change.known_entity, observation, desired)
     if desired is None:
         desired = as_applied(observation, options.rules)
-        # If no document could be read, none of the limits is known to have lost its own.
-        is_complete = not target.project_cluster.manifests
-        options = replace(options, rules=replace(options.rules, complete=is_complete))
+        # None of the limits is known to have lost its document.
+        options = replace(options, rules=replace(options.rules, complete=False))
     compute = partial(
         preview, observation, desired, options, verdict=ValidationResult(source="none")
     )
-    prepared = _without_removals(notices, compute(), compute)
+    prepared = compute()
+    if options.overrides:  # What documents declare under them is judged when that is planned.
+        plan = replace(prepared.plan, pending=())
+        prepared = compute(plan=plan, override_changes=prepared.override_changes)
     # Otherwise a document could keep an override in force after its end.
     while not options.overrides and (refused := _refused_changes(prepared.preview)):
         for refused_change, violation in refused.items():
@@ -258,26 +260,6 @@ def _check_known(
         )
 
 
-def _without_removals(
-    notices: Notices, prepared: PreparedPlan, compute: Callable[..., PreparedPlan]
-) -> PreparedPlan:
-    """Return the plan without removals of limits that are not declared: the next run makes them, as after a restored value.
-
-    Args:
-        compute: Computes the prepared plan again.
-    """
-    removals = [change for change in prepared.plan.changes if counts_as_removal(change)]
-    if not removals:
-        return prepared
-    for removal in removals:
-        notices.note(
-            f"{entity_text(removal.entity)} {removal.key}: no document declares it; the next run plans its removal"
-        )
-    changes = tuple(change for change in prepared.plan.changes if change not in removals)
-    plan = replace(prepared.plan, changes=changes)
-    return compute(plan=plan, override_changes=prepared.override_changes)
-
-
 def _refused_changes(preview_result: Preview) -> dict[QuotaChange, Violation]:
     """Return the changes that guards refuse."""
     violations = {
@@ -285,6 +267,6 @@ def _refused_changes(preview_result: Preview) -> dict[QuotaChange, Violation]:
     }
     return {
         change: violations[change.pair]
-        for change in preview_result.plan.changes
+        for change in preview_result.plan.reviewed
         if change.pair in violations
     }

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from reconciler.kube.records.overrides import OverrideLedger
     from reconciler.quota.entity import Entity
     from reconciler.quota.keys import Key
-    from reconciler.quota.ownership import Override, Pair
+    from reconciler.quota.overrides import Override
+    from reconciler.quota.ownership import Pair
 
 Result = TypeVar("Result")
 

@@ -78,7 +78,7 @@ def rollback(
         raise UsageError("give an outcome file or --last", hint="kquota history lists the outcomes")
     outcome = outcome or _newest(where)
     undo = read_undo(read_text(outcome), location=str(outcome))
-    if not undo.before:
+    if not undo.changes:
         raise UsageError(f"{outcome} contains no change to restore")
     console.check_can_ask(yes=yes)
     request = OverrideRunRequest(

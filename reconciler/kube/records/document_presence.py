@@ -108,12 +108,6 @@ class DocumentPresence:
                 for pair, intent in owned.intents.items()
             },
             orphaned=frozenset(pair for pair in owned.orphaned if self._is_orphaned(pair, owned)),
-            overrides={
-                pair: override
-                if override.before_owner is None
-                else replace(override, before_owner=self.owner(override.before_owner, *pair))
-                for pair, override in owned.overrides.items()
-            },
         )
 
     def _record(self, record: OwnershipRecord, subject: Entity) -> OwnershipRecord:

@@ -29,7 +29,8 @@ from reconciler.kube.watch.projection import projections
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import RULES, Key, same_value
-from reconciler.quota.ownership import Override, OverrideSet, Pair
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import OverrideSet, Pair
 from reconciler.reconcile.observation import begin_override, check_overrides
 from reconciler.render.units import limit
 

@@ -17,7 +17,8 @@ from reconciler.inventory.writers import RecordedWriter
 from reconciler.kube.records.series_layout import SeriesLayout, part_of
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMNS
-from reconciler.quota.ownership import Intent, Override, OwnershipRecord, OwnershipRecords, Pair
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import Intent, OwnershipRecord, OwnershipRecords, Pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,7 @@ from reconciler.quota.state import (
 MOST_DESCRIBED: Final = 64
 """Maximum number of entities that are described one by one; for more a complete describe costs less."""
 
-_OPEN_CAUSES: Final = frozenset({Cause.DRIFT, Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED})
+_OPEN_CAUSES: Final = frozenset({Cause.DRIFT, Cause.OVERRIDE, Cause.ENDED})
 """Differences whose meaning changes with time."""
 
 

@@ -28,7 +28,8 @@ from reconciler.kube.status.reasons import PRECEDENCE, Reason, worst
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
-from reconciler.quota.ownership import NO_RECORD, Override, Owner, Pair
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import NO_RECORD, Owner, Pair
 from reconciler.quota.state import NO_LIMITS, Limits
 from reconciler.render.units import json_number
 

@@ -4,23 +4,26 @@ The rows of the three-way table are in ``three_way_table.py``, the policies in `
 both to every pair that is not in sync, and sorts the plan. These steps come before the table, in this order:
 
 - the describe settles intents of unknown outcome (``intent_settlement.py``);
-- an active override replaces the declared value;
-- a pair of a frozen document, and a pair that two documents claim, is reported and never written or pruned;
-- an expired override is replaced by the declared value or, if there is none, by the value before it, also where the
-  document is frozen. A limit that is not declared any more is removed by the next run, as an ordinary removal.
+- an override in force replaces the declared value; its record, below, stays;
+- where an override ends, the declared value follows or, if no usable document declares the pair, the value from before.
+  What the record asks for then, such as a removal, is for the next run;
+- a pair of a frozen document, and a pair that two documents claim, is reported and never written or pruned.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.ip_aliases import find_ip_aliases, is_named_ip
 from reconciler.quota.keys import COLUMNS, same_value
+from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     NO_RECORD,
+    NOBODY,
     DriftObserved,
     Orphaned,
-    Override,
     OverrideEnded,
+    OverrideWritten,
     OwnershipRecords,
     RecordChange,
     RecordDropped,
@@ -29,13 +32,7 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.intent_settlement import settle_intents
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
-from reconciler.quota.planner.three_way_table import (
-    PairView,
-    classify,
-    declaration_end,
-    has_written,
-    is_left_behind,
-)
+from reconciler.quota.planner.three_way_table import PairView, classify, declaration_end
 from reconciler.quota.policy import Action, Cause, DeclarationEnd, Rules
 from reconciler.quota.state import NO_LIMITS, QuotaState
 
@@ -87,6 +84,7 @@ class _Comparison:
         self.desired, self.owned, self.live = desired, settlement.owned, live
         self.rules, self.now = rules, now
         self.changes: list[QuotaChange] = []
+        self.pending: list[QuotaChange] = []
         self.findings: list[Finding] = []
         self.bookkeeping: list[RecordChange] = []
         for change in settlement.changes:
@@ -142,6 +140,7 @@ class _Comparison:
         return Plan(
             cluster_id=self.owned.cluster_id,
             changes=tuple(self.changes),
+            pending=tuple(self.pending),
             findings=tuple(self.findings),
             bookkeeping=tuple(self.bookkeeping),
             conflicts=self.desired.conflicts,
@@ -176,6 +175,7 @@ class _Comparison:
             if declared is None and live is None and applied is None and not rare:
                 continue
             intent = intents.get((subject, key)) if rare else None
+            intended = None if intent is None or intent.owner == NOBODY else intent.owner
             view = PairView(
                 entity=subject,
                 key=key,
@@ -184,7 +184,9 @@ class _Comparison:
                 live=live,
                 intent=intent,
                 claim=self.desired.claim(subject, key) if declared is not None else None,
-                owner=intent.owner if intent is not None and owner is None else owner,
+                owner=owner or intended,
+                recorded=owner,
+                is_orphaned=rare and (subject, key) in self.owned.orphaned,
                 now=self.now,
             )
             self._compare_pair(view, overrides.get((subject, key)) if rare else None)
@@ -193,8 +195,9 @@ class _Comparison:
 
     def _compare_pair(self, view: PairView, override: Override | None) -> None:
         self.unfinished += view.declared is not None
-        if override is not None and override.in_force(self.now, view.declared):
-            self._apply_override(view, override)
+        is_frozen, is_contested = self._is_frozen(view), view.pair in self.contested
+        if override is not None:
+            self._compare_override(view.without_claim() if is_frozen else view, override)
             return
         cause = classify(
             view.key,
@@ -203,13 +206,10 @@ class _Comparison:
             live=view.live,
             is_pending=view.unsettled,
         )
-        is_frozen = self._is_frozen(view)
-        if is_frozen and not is_left_behind(override, view.live, view.applied):
+        if is_frozen:
             self._report(view, Cause.FROZEN, Action.REPORT, _frozen_note(view))
-        elif cause is not None and not is_frozen and view.pair in self.contested:
+        elif cause is not None and is_contested:
             self._report(view, Cause.FROZEN, Action.REPORT, NOTE_CONTESTED)
-        elif override is not None:
-            self._end_override(view, override, cause, is_frozen=is_frozen)
         elif cause is not None:
             self._decide(view, cause, view.declared)
 
@@ -219,7 +219,15 @@ class _Comparison:
         undeclared = view.declared is None and (view.applied is None or document != "")
         return document in self.desired.frozen or (undeclared and view.pair in self.desired.halted)
 
-    def _decide(self, view: PairView, cause: Cause, after: float | None, note: str = "") -> None:
+    def _decide(
+        self,
+        view: PairView,
+        cause: Cause,
+        after: float | None,
+        note: str = "",
+        *,
+        of_override: bool = False,
+    ) -> None:
         """Turn a cause into a change, a finding or a record change, as the rules permit."""
         if cause is Cause.IN_SYNC:
             self._note_in_sync(view)
@@ -231,7 +239,7 @@ class _Comparison:
             return
         match action:
             case Action.WRITE:
-                self._write(view, cause, after, note)
+                self.changes.append(view.change(cause, after, note, of_override=of_override))
             case Action.RECORD if view.unsettled:
                 self._report(view, cause, Action.REPORT, NOTE_UNSETTLED)
             case Action.RECORD:
@@ -244,21 +252,20 @@ class _Comparison:
             case Action.REPORT:
                 is_undeclared = cause in {Cause.PRUNE, Cause.GONE}
                 words = self._undeclared_note(view) if is_undeclared else note
-                self._report(view, cause, action, words)
+                self._report(view, cause, action, words, of_override=of_override)
             case _:
                 pass
 
     def _action(self, view: PairView, cause: Cause) -> Action:
         """Return the action that the rules permit; outside the scope nothing is written."""
-        is_orphaned = view.pair in self.owned.orphaned
-        action = self.rules.permits(cause, self._declaration_end(view), is_orphaned=is_orphaned)
+        end = self._declaration_end(view)
+        action = self.rules.permits(cause, end, is_orphaned=view.is_orphaned)
         is_permitted = action is not Action.WRITE or self.rules.in_scope(view.entity)
         return action if is_permitted else Action.REPORT
 
     def _declaration_end(self, view: PairView) -> DeclarationEnd | None:
         """Return how a pair stopped being declared; outside the scope it is released, which is a retention."""
-        is_orphaned = view.pair in self.owned.orphaned
-        end = declaration_end(view, self.desired, self.rules, is_orphaned=is_orphaned)
+        end = declaration_end(view, self.desired, self.rules)
         is_kept = end in {None, DeclarationEnd.NOT_READ} or self.rules.in_scope(view.entity)
         return end if is_kept else DeclarationEnd.EXPLICIT_RETAIN
 
@@ -271,47 +278,24 @@ class _Comparison:
         was_read = view.owner is not None and view.owner.document in self.desired.documents
         return NOTE_EDITED if was_read else NOTE_NOT_READ
 
-    def _write(
-        self,
-        view: PairView,
-        cause: Cause,
-        after: float | None,
-        note: str = "",
-        *,
-        keeps_owner: bool = False,
-    ) -> None:
-        self.changes.append(
-            QuotaChange(
-                entity=view.entity,
-                key=view.key,
-                before=view.live,
-                after=after,
-                cause=cause,
-                claim=view.claim,
-                owner=view.new_owner() if after is not None else view.owner,
-                applied=view.applied,
-                note=note,
-                keeps_owner=keeps_owner,
-            )
-        )
-
     def _note_in_sync(self, view: PairView) -> None:
         self.unfinished -= 1
-        if (view.pair in self.owned.orphaned or view.owner_changed()) and not view.unsettled:
+        if (view.is_orphaned or view.owner_changed()) and not view.unsettled:
             self._set_record(view, view.declared)
         elif view.pair in self.owned.drift_since:
             self._record(DriftObserved(entity=view.entity, key=view.key, at=None))
 
     def _set_record(self, view: PairView, value: float | None) -> None:
         """Record the live value, which does not change; ``None`` drops the record."""
+        owner = view.new_owner()
         self._record(
             RecordDropped(entity=view.entity, key=view.key)
-            if value is None
-            else Recorded(entity=view.entity, key=view.key, value=value, owner=view.new_owner())
+            if value is None or owner is None
+            else Recorded(entity=view.entity, key=view.key, value=value, owner=owner)
         )
 
     def _orphan(self, view: PairView) -> None:
-        if view.pair not in self.owned.orphaned:
+        if not view.is_orphaned:
             self._record(Orphaned(entity=view.entity, key=view.key))
 
     def _record(self, change: RecordChange) -> None:
@@ -319,7 +303,14 @@ class _Comparison:
             self.bookkeeping.append(change)
 
     def _report(
-        self, view: PairView, cause: Cause, action: Action, note: str = "", *, ignored: bool = False
+        self,
+        view: PairView,
+        cause: Cause,
+        action: Action,
+        note: str = "",
+        *,
+        ignored: bool = False,
+        of_override: bool = False,
     ) -> None:
         since = self.owned.drift_since.get(view.pair, self.now) if cause is Cause.DRIFT else None
         self.findings.append(
@@ -336,60 +327,75 @@ class _Comparison:
                 since=since,
                 note=note,
                 ignored=ignored,
-                is_new=note == NOTE_ORPHAN and view.pair not in self.owned.orphaned,
+                is_new=note == NOTE_ORPHAN and not view.is_orphaned,
+                of_override=of_override,
             )
         )
 
+    # -- overrides ------------------------------------------------------------------------------
+
+    def _compare_override(self, view: PairView, override: Override) -> None:
+        """Compare a pair under an override, which waits above its record; documents that cannot be used declare nothing."""
+        if override.is_news(view.declared):
+            base = replace(view, live=override.before)
+            self.pending.append(base.change(Cause.SPEC, view.declared))
+        declared = view.declared if self._is_decided(view) else override.declared
+        if override.in_force(self.now, declared):
+            self._apply_override(view, override)
+        else:
+            self._end_override(view, override)
+
+    def _is_decided(self, view: PairView) -> bool:
+        """Whether the documents that were read say that no document declares the pair, if none of them does."""
+        if view.declared is not None:
+            return True
+        document = "" if view.owner is None else view.owner.document
+        is_read = self.rules.configured or document in self.desired.documents
+        return self.rules.complete and is_read
+
     def _apply_override(self, view: PairView, override: Override) -> None:
-        """Apply the table with the override's value in place of the declared one."""
+        """Hold the value of the override: it is written once, and then again only where drift is corrected."""
         value, note = override.value, f"override by {override.author}: {override.reason}"
         if same_value(view.key, value, view.live):
-            # An override with the value that was live before it writes nothing and takes no ownership: otherwise its
-            # end would remove a value that another writer set.
-            is_new = not same_value(view.key, value, override.before)
-            if is_new and not same_value(view.key, value, view.applied) and not view.unsettled:
-                self._set_record(view, value)
+            if not same_value(view.key, value, override.applied) and not view.unsettled:
+                self._record(OverrideWritten(entity=view.entity, key=view.key, value=value))
             self._report(view, Cause.OVERRIDE, Action.NOTHING, note)
-        elif value is not None and same_value(view.key, value, view.applied):
-            self._decide(view, Cause.DRIFT, value, note)
-        elif self.rules.permits(Cause.OVERRIDE) is Action.WRITE:
-            self._write(view, Cause.OVERRIDE, value, note)
+        elif same_value(view.key, value, override.applied):
+            self._decide(view, Cause.DRIFT, value, note, of_override=True)
+        elif self._action(view, _beginning(view.live)) is Action.WRITE:
+            self.changes.append(view.change(Cause.OVERRIDE, value, note))
         else:
             self._report(view, Cause.OVERRIDE, Action.REPORT, note)
 
-    def _end_override(
-        self, view: PairView, override: Override, cause: Cause | None, *, is_frozen: bool
-    ) -> None:
-        """Return to the declared value or, if there is none or it is frozen, to the value that the override replaced."""
-        is_declared = not is_frozen and view.declared is not None
-        after = view.live  # The three-way table decides.
-        if is_declared and has_written(override, view.live, view.applied):
+    def _end_override(self, view: PairView, override: Override) -> None:
+        """Return to the declared value or, if there is none, to the value from before, unless another writer changed it."""
+        after = override.before if override.has_written(view.live) else view.live
+        if view.declared is not None:
             after = view.declared
-        elif not is_declared and is_left_behind(override, view.live, view.applied):
-            after = override.before
         if same_value(view.key, after, view.live):
             if not view.unsettled:  # Else its write may still take effect and have to be reverted.
                 self._record(OverrideEnded(entity=view.entity, key=view.key))
-            is_of_override = view.owner is not None and not view.owner.document
-            if is_of_override and view.declared is None and not view.unsettled:
-                # Only the override was owned: the live value has its earlier owner, or is unmanaged again.
-                view = view.without_claim(override.before_owner)
-                is_restored = view.owner is not None and all(
-                    same_value(view.key, view.live, value)
-                    for value in (view.applied, override.before)
-                )
-                self._set_record(view, view.live if is_restored else None)
-            elif cause is not None:
-                self._decide(view, cause, view.declared)
-        elif self.rules.permits(Cause.OVERRIDE_EXPIRED) is Action.WRITE:
-            keeps = not is_declared and override.before_owner is not None
-            view = view if is_declared else view.without_claim(override.before_owner)
-            is_pruned = keeps and not is_frozen and self._action(view, Cause.PRUNE) is Action.WRITE
-            is_ignored = self.rules.ignored(view.entity, view.key, self.now) is not None
-            note = NOTE_PRUNED_NEXT if is_pruned and not is_ignored else ""
-            self._write(view, Cause.OVERRIDE_EXPIRED, after, note, keeps_owner=keeps)
+            if view.declared is not None:
+                cause = Cause.CONVERGED if view.applied is not None else Cause.ADOPT
+                is_same = same_value(view.key, view.applied, view.live)
+                self._decide(view, Cause.IN_SYNC if is_same else cause, after)
+        elif self.rules.permits(Cause.ENDED) is Action.WRITE:
+            self.changes.append(view.change(Cause.ENDED, after, self._next_note(view, after)))
         else:
-            self._report(view, Cause.OVERRIDE_EXPIRED, Action.REPORT)
+            self._report(view, Cause.ENDED, Action.REPORT)
+
+    def _next_note(self, view: PairView, after: float | None) -> str:
+        """Return that the next run removes the value from before, as the record below the override asks for."""
+        is_owned = view.recorded is not None and same_value(view.key, view.applied, after)
+        is_ignored = self.rules.ignored(view.entity, view.key, self.now) is not None
+        if view.declared is not None or not is_owned or is_ignored:
+            return ""
+        return NOTE_PRUNED_NEXT if self._action(view, Cause.PRUNE) is Action.WRITE else ""
+
+
+def _beginning(live: float | None) -> Cause:
+    """Return the row of the table whose policy an override asks for: the one of a document with its value."""
+    return Cause.CREATE if live is None else Cause.OVERRIDE
 
 
 def _frozen_note(view: PairView) -> str:

@@ -176,7 +176,7 @@ def bit_slips(changes: Iterable[QuotaChange]) -> tuple[QuotaChange, ...]:
         change
         for change in changes
         if RULES[change.key].is_bytes
-        and change.cause not in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED}
+        and not change.is_temporary
         and change.before
         and change.after
         and change.after / change.before in {8.0, 0.125}

@@ -11,7 +11,6 @@ from reconciler.quota.entity import DEFAULT, Entity
 from reconciler.quota.keys import RULES, Key, limit
 from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.planner.effects import LimitEffect, effects_of
-from reconciler.quota.planner.ended_overrides import NO_OVERRIDES, Overrides, select_judged
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
 from reconciler.quota.planner.value_ranges import ValueRange, is_approved, range_of
 from reconciler.quota.policy import Cause
@@ -147,20 +146,20 @@ class Violation:
         return ALLOWED_WITH[self.guard][0]
 
 
-def check(
-    plan: Plan, guards: Guards, live: QuotaState, overrides: Overrides = NO_OVERRIDES
-) -> tuple[Violation, ...]:
-    """Return all violations of a plan, in a fixed order; empty = it may be applied. Loops also have removal budgets."""
-    # Overrides pass every guard. An end that restores an earlier value passes all but those of declared values.
-    written_changes = tuple(change for change in plan.changes if change.cause is not Cause.OVERRIDE)
-    planned, before = select_judged(written_changes, live, overrides)
+def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]:
+    """Return all violations of a plan, in a fixed order; empty = it may be applied. Loops also have removal budgets.
+
+    Args:
+        live: The live state below overrides (``below_overrides``). What documents change there is judged, and no override.
+    """
+    planned = plan.reviewed
     return (
         *nothing_declared(plan.documents, plan.desired_pairs, plan.owned_pairs, guards),
         *too_many_removals(sum(change.removes for change in planned), plan.owned_pairs, guards),
         *_default_violations(planned, guards),
         *_protection_violations(planned, guards.protected),
-        *_value_violations(written_changes, guards),
-        *_effect_violations(planned, guards, before, apply_to(before, plan.changes)),
+        *_value_violations(planned, guards),
+        *_effect_violations(planned, guards, live, apply_to(live, planned)),
         *_ip_alias_violations(plan, live),
     )
 
@@ -338,13 +337,13 @@ def _ip_alias_violations(plan: Plan, live: QuotaState) -> list[Violation]:
         if (
             declared_change is not None
             and not declared_change.removes
-            and (declared_change.cause is not Cause.OVERRIDE_EXPIRED or declared_change.claim)
+            and (declared_change.cause is not Cause.ENDED or declared_change.claim)
         ):
             violations.append(_ip_alias_violation(declared_change, alias.message))
         elif (
             live_change is not None
             and live_change.removes
-            and (live_change.cause is not Cause.OVERRIDE_EXPIRED or alias.entity in live.limits)
+            and (live_change.cause is not Cause.ENDED or alias.entity in live.limits)
         ):
             violations.append(_ip_alias_violation(live_change, alias.shadow_message))
     return violations

@@ -25,6 +25,7 @@ from reconciler.quota.ownership import (
     IntentEnded,
     IntentStarted,
     Orphaned,
+    OverrideWritten,
     OwnershipRecords,
     Pair,
     RecordChange,
@@ -71,8 +72,15 @@ def _changes(
     entity, key = pair
     intent = owned.intents[pair]
     if same_value(key, intent.value, value):
+        if pair in owned.overrides:
+            # Also an earlier write of a document: it landed above the record from before the override.
+            yield OverrideWritten(entity=entity, key=key, value=intent.value)
+            return
         if intent.value is None:
             yield RecordDropped(entity=entity, key=key)
+            return
+        if not intent.owner.document:  # The override that wrote it is gone.
+            yield IntentEnded(entity=entity, key=key)
             return
         yield Recorded(entity=entity, key=key, value=intent.value, owner=intent.owner)
         if pair in owned.orphaned:

@@ -25,7 +25,7 @@ RESTRICTABLE = frozenset(
         Cause.SPEC_OVER_DRIFT,
         Cause.PRUNE,
         Cause.OVERRIDE,
-        Cause.OVERRIDE_EXPIRED,
+        Cause.ENDED,
     }
 )
 """Causes that need a write: a finding with one of them was not written because the policy does not permit it."""
@@ -41,13 +41,14 @@ class QuotaChange:
     after: float | None  # value to set, None = remove. Differs from `before`.
     cause: Cause  # the row of the three-way table
     # The declaration of the pair: it declares `after`, or an override replaces it for now. None if no document
-    # declares the pair.
+    # declares the pair, or none that may be used.
     claim: Declaration | None = None
     owner: Owner | None = None  # the owner after the change (or before, for a removal)
     applied: float | None = None  # value last applied, None = no record
+    recorded: Owner | None = None  # the owner of that value
+    is_orphaned: bool = False  # whether that value is an orphan
     note: str = ""  # additional text for display, or ""
-    # Whether the document stays the owner of a value that an override replaced.
-    keeps_owner: bool = False
+    of_override: bool = False  # for drift: whether the value of an override is written again
 
     @property
     def pair(self) -> Pair:
@@ -58,6 +59,16 @@ class QuotaChange:
     def removes(self) -> bool:
         """Whether the pair is removed rather than set."""
         return self.after is None
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether it belongs to an override: it begins, corrects or ends one, and needs no review."""
+        return self.of_override or self.cause in {Cause.OVERRIDE, Cause.ENDED}
+
+    @property
+    def keeps_record(self) -> bool:
+        """Whether the record of the pair stays: an override is above it, or ends with the value from before it."""
+        return self.is_temporary and (self.cause is not Cause.ENDED or self.claim is None)
 
     @property
     def action(self) -> str:
@@ -86,6 +97,7 @@ class Finding:
     ignored: bool = False  # whether an ignore rule covers it; `note` has its reason
     # For an orphan: whether its document is deleted, and no earlier run recorded that.
     is_new: bool = False
+    of_override: bool = False  # for drift: whether the value of an override is not live any more
 
     @property
     def pair(self) -> Pair:
@@ -99,6 +111,8 @@ class Plan:
 
     cluster_id: str
     changes: tuple[QuotaChange, ...] = ()  # the writes, by entity (level, names) and column
+    # What documents declare anew under overrides, in place of the value from before: written at the end, judged now.
+    pending: tuple[QuotaChange, ...] = ()
     findings: tuple[Finding, ...] = ()  # pairs that are only reported, in the same order
     # Changes of the records that need no write to the broker.
     bookkeeping: tuple[RecordChange, ...] = ()
@@ -115,7 +129,12 @@ class Plan:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the effect: cluster id and operations only."""
-        return effect_digest(self.cluster_id, self.changes)
+        return effect_digest(self.cluster_id, self.reviewed)
+
+    @property
+    def reviewed(self) -> tuple[QuotaChange, ...]:
+        """What documents change, also where an override is above it: its beginning and its end are in no review."""
+        return (*(change for change in self.changes if not change.is_temporary), *self.pending)
 
     def findings_for(self, *causes: Cause) -> tuple[Finding, ...]:
         """Return the findings with these causes."""

@@ -1,8 +1,8 @@
 """The preconditions of a plan: live value and record of each changed pair, and of the pairs that removals rely on.
 
 A saved and approved plan may be applied later only if all of them are unchanged. A removal relies on the limits
-that its clients fall back to: without them, the removal would leave clients unlimited. Overrides that begin or end
-after the plan was computed contradict it as well.
+that its clients fall back to: without them, the removal would leave clients unlimited. All values are those below
+overrides, so that one that begins or ends contradicts no plan.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from reconciler.quota.entity import ABSENT, Entity, Slot, sort_key
 from reconciler.quota.keys import COLUMN_OF, Key, same_value
-from reconciler.quota.ownership import NO_RECORD, Override, OwnershipRecords, Pair
+from reconciler.quota.ownership import NO_RECORD, OwnershipRecords, Pair
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
 
@@ -57,7 +57,7 @@ class Preconditions:
 def preconditions_of(
     changes: Iterable[QuotaChange], *, owned: OwnershipRecords, live: QuotaState
 ) -> Preconditions:
-    """Return the preconditions of these changes in this state and with these records."""
+    """Return the preconditions of these changes in this state, below overrides, and with these records."""
     pairs = [change.pair for change in changes]
     relied = _pairs_relied_on((change for change in changes if change.removes), live)
     own_pairs = set(pairs)
@@ -87,34 +87,6 @@ def differences(then: Preconditions, now: Preconditions) -> tuple[PreconditionCh
     return tuple(
         sorted(changes, key=lambda change: (sort_key(change.entity), COLUMN_OF[change.key]))
     )
-
-
-def contradicting_overrides(
-    changes: Iterable[QuotaChange],
-    overrides: Mapping[Pair, Override],
-    *,
-    planned_at: float,
-    now: float,
-) -> tuple[Override, ...]:
-    """Return the overrides that ended, or began, after these changes were planned, and that need another value now.
-
-    Args:
-        planned_at: When the plan was computed, in seconds since the epoch.
-        now: The present, in seconds since the epoch.
-    """
-    if not overrides:
-        return ()
-    contradicting: list[Override] = []
-    for change in changes:
-        override = overrides.get(change.pair)
-        if override is None:
-            continue
-        has_ended = planned_at < override.until <= now
-        is_in_force = now < override.until and not override.ends_with_document
-        has_its_value = same_value(change.key, change.after, override.value)
-        if has_ended if has_its_value else is_in_force:
-            contradicting.append(override)
-    return tuple(contradicting)
 
 
 def _by_pair(preconditions: Preconditions) -> Mapping[Pair, Precondition]:

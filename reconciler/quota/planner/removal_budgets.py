@@ -15,10 +15,6 @@ from reconciler.quota.entity import level
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.guards import MIN_SHARE_FROM, Guard, Guards, Violation
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.policy import Cause
-
-UNCOUNTED: Final = frozenset({Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED})
-"""Causes whose removals no budget counts: the start and the end of an override."""
 
 TENANTS_AT_LIMIT: Final = 5
 """The bound on all tenants together is this many times ``max_removals``, or the percentage of all limits if that is more."""
@@ -50,8 +46,8 @@ def tenant_of(change: QuotaChange) -> str:
 
 
 def counts_as_removal(change: QuotaChange) -> bool:
-    """Whether a budget counts the change."""
-    return change.removes and change.cause not in UNCOUNTED
+    """Whether a budget counts the change: not the start or the end of an override."""
+    return change.removes and not change.is_temporary
 
 
 def owned_by_tenant(owned: OwnershipRecords) -> Counter[str]:

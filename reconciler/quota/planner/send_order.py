@@ -80,7 +80,7 @@ def batches(changes: Iterable[QuotaChange]) -> tuple[SendBatch, ...]:
     """Return the batches of both phases, in the order in which they must be sent."""
     grouped: dict[Position, dict[Entity, list[tuple[str, float | None]]]] = {}
     for change in changes:
-        ends_override = change.cause is Cause.OVERRIDE_EXPIRED
+        ends_override = change.cause is Cause.ENDED
         position = position_of(change.entity, change.after, ends_override=ends_override)
         batch = grouped.setdefault(position, {})
         batch.setdefault(change.entity, []).append((str(change.key), change.after))
@@ -133,7 +133,7 @@ class SendSchedule:
         # Operations by entity and name of the key.
         self._set: set[tuple[Entity, str]] = set()
         self._removed: set[tuple[Entity, str]] = set()
-        ends = [change for change in changes if change.cause is Cause.OVERRIDE_EXPIRED]
+        ends = [change for change in changes if change.cause is Cause.ENDED]
         self._ends = frozenset(change.pair for change in ends)
         # These removals do not wait for what a guard or a broker refuses, so these limits hide nothing.
         self._passing = frozenset(change.pair for change in ends if change.removes)

@@ -10,14 +10,17 @@
 
 The rows exclude each other. ``quota/policy.py`` has the permitted action of each. A write of unknown outcome is no
 row: ``intent_settlement.py`` turns it into a record or ends it first, as far as a describe decides.
+
+Under an override the table waits; the override has a row of its own (``comparison.py``), and one for its end, ``Ended``.
 """
 
 from dataclasses import dataclass, replace
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key, same_value
-from reconciler.quota.ownership import Intent, Override, Owner, Pair
+from reconciler.quota.ownership import Intent, Owner, Pair
 from reconciler.quota.planner.desired_state import Declaration, DesiredState
+from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import ENDS, Cause, DeclarationEnd, DeletionPolicy, Rules
 
 
@@ -71,6 +74,8 @@ class PairView:
     intent: Intent | None  # a write that may still take effect
     claim: Declaration | None  # the declaration of `declared`
     owner: Owner | None  # the recorded owner, or that of the intent if there is no record
+    recorded: Owner | None  # the recorded owner
+    is_orphaned: bool  # whether the pair is recorded as orphaned
     now: float  # seconds since the epoch
 
     @property
@@ -83,10 +88,14 @@ class PairView:
         """Whether a write of kquota may still take effect, so that the values are uncertain."""
         return self.intent is not None
 
-    def new_owner(self) -> Owner:
-        """Return the owner once the pair has its target value; without a document, the recorded owner or an override."""
+    def without_claim(self) -> "PairView":
+        """Return the pair as if no document declared it."""
+        return replace(self, declared=None, claim=None)
+
+    def new_owner(self) -> Owner | None:
+        """Return the owner once the pair has its target value; without a document, the recorded owner."""
         if self.claim is None:
-            return self.owner or Owner(document="", since=self.now)
+            return self.owner
         since = (
             self.owner.since if self.owner is not None and self.applied is not None else self.now
         )
@@ -94,10 +103,24 @@ class PairView:
             document=self.claim.document, deletion_policy=self.claim.deletion_policy, since=since
         )
 
-    def without_claim(self, before_owner: Owner | None) -> "PairView":
-        """Return the pair for the end of an override that restores a value: of the recorded document, or of an earlier one."""
-        has_document = self.owner is not None and bool(self.owner.document)
-        return replace(self, claim=None, owner=self.owner if has_document else before_owner)
+    def change(
+        self, cause: Cause, after: float | None, note: str = "", *, of_override: bool = False
+    ) -> QuotaChange:
+        """Return a write of the pair."""
+        return QuotaChange(
+            entity=self.entity,
+            key=self.key,
+            before=self.live,
+            after=after,
+            cause=cause,
+            claim=self.claim,
+            owner=self.new_owner() if after is not None else self.owner,
+            applied=self.applied,
+            recorded=self.recorded,
+            is_orphaned=self.is_orphaned,
+            note=note,
+            of_override=of_override,
+        )
 
     def owner_changed(self) -> bool:
         """Whether the record has another document or deletionPolicy than the claim."""
@@ -108,38 +131,9 @@ class PairView:
         )
 
 
-def has_written(override: Override, live: float | None, applied: float | None) -> bool:
-    """Whether a live value is that of an override or, if it was applied, of one that it replaced before its own was written."""
-    key = override.key
-    is_earlier = any(same_value(key, live, value) for value in override.earlier_values)
-    return same_value(key, live, override.value) or (is_earlier and same_value(key, live, applied))
-
-
-def is_left_behind(override: Override | None, live: float | None, applied: float | None) -> bool:
-    """Whether the live value of an override that has ended would stay if no declaration follows it, and has to be reverted.
-
-    If it was never applied, another writer set the same value, which stays. The value that a rollback wrote stays, too.
-    """
-    if override is None:
-        return False
-    key = override.key
-    is_applied = live is None or same_value(key, live, applied)
-    is_rolled_back = override.ends_with_document and same_value(key, live, override.value)
-    is_replaced = has_written(override, live, applied) and not same_value(
-        key, live, override.before
-    )
-    return is_applied and is_replaced and not is_rolled_back
-
-
-def declaration_end(
-    view: PairView, desired: DesiredState, rules: Rules, *, is_orphaned: bool
-) -> DeclarationEnd | None:
-    """Return how a recorded pair stopped being declared, by the deletionPolicy recorded last; ``None`` = it is not recorded.
-
-    Args:
-        is_orphaned: Whether the pair is recorded as orphaned.
-    """
-    owner = view.owner
+def declaration_end(view: PairView, desired: DesiredState, rules: Rules) -> DeclarationEnd | None:
+    """Return how a recorded pair stopped being declared, by the deletionPolicy recorded last; ``None`` = it is not recorded."""
+    owner, is_orphaned = view.owner, view.is_orphaned
     if owner is None:
         return None
     # Unrelated files may use one name twice: then the document that was read must be of the same entity.
@@ -151,9 +145,8 @@ def declaration_end(
     # An orphan belongs to no document any more: this one has only its name.
     if owner.document in documents and not is_orphaned:
         return DeclarationEnd.KEY_LEFT
-    if not owner.document or (is_orphaned and owner.deletion_policy is DeletionPolicy.DELETE):
-        # A pair that only an override set was not owned before. If orphaning replaced a removal, a later run does not
-        # remove the pair without a request.
+    if is_orphaned and owner.deletion_policy is DeletionPolicy.DELETE:
+        # Orphaning replaced a removal: a later run does not remove the pair without a request.
         return DeclarationEnd.EXPLICIT_RETAIN
     if not rules.configured and not is_orphaned:
         return DeclarationEnd.NOT_READ

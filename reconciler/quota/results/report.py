@@ -14,7 +14,8 @@ from reconciler.errors import KquotaError
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Applied, Held, Rejected, Result
-from reconciler.quota.ownership import Override, Owner, OwnershipRecords, Pair
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import OverrideEnded, Owner, OwnershipRecords, Pair
 from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.impact import Impact
 from reconciler.quota.planner.plan import Plan, QuotaChange
@@ -212,7 +213,7 @@ def expired_overrides(
         owned: The records that the plan was computed from.
         reverted: Pairs that were written since.
     """
-    ended, overrides = Cause.OVERRIDE_EXPIRED, owned.overrides
+    ended, overrides = Cause.ENDED, owned.overrides
     rows: list[tuple[Pair, float | None, float | None, Owner | None]] = []
     for finding in plan.findings_for(ended):
         pair = finding.pair
@@ -264,9 +265,13 @@ class Reconciliation:
 
     @property
     def has_restored_owned(self) -> bool:
-        """Whether an override ended with a value that its document owns again, and that the next one may have to remove."""
+        """Whether an override ended and its record is in charge again: the next one may have to remove the limit."""
         pairs = () if self.outcome is None else self.outcome.pairs
-        return any(pair.change.keeps_owner and pair.is_done for pair in pairs)
+        records = () if self.preview is None else self.preview.plan.bookkeeping
+        return any(
+            pair.change.cause is Cause.ENDED and pair.change.keeps_record and pair.is_done
+            for pair in pairs
+        ) or any(isinstance(change, OverrideEnded) for change in records)
 
     @property
     def is_finished(self) -> bool:

@@ -299,7 +299,7 @@ def test_a_successful_reconciliation_waits_for_the_next_trigger():
 @pytest.mark.parametrize("result", [Applied(), REFUSED])
 def test_a_limit_that_an_override_gave_back_to_its_document_is_compared_again_soon(result: Result):
     """The document may not declare it any more; its removal would wait for the resync."""
-    end = replace(CHANGE, cause=Cause.OVERRIDE_EXPIRED, keeps_owner=True)
+    end = replace(CHANGE, cause=Cause.ENDED, claim=None)
     restored = PairOutcome(change=end, result=result, visibility=PairVisibility.VISIBLE)
     assert ended(restored).confirm == isinstance(result, Applied)
 

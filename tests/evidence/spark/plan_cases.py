@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import Key
+from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     Intent,
     IntentStarted,
     Orphaned,
-    Override,
     OverrideSet,
     Owner,
     OwnershipRecords,
@@ -136,7 +136,7 @@ def _records(draw: random.Random) -> list[RecordChange]:
                 before=draw.choice((None, *OLD)),
                 declared=draw.choice((None, *WANTED)),
                 ends_with_document=draw.random() < 0.4,
-                earlier_values=(None, OLD[0])[: draw.randint(0, 2)],
+                applied=draw.choice((None, *OLD)),
             )
         )
         for subject, key in draw.sample(pairs, draw.randint(0, 5))

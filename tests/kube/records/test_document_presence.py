@@ -7,7 +7,7 @@ import pytest
 from reconciler.kube.records.document_presence import DEPARTED, DocumentPresence, Presence
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Intent, Override, Owner, OwnershipRecords, Recorded
+from reconciler.quota.ownership import Intent, Owner, OwnershipRecords, Recorded
 from reconciler.quota.policy import DeletionPolicy
 from tests.kube.worlds import resource
 
@@ -121,34 +121,3 @@ def test_records_intents_and_orphans_follow_their_documents() -> None:
     gone = presence(quota("u2", limits={}), deleted=quota()).judged(owned)
     assert gone.intents[ALICE, SHARE].owner.document == NAME + DEPARTED
     assert gone.records[ALICE].owners[0].document == NAME + DEPARTED
-
-
-@pytest.mark.parametrize(
-    ("documents", "expected"),
-    [
-        (presence(quota()), DELETE),
-        (presence(deleted=quota()), DELETE),
-        (presence(), Owner(document=NAME, deletion_policy=DeletionPolicy.RETAIN)),
-        (
-            presence(quota("u2", limits={})),
-            Owner(document=NAME + DEPARTED, deletion_policy=DeletionPolicy.RETAIN),
-        ),
-    ],
-)
-def test_the_owner_of_a_value_that_an_override_replaced_follows_its_document(
-    documents: DocumentPresence, expected: Owner
-) -> None:
-    for before_owner, judged_owner in ((DELETE, expected), (None, None)):
-        override = Override(
-            entity=ALICE,
-            key=RATE,
-            value=None,
-            until=1.0,
-            author="me",
-            reason="incident",
-            before_owner=before_owner,
-        )
-        judged = documents.judged(
-            OwnershipRecords(cluster_id="c", overrides={override.pair: override})
-        )
-        assert judged.overrides[override.pair].before_owner == judged_owner

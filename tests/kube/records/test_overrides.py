@@ -13,10 +13,10 @@ from reconciler.errors import ConfigError, KquotaError, KubernetesConflict, Usag
 from reconciler.kube.api.custom_resources import REQUESTED_AT
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import overrides, record_store
-from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Override, OverrideSet, Owner, Recorded
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import OverrideSet
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.reviews import quota
@@ -84,25 +84,6 @@ def test_a_pair_that_was_not_set_is_restored_as_not_set() -> None:
     assert (override.value, override.before, override.declared) == (None, None, MIB)
 
 
-@pytest.mark.parametrize("value", [2048.0, 4096.0])
-@pytest.mark.parametrize("document", ["payments/alice", ""])
-def test_an_override_records_the_owner_of_the_value_that_it_replaces(
-    value: float, document: str
-) -> None:
-    api = world(live=2048)
-    owner = Owner(document=document)
-    recorded = Recorded(entity=ALICE, key=RATE, value=value, owner=owner)
-
-    def work(stored: StoredRecords) -> StoredRecords:
-        return replace(stored, owned=stored.owned.with_changes([recorded]))
-
-    asyncio.run(record_store.change(api, "kafka", "id", work))
-    for _ in range(2):
-        (override,) = begun(api)
-        assert override.before_owner == (owner if document and value == 2048.0 else None)
-        api.find(CLIENT_QUOTAS, "payments", "alice")["status"]["keys"][0]["live"] = 5 * MIB
-
-
 def test_an_override_of_an_override_restores_the_value_from_before_the_first() -> None:
     api = world(live=2048)
     begun(api, 5 * MIB)
@@ -111,7 +92,7 @@ def test_an_override_of_an_override_restores_the_value_from_before_the_first() -
     (second,) = begun(api, 6 * MIB)
     assert second.before == 2048.0
     (third,) = begun(api, 8 * MIB)  # The second was not written yet.
-    assert (third.before, third.earlier_values) == (2048.0, (6.0 * MIB,))
+    assert (third.before, third.applied) == (2048.0, 5.0 * MIB)
     obj["status"]["keys"][0]["live"] = 7.0  # another writer wrote meanwhile
     (fourth,) = begun(api, 9 * MIB)
     assert fourth.before == 7.0
@@ -142,7 +123,7 @@ def test_a_suspended_document_whose_limit_was_never_live_is_overridden() -> None
     status = api.find(CLIENT_QUOTAS, "payments", "alice")["status"]
     status["conditions"] = [{"type": "Ready", "status": "Unknown", "reason": "Suspended"}]
     (override,) = begun(api)
-    assert (override.before, override.declared, override.before_owner) == (None, MIB, None)
+    assert (override.before, override.declared) == (None, MIB)
 
 
 @pytest.mark.parametrize("owned", [{}, {"applied": 512, "live": 512}])
@@ -359,7 +340,7 @@ def test_an_override_has_ended_with_the_value_that_it_replaced_or_with_the_decla
     api = world(live=2048)
     (override,) = begun(api)
     item = api.find(CLIENT_QUOTAS, "payments", "alice")["status"]["keys"][0]
-    item |= {"live": live, "cause": "OverrideExpired", "message": "a factor of 512"}
+    item |= {"live": live, "cause": "Ended", "message": "a factor of 512"}
 
     async def story() -> Any:
         where = await overrides.ledger(api, namespace="kafka", cluster="prod")

@@ -15,7 +15,8 @@ from reconciler.kube.records import record_store
 from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Override, OverrideSet
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import OverrideSet
 from tests.kube.worlds import FENCE_SECONDS, World, resource
 
 ALICE, BOB = entity(user="alice"), entity(user="bob")

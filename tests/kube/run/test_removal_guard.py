@@ -16,7 +16,8 @@ from reconciler.kube.api.resource_paths import (
 from reconciler.kube.run.removal_guard import is_recorded
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import key_columns
-from reconciler.quota.ownership import Intent, Override, Owner, OwnershipRecord, OwnershipRecords
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import Intent, Owner, OwnershipRecord, OwnershipRecords
 from reconciler.quota.planner.claims import ResolvedClaims
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import DeletionPolicy, Policy, Rules

@@ -41,7 +41,7 @@ def test_documents_pairs_and_drift_are_counted():
     assert world.obj["status"]["counts"] == {
         "documents": 3,
         "declared": 1,
-        "owned": 4,
+        "owned": 3,
         "drifted": 1,
         "unmanaged": 2,
         "orphaned": 1,

@@ -10,6 +10,7 @@ from reconciler.quota.keys import COLUMNS, Key, same_value
 from reconciler.quota.ownership import (
     Orphaned,
     OverrideEnded,
+    OverrideWritten,
     Owner,
     OwnershipRecords,
     RecordChange,
@@ -143,13 +144,13 @@ def test_the_plan_does_not_depend_on_the_order_of_the_documents(documents, world
 
 def recorded(change: QuotaChange) -> tuple[RecordChange, ...]:
     """The record of an applied and verified change."""
-    over = change.cause is Cause.OVERRIDE_EXPIRED
-    ended = (OverrideEnded(entity=change.entity, key=change.key),) if over else ()
-    if change.after is None or (over and change.claim is None and not change.keeps_owner):
-        return (RecordDropped(entity=change.entity, key=change.key), *ended)
-    owner = change.owner or Owner(document="")
-    record = Recorded(entity=change.entity, key=change.key, value=change.after, owner=owner)
-    return (record, *ended)
+    entity, key = change.pair
+    ended = (OverrideEnded(entity=entity, key=key),) if change.cause is Cause.ENDED else ()
+    if change.keeps_record:
+        return (OverrideWritten(entity=entity, key=key, value=change.after), *ended)
+    if change.after is None or change.owner is None:
+        return (RecordDropped(entity=entity, key=key), *ended)
+    return (Recorded(entity=entity, key=key, value=change.after, owner=change.owner), *ended)
 
 
 def carried_out(world: World) -> World:
@@ -164,31 +165,30 @@ def carried_out(world: World) -> World:
 
 @MANY
 @given(worlds())
-def test_a_second_plan_writes_and_records_nothing_but_the_removal_of_what_an_override_replaced(
+def test_a_second_plan_writes_and_records_nothing_but_what_the_record_below_an_override_asks_for(
     world,
 ):
-    restored = {change.pair for change in plan_of(world).changes if change.keeps_owner}
+    over = {
+        pair
+        for pair, override in world.owned.overrides.items()
+        if pair not in carried_out(world).owned.overrides
+    }
     again = plan_of(carried_out(world))
-    assert {change.pair for change in again.changes if change.cause is Cause.PRUNE} <= restored
-    assert {change.cause for change in again.changes} <= {Cause.PRUNE}
-    assert {(change.entity, change.key) for change in again.bookkeeping} <= restored
+    assert {change.pair for change in again.changes} <= over
+    assert {(change.entity, change.key) for change in again.bookkeeping} <= over
     third = plan_of(carried_out(carried_out(world)))
     assert (third.changes, third.bookkeeping) == ((), ())
 
 
 @MANY
 @given(worlds())
-def test_the_value_of_an_override_that_has_ended_is_replaced_by_the_end_alone(world):
-    """What holds or refuses an ordinary change would keep it otherwise."""
+def test_under_an_override_nothing_is_written_but_its_value_and_its_end(world):
+    """What holds or refuses an ordinary change would delay the end otherwise."""
     for change in plan_of(world).changes:
         override = world.owned.overrides.get(change.pair)
-        if override is None or change.cause in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED}:
-            continue
-        has_value = same_value(change.key, change.before, override.value)
-        was_applied = same_value(change.key, change.before, change.applied)
-        is_replaced = not same_value(change.key, change.before, override.before)
-        is_of_rollback = override.ends_with_document
-        assert is_of_rollback or not (has_value and was_applied and is_replaced)
+        assert change.is_temporary == (override is not None)
+        if override is not None and change.of_override:
+            assert change.after == override.value
 
 
 @MANY
@@ -205,9 +205,7 @@ def test_an_incomplete_listing_removes_drops_and_orphans_nothing(world):
     assert [
         change
         for change in plan.changes
-        if change.removes
-        and change.cause is not Cause.OVERRIDE
-        and change.cause is not Cause.OVERRIDE_EXPIRED
+        if change.removes and change.cause is not Cause.OVERRIDE and change.cause is not Cause.ENDED
     ] == []
     assert {finding.pair for finding in plan.orphans} <= world.owned.orphaned
     assert not any(isinstance(change, Orphaned) for change in plan.bookkeeping)

@@ -437,7 +437,7 @@ def test_of_two_protections_the_first_gives_the_reason():
 
 def test_an_override_is_exempt_from_protection():
     guards = replace(OFF, protected=(Protection(entities=EVERYTHING),))
-    for cause in (Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED):
+    for cause in (Cause.OVERRIDE, Cause.ENDED):
         assert broken(guards, change(1e6, 2e6, cause=cause)) == []
 
 
@@ -479,9 +479,7 @@ def test_an_ip_alias_of_a_declared_address_is_not_removed_automatically():
 
 @pytest.mark.parametrize("declared", [False, True])
 def test_the_end_of_an_override_that_restores_a_value_passes_although_an_ip_alias_is_live(declared):
-    end = change(
-        50.0, 9.0, subject=entity(ip="::1"), cause=Cause.OVERRIDE_EXPIRED, declared=declared
-    )
+    end = change(50.0, 9.0, subject=entity(ip="::1"), cause=Cause.ENDED, declared=declared)
     plan = Plan(cluster_id="c", ip_aliases=(ip_alias(),), changes=(end,))
     guards = [violation.guard for violation in check(plan, OFF, QuotaState())]
     assert guards == ([Guard.TWIN_SPELLING] if declared else [])
@@ -545,12 +543,11 @@ def test_an_override_is_exempt_from_every_guard():
         assert broken(STRICT, new_change) == []
 
 
-def test_the_end_of_an_override_is_exempt_from_all_guards_except_rules_for_declared_values():
-    back = Cause.OVERRIDE_EXPIRED
+def test_the_end_of_an_override_is_exempt_from_every_guard():
+    back = Cause.ENDED
     assert broken(STRICT, change(1e9, 1e6, cause=back, subject=entity(user=DEFAULT))) == []
     assert broken(STRICT, change(1e9, None, cause=back)) == []
-    assert broken(STRICT, change(1e9, 5.0, cause=back)) == [Guard.BOUNDS_UNIT]
-    assert broken(STRICT, change(1e9, 5.0, cause=back, declared=False)) == []
+    assert broken(STRICT, change(1e9, 5.0, cause=back)) == []
 
 
 @pytest.mark.parametrize(

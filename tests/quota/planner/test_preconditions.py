@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import ABSENT, DEFAULT, entity, level
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Override, Owner, OwnershipRecords, Recorded
+from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.preconditions import (
-    contradicting_overrides,
     differences,
     preconditions_of,
 )
@@ -166,37 +165,3 @@ def test_a_value_that_kafka_enforces_equally_is_not_a_difference():
         for v in (1_000_000.0, 1_000_000.0000005)
     )
     assert differences(first, second) == ()
-
-
-@pytest.mark.parametrize(
-    ("after", "until", "ends_with_document", "contradicts"),
-    [
-        (5.0, 100.0, False, False),  # ended before the plan, whose document declares the same value
-        (5.0, 101.0, False, True),
-        (5.0, 200.0, True, True),
-        (5.0, 201.0, False, False),
-        (6.0, 150.0, False, False),  # the planned value is that of the document
-        (6.0, 201.0, False, True),
-        (None, 201.0, False, True),
-        (6.0, 201.0, True, False),  # the document changed, which ends a rollback
-    ],
-)
-def test_an_override_that_began_or_ended_after_the_plan_contradicts_another_value(
-    after, until, ends_with_document, contradicts
-):
-    subject, second = entity(user="a"), entity(user="b")
-    override = Override(
-        entity=subject,
-        key=RATE,
-        value=5.0,
-        until=until,
-        author="ops",
-        reason="incident",
-        ends_with_document=ends_with_document,
-    )
-    changes = [change(second, 1.0, 2.0), change(subject, 1.0, after)]
-    contradicting = contradicting_overrides(
-        changes, {(subject, RATE): override}, planned_at=100.0, now=200.0
-    )
-    assert contradicting == ((override,) if contradicts else ())
-    assert contradicting_overrides(changes, {}, planned_at=100.0, now=200.0) == ()

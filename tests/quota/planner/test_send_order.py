@@ -180,7 +180,7 @@ def test_a_removal_that_relies_on_nothing_does_not_wait_for_visibility():
 @pytest.mark.parametrize("after", [None, 20.0])
 def test_a_change_waits_for_a_withheld_set_in_whose_place_an_override_ends(after):
     default = entity(user=DEFAULT)
-    end = replace(change(ALICE, 500.0, None), cause=Cause.OVERRIDE_EXPIRED)
+    end = replace(change(ALICE, 500.0, None), cause=Cause.ENDED)
     schedule = SendSchedule([end, change(default, 5.0, after)], live=QuotaState())
     schedule.withhold(change(ALICE, 500.0, 10.0))
     obstacles = {
@@ -192,10 +192,10 @@ def test_a_change_waits_for_a_withheld_set_in_whose_place_an_override_ends(after
 
 
 @pytest.mark.parametrize("result", [REFUSED, LOST, Applied()])
-@pytest.mark.parametrize("cause", [Cause.SPEC, Cause.OVERRIDE_EXPIRED])
+@pytest.mark.parametrize("cause", [Cause.SPEC, Cause.ENDED])
 def test_the_end_of_an_override_waits_for_what_is_unsure_or_ends_an_override(result, cause):
     default = entity(user=DEFAULT)
-    end = replace(change(ALICE, 500.0, None), cause=Cause.OVERRIDE_EXPIRED)
+    end = replace(change(ALICE, 500.0, None), cause=Cause.ENDED)
     schedule = SendSchedule(
         [replace(change(default, 5.0, 6.0), cause=cause), end], live=QuotaState()
     )
@@ -207,7 +207,7 @@ def test_the_end_of_an_override_waits_for_what_is_unsure_or_ends_an_override(res
 
 def test_the_end_of_an_override_waits_for_no_other_key_of_its_entity():
     default = entity(user=DEFAULT)
-    end = replace(change(ALICE, 500.0, None, SHARE), cause=Cause.OVERRIDE_EXPIRED)
+    end = replace(change(ALICE, 500.0, None, SHARE), cause=Cause.ENDED)
     schedule = SendSchedule(
         [change(default, 5.0, 6.0), change(ALICE, 5.0, None), end], live=QuotaState()
     )
@@ -284,7 +284,7 @@ def test_the_order_law_holds_with_withheld_changes(plan, chances, random):
     changes = as_ends(changes_between(*plan), random)
     withheld = [change for change in changes if random.random() < 0.4]
     in_place = [
-        replace(change, after=after, cause=Cause.OVERRIDE_EXPIRED)
+        replace(change, after=after, cause=Cause.ENDED)
         for change in withheld
         if (after := random.choice((None, 1.0, 2.0, 3.0))) != change.before
         and random.random() < 0.4

@@ -8,7 +8,8 @@ from reconciler.errors import KquotaError
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
-from reconciler.quota.ownership import Override, Owner, OwnershipRecords
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import OverrideEnded, Owner, OwnershipRecords
 from reconciler.quota.planner.desired_state import Declaration, DeclarationConflict
 from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
@@ -25,7 +26,7 @@ from reconciler.quota.results.report import (
     expired_overrides,
 )
 from reconciler.quota.rule_warnings import RuleWarning, WarningKind
-from reconciler.quota.state import Visibility
+from reconciler.quota.state import NO_LIMITS, Visibility
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
 BOB = entity(user="bob")
@@ -187,21 +188,28 @@ def test_what_a_guard_or_the_broker_refuses_leaves_a_reconciliation_finished(
 
 
 @pytest.mark.parametrize(
-    ("keeps_owner", "visibility", "is_restored"),
+    ("claim", "visibility", "is_restored"),
     [
-        (True, PairVisibility.VISIBLE, True),
-        (True, PairVisibility.NOT_YET, False),
-        (False, PairVisibility.VISIBLE, False),
+        (None, PairVisibility.VISIBLE, True),
+        (None, PairVisibility.NOT_YET, False),
+        (
+            Declaration(document="t/a", entity=CHANGE.entity, limits=NO_LIMITS),
+            PairVisibility.VISIBLE,
+            False,
+        ),
     ],
 )
-def test_a_reconciliation_says_whether_a_document_owns_a_restored_limit(
-    keeps_owner, visibility, is_restored
+def test_a_reconciliation_says_whether_an_override_ended_and_left_its_record_in_charge(
+    claim, visibility, is_restored
 ):
-    end = replace(CHANGE, cause=Cause.OVERRIDE_EXPIRED, keeps_owner=keeps_owner)
+    end = replace(CHANGE, cause=Cause.ENDED, claim=claim)
     pair = PairOutcome(change=end, result=Applied(), visibility=visibility)
     looked = Reconciliation(cluster="prod", preview=preview(CHANGE))
     assert not looked.has_restored_owned
     assert replace(looked, outcome=outcome(pairs=(pair,))).has_restored_owned == is_restored
+    ended = OverrideEnded(entity=CHANGE.entity, key=CHANGE.key)
+    unwritten = replace(looked.preview, plan=replace(looked.preview.plan, bookkeeping=(ended,)))
+    assert replace(looked, preview=unwritten).has_restored_owned
 
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
@@ -222,11 +230,11 @@ REPORTED = Finding(
     desired=5.0,
     applied=50.0,
     live=50.0,
-    cause=Cause.OVERRIDE_EXPIRED,
+    cause=Cause.ENDED,
     action=Action.REPORT,
     owner=Owner(document="team/one"),
 )
-PLANNED = QuotaChange(entity=ALICE, key=RATE, before=50.0, after=5.0, cause=Cause.OVERRIDE_EXPIRED)
+PLANNED = QuotaChange(entity=ALICE, key=RATE, before=50.0, after=5.0, cause=Cause.ENDED)
 
 
 def plan(*, findings=(), changes=()) -> Plan:

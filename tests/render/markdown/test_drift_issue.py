@@ -9,7 +9,7 @@ import pytest
 from reconciler.codecs.drift import drift_document, read_drift
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Override
+from reconciler.quota.overrides import Override
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import ExpiredOverride
 from reconciler.render.json_values import dump

@@ -7,10 +7,10 @@ import pytest
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
+from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     Intent,
     IntentStarted,
-    Override,
     OverrideSet,
     Owner,
     OwnershipRecords,

@@ -59,7 +59,7 @@ VERDICT: Final = StructType(
 )
 """A change or a finding in the form of ``plan_row``. Pairs in sync are one row with their number, without a name."""
 
-_OVERRIDES: Final = (str(Cause.OVERRIDE), str(Cause.OVERRIDE_EXPIRED))
+_OVERRIDES: Final = (str(Cause.OVERRIDE), str(Cause.ENDED))
 
 TOTALS: Final[tuple[str, ...]] = (
     "documents",

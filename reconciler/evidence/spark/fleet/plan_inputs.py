@@ -11,14 +11,8 @@ from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import canonical_text, read_canonical
 from reconciler.quota.keys import COLUMNS, Key, key_columns
-from reconciler.quota.ownership import (
-    Intent,
-    Override,
-    Owner,
-    OwnershipRecord,
-    OwnershipRecords,
-    Pair,
-)
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import Intent, Owner, OwnershipRecord, OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.policy import DeletionPolicy, Rules
@@ -131,11 +125,9 @@ def owned_rows(cluster_id: str, owned: OwnershipRecords, day: dt.date) -> Iterat
             override.value if override else None,
             float(override.until) if override else None,
             override.before if override else None,
+            override.applied if override else None,
             override.declared if override else None,
             bool(override and override.ends_with_document),
-            ["" if value is None else repr(value) for value in override.earlier_values]
-            if override
-            else [],
             day,
         )
 
@@ -193,11 +185,9 @@ def cluster_sides(
                 author="",
                 reason="",
                 before=row["override_before"],
+                applied=row["override_applied"],
                 declared=row["override_declared"],
                 ends_with_document=row["override_ends_with_document"],
-                earlier_values=tuple(
-                    float(text) if text else None for text in row["override_earlier_values"]
-                ),
             )
         for name in ("document", "intent_document"):
             documents |= {row[name]} if row[f"{name}_there"] else set()

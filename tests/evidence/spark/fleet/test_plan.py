@@ -135,9 +135,7 @@ def test_the_totals_of_each_cluster_equal_those_of_the_core(
         plan = compare(
             desired=world.desired, owned=world.owned, live=world.live, rules=world.rules, now=NOW
         )
-        changes = [
-            c for c in plan.changes if c.cause not in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED}
-        ]
+        changes = [c for c in plan.changes if c.cause not in {Cause.OVERRIDE, Cause.ENDED}]
         expected[name] = (
             plan.documents,
             plan.desired_pairs,
@@ -208,6 +206,7 @@ def test_a_hundred_thousand_rows_equal_the_rows_of_the_core(spark: SparkSession)
             "override_value",
             "override_until_s",
             "override_before",
+            "override_applied",
             "override_declared",
         ),
         none,
@@ -240,7 +239,6 @@ def test_a_hundred_thousand_rows_equal_the_rows_of_the_core(spark: SparkSession)
                 **nulls,
                 **truths,
                 **texts,
-                "override_earlier_values": fn.array().cast("array<string>"),
             }
         ),
     )
