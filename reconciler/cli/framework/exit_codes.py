@@ -46,7 +46,7 @@ PRECEDENCE_TEXT: Final = ", ".join(str(int(code)) for code in PRECEDENCE if code
 
 MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.DONE: "success",
-    ExitCode.ERROR: "error; wrong usage; a change that did not succeed or is not visible",
+    ExitCode.ERROR: "error; wrong usage; a change that did not succeed or is not shown",
     ExitCode.CHANGES: "changes or drift with --detailed-exitcode; doctor: an expired override",
     ExitCode.REFUSED: "a guard, policy, scope or grant refuses; another writer has the scope",
     ExitCode.STALE: "a saved plan does not fit the cluster or this version of kquota",
