@@ -454,6 +454,20 @@ def test_no_signal_ends_the_process_in_place_of_its_exit_code(folder, script, co
     assert "Traceback" not in ran.stderr
 
 
+def test_a_completion_that_is_interrupted_prints_nothing_into_the_prompt(folder):
+    words = {"COMP_WORDS": "kquota plan --cluster ", "COMP_CWORD": "3"}
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHIN.format(number=int(signal.SIGINT))],
+        cwd=folder,
+        env=ENVIRONMENT | words | {"_KQUOTA_COMPLETE": "bash_complete"},
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")
+
+
 def test_a_broker_that_stops_before_the_first_request_leaves_the_count_and_the_next_command(
     folder, sandbox
 ):
