@@ -143,6 +143,21 @@ def test_no_page_is_wider_than_the_screen_whatever_the_names(browser, pages, tmp
     assert who < 390
 
 
+@pytest.mark.parametrize("name", ["plan", "two", "hostile"])
+def test_every_column_of_a_plan_is_shown_on_a_laptop(browser, pages, name):
+    opened(browser, pages[name])
+    metrics = {"width": 1280, "height": 840, "deviceScaleFactor": 1, "mobile": False}
+    browser.command("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        cut = browser.run(
+            "return [...document.querySelectorAll('.window')].filter((one) => one.scrollWidth > one.clientWidth)"
+            ".map((one) => one.ariaLabel)"
+        )
+    finally:
+        browser.command("Emulation.clearDeviceMetricsOverride", {})
+    assert cut == []
+
+
 def test_recorded_use_is_in_its_own_section_and_its_refusals_among_the_obstacles(browser, tmp_path):
     (tmp_path / "page.html").write_text(page(replace(look(), recorded=recorded("alice", "bob"))))
     opened(browser, tmp_path / "page.html")
