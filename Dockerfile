@@ -1,9 +1,12 @@
 # The operator and the command line in one image: built from the wheel, run by any user, with a file system that no user writes to.
-#   docker build --build-arg VERSION=0.1.0 --build-arg REVISION="$(git rev-parse HEAD)" .
-# A release names the image of Python by its digest (.github/workflows/release.yml).
-ARG PYTHON_IMAGE=docker.io/library/python:3.13-slim-bookworm
+#   make image TAG=registry.example.org/kafka-quota-reconciler:0.1.0
+# The image of Python has no default: .ci/python-image names the one of releases, and `make python-image` its digest.
+ARG PYTHON_IMAGE
 
 FROM ${PYTHON_IMAGE} AS build
+ARG PYTHON_IMAGE
+RUN case "${PYTHON_IMAGE}" in *@sha256:*|localhost/*) ;; *) \
+ echo "PYTHON_IMAGE=${PYTHON_IMAGE} has no digest: run make python-image, or give name@sha256:..." >&2; exit 1 ;; esac
 ARG SOURCE=/src
 ARG PREFIX=/opt/kquota
 # `usage` beside them is for the job that publishes evidence (docs/recorded-use.md).

@@ -19,7 +19,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo pipeline test test-all test-repeat unit newest-kopf stories integration e2e check fmt generate coverage dist locks bench soak simulate simulate-nightly fuzz small-worlds mutants clean
+.PHONY: help env demo pipeline test test-all test-repeat unit newest-kopf stories integration e2e check fmt generate coverage dist image python-image locks bench soak simulate simulate-nightly fuzz small-worlds mutants clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -115,6 +115,12 @@ dist:  ## the wheel and the source distribution in dist/, for `pip install 'dist
 	@test -x $(DIST)/bin/python || $(PYTHON) -I -m venv $(DIST)
 	@$(DIST)/bin/python -I -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement .ci/locks/build.txt
 	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(DIST)/bin/python -I -m hatchling build --directory dist
+
+image:  ## the image of operator and command line (TAG=…), from the Python image in .ci/python-image
+	docker build --build-arg "PYTHON_IMAGE=$$(cat .ci/python-image)" --build-arg "VERSION=$$(sed -nE 's/^__version__ = "(.*)"$$/\1/p' reconciler/__init__.py)" --build-arg "REVISION=$$(git rev-parse HEAD)" --tag $(or $(TAG),kafka-quota-reconciler) .
+
+python-image:  ## write the digest that the tag of the Python image has now into .ci/python-image (needs its registry)
+	@name=$$(cut -d@ -f1 .ci/python-image) && digest=$$(docker buildx imagetools inspect "$$name" --format '{{.Manifest.Digest}}') && echo "$$name@$$digest" > .ci/python-image
 
 locks: env  ## the hashed locks of .ci/locks from constraints.txt and pyproject.toml (needs the package index)
 	@$(INSTALL) --requirement .ci/locks/lock.txt

@@ -106,7 +106,10 @@ def story(demo: Demo) -> None:
         "kquota plan --cluster demo --detailed-exitcode", code=2, shows=["checkout", "10.20.0.7"]
     )
     demo.say("Apply the plan: send, read back from every broker, record.")
-    demo.run("kquota apply --cluster demo --yes", shows=["20 of 20 changes applied and visible"])
+    demo.run(
+        "kquota apply --cluster demo --yes",
+        shows=["20 of 20 changes applied and shown by the brokers"],
+    )
     demo.say("A second plan has nothing to do.")
     demo.run("kquota plan --cluster demo --detailed-exitcode", shows=["Nothing to do"])
     demo.say("An operator raises a limit at night with Kafka's own tool, outside kquota.")
@@ -128,7 +131,7 @@ def story(demo: Demo) -> None:
     demo.say("Write the declared limit again.")
     demo.run(
         "kquota apply --cluster demo --yes --correct-drift",
-        shows=["1 of 1 change applied and visible"],
+        shows=["1 of 1 change applied and shown by the brokers"],
     )
     demo.run("kquota drift --cluster demo --detailed-exitcode", shows=["No drift"])
 

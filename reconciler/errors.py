@@ -59,7 +59,7 @@ class KquotaError(Exception):
         hint: What the user can do next, or "".
     """
 
-    exit_code: ClassVar[int] = 1
+    exit_code: int = 1
     retriable: ClassVar[bool] = False
 
     def __init__(self, message: str, *, hint: str = "") -> None:
@@ -97,16 +97,18 @@ class Problem:
     line: int
     column: int
     message: str
+    is_refusal: bool = False  # by the scope or a grant of the project; the document can be read
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}: {self.message}"
 
 
 class ManifestErrors(KquotaError):
-    """All problems of a set of files, sorted by place."""
+    """All problems of a set of files, sorted by place; the exit code is 3 if all of them are refusals."""
 
     def __init__(self, problems: Sequence[Problem], *, hint: str = "") -> None:
         self.problems = tuple(sorted(problems))
+        self.exit_code = 3 if all(problem.is_refusal for problem in self.problems) else 1
         super().__init__("\n".join(str(problem) for problem in self.problems), hint=hint)
 
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 MODULES = sorted(path for path in (ROOT / "reconciler").rglob("*.py"))
 ADVISED_LENGTH = 400
 LONGER_MODULES = {
-    "reconciler/errors.py": 453,
+    "reconciler/errors.py": 450,
     "reconciler/kube/status/reasons.py": 442,
 }
 """A ratchet: the modules that are longer than advised, and their lengths. Only lower a length."""
@@ -25,14 +25,14 @@ STATEMENTS = {
     "cli": 3053,
     "client": 3003,
     "codecs": 916,
-    "errors.py": 152,
+    "errors.py": 154,
     "evidence": 8063,
     "forge": 936,
     "git": 467,
     "inventory": 587,
     "kafka.py": 18,
     "kube": 6000,
-    "manifest": 2862,
+    "manifest": 2867,
     "metrics": 328,
     "notify": 292,
     "ports.py": 24,

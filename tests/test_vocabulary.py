@@ -44,6 +44,30 @@ def test_class_names_are_unique() -> None:
     assert not figures().duplicate_classes
 
 
+MAKERS_WORDS = re.compile(
+    r"\b([Tt]akeovers?|over drift|withheld|held(?! back)|[Vv]isible|[Oo]rphan\w*|frozen|known clients?|level [0-9])\b(?! \|)"
+)
+"""Words of the product that readers of its output need not know. Reasons and fields of documents keep theirs."""
+
+READ_BY_PEOPLE = (
+    "cli app notify reconcile render evidence/render kube/status kube/records kube/admission"
+)
+
+
+def test_no_sentence_of_the_output_has_a_word_that_only_makers_know() -> None:
+    for folder in READ_BY_PEOPLE.split():
+        for path in (clarity.PACKAGE / folder).rglob("*.py"):
+            nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+            silent = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+            texts = [
+                node.value
+                for node in nodes
+                if isinstance(node, ast.Constant) and id(node) not in silent
+                if isinstance(node.value, str) and " " in node.value
+            ]
+            assert [text for text in texts if MAKERS_WORDS.search(text)] == [], path
+
+
 def test_no_module_is_named_by_a_participle_or_a_metaphor() -> None:
     modules = {path.stem for path in clarity.PACKAGE.rglob("*.py")}
     assert not modules & clarity.NOT_A_MODULE

@@ -35,7 +35,7 @@ Colour: `--color always` or `--color never` decides; without it `NO_COLOR` turns
 | --- | --- |
 {_EXIT_CODES}
 
-If several apply, the first of these counts: {PRECEDENCE_TEXT}. A change did not succeed if it was rejected or held, if its result is unknown, or if the brokers did not show it in time.
+If several apply, the first of these counts: {PRECEDENCE_TEXT}. A change did not succeed if it was rejected or waits for another, if its result is unknown, or if the brokers did not show it in time.
 The code is also 1 if a question is answered with no, or cannot be asked (no terminal and no `--yes`).
 
 An ENTITY is written as every output shows it: `user=alice,client-id=<default>`. A name that holds a comma or a quote, begins with `<`, or has blanks at an

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import yaml
 
 from reconciler.manifest.explanation import SCHEMA_FILES, Schema
+from reconciler.manifest.quantity import MANIFEST_PATTERN
 from reconciler.manifest.schema_names import (
     API_VERSION,
     DNS_LABEL,
@@ -104,6 +105,12 @@ def _below(word: str, value: _Json, _: Schema) -> Schema:
     return {word: closed(value)}
 
 
+def _quantity_pattern(_word: str, rules: _Json, _: Schema) -> Schema:
+    """Return the pattern of quantities, which the CRDs have in a rule with a message, for editors and messages."""
+    is_quantity = any(MANIFEST_PATTERN in rule["rule"] for rule in rules)
+    return {"pattern": MANIFEST_PATTERN} if is_quantity else {}
+
+
 # The API server reads larger whole numbers as float64, not as integers.
 _INT64_OR_STRING: Final[Schema] = {
     "type": ["integer", "string"],
@@ -121,6 +128,7 @@ _TRANSLATED: Final[Mapping[str, Callable[[str, _Json, Schema], Schema]]] = {
     "minimum": lambda word, value, node: {} if node.get("exclusiveMinimum") else {word: value},
     "exclusiveMinimum": lambda word, _, node: {word: node["minimum"]},
     "x-kubernetes-int-or-string": lambda *_: _INT64_OR_STRING,
+    "x-kubernetes-validations": _quantity_pattern,
     "x-kubernetes-list-type": lambda _, value, __: {"uniqueItems": True} if value == "set" else {},
     "anyOf": _dropped,
     "format": _dropped,

@@ -37,7 +37,7 @@ _GRAMMAR: Final = re.compile(
     r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]{1,2}))?"
 )
 
-_WITH_UNIT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kmgtpKMGTP])(i?)(?:b|B?(?:/s)?|Bps)")
+WITH_UNIT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kmgtpKMGTP])(i?)(?:b|B?(?:/s)?|Bps)")
 """A number as people write byte rates; not ``Mbps`` and ``Mb/s``, which are rates of bits."""
 
 MANIFEST_PATTERN: Final = (
@@ -71,7 +71,7 @@ def parse(text: str) -> Fraction:
 
 def _spellings(text: str) -> str:
     """Return what may be written in place of a number with a unit, such as ``10MB`` or ``10 MiB/s``."""
-    match = _WITH_UNIT.fullmatch(text) if len(text) <= MAX_LENGTH else None
+    match = WITH_UNIT.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
         return "a whole number, or a number with Ki, Mi, Gi, Ti, Pi, Ei, m, k, M, G, T, P or E"
     number, letter, is_binary = match[1], match[2].upper(), match[3]

@@ -275,7 +275,7 @@ def _warnings(plan: Plan, options: ReconcileOptions, observation: Observation) -
         warnings.append(
             f"an earlier write to {entity_text(min(waiting, key=str))}"
             + (f" and {len(waiting) - 1} more" if len(waiting) > 1 else "")
-            + " may still take effect; dependent changes are held until then"
+            + " may still take effect; what depends on it waits until then"
         )
     return tuple(warnings)
 

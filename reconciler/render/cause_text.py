@@ -121,6 +121,11 @@ def counts(preview: Preview) -> Mapping[str, int]:
     }
 
 
+def status_word(status: str) -> str:
+    """Return the outcome of a change as people read it; documents keep ``HELD``."""
+    return status.replace("HELD", "WAITING")
+
+
 def waits_text(subject: Entity, waits_for: Iterable[Entity]) -> str:
     """Return the text of what a held entity waits for; an earlier write of its own is not another entity."""
     return "waits for " + "; ".join(

@@ -167,8 +167,8 @@ def _unknown_sentences(principal: Principal, effective: EffectiveLimit) -> Itera
     for unranked in effective.unranked:
         yield (
             f"{principal_text(principal)}: the effective {effective.key} is unknown, because"
-            f" {parts_text(unranked.entity)} {limit(effective.key, unranked.value)} may apply; the order of levels"
-            " of this entity type is not Kafka's"
+            f" {parts_text(unranked.entity)} {limit(effective.key, unranked.value)} may apply; which entities win"
+            " over this entity type is not known"
         )
 
 

@@ -18,7 +18,7 @@ from reconciler.render.units import count, limit, named_clients
 AFFECTED_TITLE: Final = "Other clients with another limit"
 AFFECTED_SAYS: Final = "Clients with a limit or a login of their own: their limit before and after, and where it comes from."
 NEVER_TITLE: Final = "Never applies after this plan"
-NEVER_SAYS: Final = "A level with higher precedence applies to every client that these could match."
+NEVER_SAYS: Final = "A closer limit applies to every client that these could match."
 EXCLUSIVE_TITLE: Final = "Exclusive removals"
 EXCLUSIVE_SAYS: Final = (
     "Live in the scope, neither declared nor managed: removed because the cluster is exclusive."
@@ -178,10 +178,10 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
 
 
 def unmatched_lines(impact: Impact) -> tuple[str, ...]:
-    """Return a sentence for each limit whose client id is only the beginning of known ids."""
+    """Return a sentence for each limit whose client id is only the beginning of other ids."""
     return tuple(
-        f"{entity_text(unmatched.entity)} matches no known client; {unmatched.total:,} known client ids begin with its name,"
-        f" such as {quoted(unmatched.example)}. Kafka compares whole ids: limit the user, or each id."
+        f"{entity_text(unmatched.entity)} matches no client with a limit or a login of its own; {unmatched.total:,}"
+        f" client ids of such clients begin with its name, such as {quoted(unmatched.example)}. Kafka compares whole ids: limit the user, or each id."
         for unmatched in impact.unmatched[:MOST_UNMATCHED]
     )
 

@@ -22,6 +22,7 @@ from reconciler.render.cause_text import (
     SectionKind,
     counts,
     sections,
+    status_word,
     waits_text,
 )
 from reconciler.render.units import age, count, limit
@@ -242,6 +243,12 @@ _OUTCOME_COLOURS: Final = {
 }
 
 
+_SHOWN: Final = {
+    PairVisibility.NOT_YET: "not yet shown by every broker",
+    PairVisibility.CHANGED: "changed by another writer meanwhile",
+}
+
+
 def outcome_note(pair: PairOutcome) -> str:
     """Return the outcome of a change that is not simply applied: ``REJECTED; INVALID_REQUEST: …``."""
     row = _outcome(pair)
@@ -260,7 +267,7 @@ def _outcome(pair: PairOutcome) -> DisplayRow:
             note = reason
         case _:
             note = ""
-    meaning = "" if pair.visibility is PairVisibility.UNCHECKED else pair.visibility.value
+    meaning = _SHOWN.get(pair.visibility, "")
     if pair.visibility is PairVisibility.CHANGED:
         meaning += f": {limit(change.key, pair.observed_value)}"
     return DisplayRow(
@@ -273,7 +280,7 @@ def _outcome(pair: PairOutcome) -> DisplayRow:
         before=limit(change.key, change.before),
         after=limit(change.key, change.after),
         meaning=meaning,
-        reason=pair.status_text,
+        reason=status_word(pair.status_text),
         note=note,
     )
 
@@ -293,15 +300,11 @@ def _change(change: QuotaChange, effect: Effect | None) -> DisplayRow:
         key=str(change.key),
         before=limit(change.key, change.before),
         after=limit(change.key, change.after),
-        meaning=_meaning(effect),
+        meaning="" if effect is None else by_how_much(effect.direction, effect.factor),
         reason=FLAGGED.get(change.cause, ""),
         place=place,
         note="; ".join(filter(None, (change.note, selection and f"selected by {selection}"))),
     )
-
-
-def _meaning(effect: Effect | None) -> str:
-    return "" if effect is None else by_how_much(effect.direction, effect.factor)
 
 
 def by_how_much(direction: Direction, factor: float | None) -> str:

@@ -46,13 +46,13 @@ class SourceFinding:
 def findings_of(
     problems: Iterable[Problem], *, rule: str = "manifest"
 ) -> tuple[SourceFinding, ...]:
-    """Return problems of files as results of one rule."""
+    """Return problems of files as results of one rule; what scope or grants refuse, of the rule ``guard``."""
     return tuple(
         SourceFinding(
             path=problem.path,
             line=problem.line,
             column=problem.column,
-            rule=rule,
+            rule="guard" if problem.is_refusal else rule,
             message=problem.message,
         )
         for problem in problems

@@ -7,7 +7,7 @@ from typing import Final
 from reconciler.base.escaping import escaped
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.results.report import Outcome, Preview
-from reconciler.render.cause_text import SectionKind
+from reconciler.render.cause_text import SectionKind, status_word
 from reconciler.render.impact_rows import (
     AFFECTED_SAYS,
     AFFECTED_TITLE,
@@ -102,7 +102,7 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
     if outcome.pairs or not outcome.bookkeeping:
         lines.append(
             style.paint(
-                f"{done_count:,} of {count(len(outcome.pairs), 'change')} applied and visible"
+                f"{done_count:,} of {count(len(outcome.pairs), 'change')} applied and shown by the brokers"
                 if outcome.pairs
                 else "Nothing to do.",
                 "bold",
@@ -134,17 +134,19 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
 
 
 def _summary(outcome: Outcome) -> str:
-    words = ("APPLIED", "REJECTED", "UNKNOWN", "HELD", "NOT SENT")
-    return ", ".join(f"{outcome.count(word):,} {word.lower()}" for word in words)
+    return ", ".join(
+        f"{outcome.count(word):,} {status_word(word).lower()}"
+        for word in ("APPLIED", "REJECTED", "UNKNOWN", "HELD", "NOT SENT")
+    )
 
 
 def _brokers(outcome: Outcome) -> list[str]:
     visibility = outcome.visibility
     if visibility is None:
         return []
-    lines = [f"Visible on {count(len(visibility.visible), 'broker')}."]
+    lines = [f"Shown by {count(len(visibility.visible), 'broker')}."]
     if visibility.lagging:
-        lines.append("Not yet visible on brokers " + ", ".join(map(str, visibility.lagging)) + ".")
+        lines.append("Not yet shown by brokers " + ", ".join(map(str, visibility.lagging)) + ".")
     lines += [
         f"Broker {node} could not be queried: {escaped(reason)}"
         for node, reason in sorted(visibility.unreachable.items())

@@ -214,14 +214,6 @@ def test_values_outside_their_bounds_exit_3_and_unit_slips_are_warnings(kquota, 
     assert "above its bound 200" in ran.out
 
 
-def test_a_document_that_is_not_granted_is_a_problem(kquota, files):
-    more = "  tenants: [{namespaces: [team], entities: [{user: {prefix: team-}}]}]\n"
-    project(files, "x:1", quota("a"), more=more)
-    ran = kquota("validate")
-    assert ran.code == 1
-    assert "grant" in ran.out
-
-
 def test_json_contains_the_findings(kquota, files):
     manifests(
         files, quota("a", "{producerByteRate: -1}"), quota("b", entity='{user: {name: "User:b"}}')

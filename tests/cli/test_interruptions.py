@@ -74,7 +74,7 @@ def test_an_interrupted_apply_reports_its_changes_and_the_next_run_continues(
     assert done == MAX_OPERATIONS
     assert f"{done} applied, {DOCUMENTS - done} not sent" in err
     assert "run it again" in err
-    assert f"{done:,} of {DOCUMENTS:,} changes applied and visible" in output
+    assert f"{done:,} of {DOCUMENTS:,} changes applied and shown by the brokers" in output
     (path,) = (many / ".kquota/outcomes").glob("*.json")
     counts = json.loads(path.read_text())["counts"]
     assert (counts["APPLIED"], counts["NOT SENT"]) == (done, DOCUMENTS - done)
@@ -141,7 +141,7 @@ def test_a_broker_that_stops_during_an_apply_leaves_a_summary_and_the_next_comma
     assert counts["APPLIED"] == MAX_OPERATIONS
     assert counts["UNKNOWN"] + counts["NOT SENT"] == DOCUMENTS - MAX_OPERATIONS
     assert text.splitlines()[-1] == (
-        f"{MAX_OPERATIONS:,} applied, 0 rejected, {counts['UNKNOWN']:,} unknown, 0 held, {counts['NOT SENT']:,} not sent"
+        f"{MAX_OPERATIONS:,} applied, 0 rejected, {counts['UNKNOWN']:,} unknown, 0 waiting, {counts['NOT SENT']:,} not sent"
     )
     assert err.splitlines()[-2:] == [
         "to continue: kquota apply",
@@ -311,7 +311,7 @@ def test_an_outcome_that_standard_output_does_not_take_is_a_message(folder, sand
         err = process.stderr.read()
     assert process.returncode == 1
     assert len(sandbox.values()) == 1
-    assert "1 of 1 change applied and visible" in err
+    assert "1 of 1 change applied and shown by the brokers" in err
     assert "to undo this: kquota rollback .kquota/outcomes/" in err
 
 
@@ -452,6 +452,20 @@ def test_no_signal_ends_the_process_in_place_of_its_exit_code(folder, script, co
     )
     assert ran.returncode == code
     assert "Traceback" not in ran.stderr
+
+
+def test_a_completion_that_is_interrupted_prints_nothing_into_the_prompt(folder):
+    words = {"COMP_WORDS": "kquota plan --cluster ", "COMP_CWORD": "3"}
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHIN.format(number=int(signal.SIGINT))],
+        cwd=folder,
+        env=ENVIRONMENT | words | {"_KQUOTA_COMPLETE": "bash_complete"},
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")
 
 
 def test_a_broker_that_stops_before_the_first_request_leaves_the_count_and_the_next_command(

@@ -43,7 +43,7 @@ def test_changes_exit_2_only_with_the_detailed_exit_code_option(kquota, prod):
 def test_apply_sends_verifies_records_and_the_second_run_has_no_changes(kquota, prod, sandbox):
     ran = kquota("apply", "--yes")
     assert ran.code == 0
-    assert "2 of 2 changes applied and visible" in ran.out
+    assert "2 of 2 changes applied and shown by the brokers" in ran.out
     assert sandbox.values() == {
         USER_A: {"producer_byte_rate": TEN_MEBIBYTES},
         USER_B: {"consumer_byte_rate": 2 * TEN_MEBIBYTES},
@@ -229,7 +229,7 @@ def test_an_entity_that_the_broker_rejects_does_not_stop_the_others(kquota, prod
     ran = kquota("apply", "--yes")
     assert ran.code == 1
     assert "POLICY_VIOLATION: not you" in ran.out
-    assert "1 of 2 changes applied and visible" in ran.out
+    assert "1 of 2 changes applied and shown by the brokers" in ran.out
     assert list(sandbox.values()) == [USER_B]
 
 
@@ -353,7 +353,7 @@ def test_an_apply_of_a_saved_plan_shows_its_rows_before_and_their_results_after(
     for user in ("user=a", "user=b"):
         assert user in before
         assert re.search(rf"{user} .* APPLIED", after)
-    assert "2 of 2 changes applied and visible" in ran.out
+    assert "2 of 2 changes applied and shown by the brokers" in ran.out
 
 
 def test_apply_shows_the_same_scram_users_as_plan(kquota, folder):

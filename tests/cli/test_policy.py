@@ -73,6 +73,29 @@ def test_a_protected_limit_remains_when_its_document_is_removed(kquota, prod, sa
     ]
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("  scope: [{user: {prefix: team-}}]\n", "outside the scope of prod"),
+        ("  tenants: [{namespaces: [team], entities: [{user: {prefix: team-}}]}]\n", "no grant"),
+    ],
+)
+@pytest.mark.parametrize("command", [("validate",), ("plan",), ("apply", "--yes")])
+def test_a_document_that_scope_or_grants_refuse_exits_3_and_1_beside_a_wrong_file(
+    kquota, folder, sandbox, *, command, more, words
+):
+    project(folder, sandbox.bootstrap, quota("team-a"), quota("b"), more=more)
+    ran = kquota(*command)
+    assert ran.code == 3
+    assert f"quotas/all.yaml:12:1: {'refused: ' if command[0] == 'validate' else ''}team/b" in (
+        text := ran.out + ran.err
+    )
+    assert words in text
+    (folder / "quotas" / "wrong.yaml").write_text(quota("c", "{producerByteRate: 20MB}"))
+    assert kquota(*command).code == 1
+    assert sandbox.values() == {}
+
+
 STRICT_DEFAULT = quota("every", "{producerByteRate: 1Mi}", entity="{user: {default: true}}")
 OPEN_DEFAULTS = "  guards: {protectDefaults: false}\n"
 

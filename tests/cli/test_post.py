@@ -462,7 +462,7 @@ def test_an_outcome_has_its_own_comment(kquota, folder, api, plan):
     )
     assert ran.code == 0
     assert len(api.bodies(7)) == 2
-    assert "applied and visible" in api.bodies(7)[1]
+    assert "applied and shown by the brokers" in api.bodies(7)[1]
     assert "@team" not in api.bodies(7)[1]
     assert read_outputs((folder / "output").read_text())["complete"] == "false"
 

@@ -81,7 +81,7 @@ def test_ten_thousand_documents_are_applied_in_few_requests_and_verified(
         applied = kquota(tmp_path, "apply", "--yes")
         assert applied.returncode == 0, applied.stdout + applied.stderr
         assert "30,000 to create on 10,000 entities" in applied.stdout
-        assert "30,000 of 30,000 changes applied and visible" in applied.stdout
+        assert "30,000 of 30,000 changes applied and shown by the brokers" in applied.stdout
         sent = Counter[str]()
         for request in proxy.requests:
             if request.api_key == ALTER:

@@ -152,7 +152,7 @@ def test_a_broker_that_is_killed_during_an_apply_leaves_a_summary(
             assert (code, counts["APPLIED"]) == (1, KEYS * FULL)
             last = (tmp_path / "out").read_text().splitlines()[-1]
             assert last == (
-                f"{KEYS * FULL:,} applied, 0 rejected, {counts['UNKNOWN']:,} unknown, 0 held, {counts['NOT SENT']:,} not sent"
+                f"{KEYS * FULL:,} applied, 0 rejected, {counts['UNKNOWN']:,} unknown, 0 waiting, {counts['NOT SENT']:,} not sent"
             )
             path = outcome_of(tmp_path).relative_to(tmp_path)
             assert (tmp_path / "err").read_text().splitlines()[-2:] == [

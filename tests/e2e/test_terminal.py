@@ -65,7 +65,7 @@ def folder(kafka, tmp_path_factory: pytest.TempPathFactory) -> Path:
     raw_quotas.clear(cluster.port())
     place = tmp_path_factory.mktemp("project")
     project(place, cluster.bootstrap(), *DOCUMENTS)
-    assert "applied and visible" in piped(place, "apply", "--yes", "--allow-defaults")
+    assert "applied and shown by the brokers" in piped(place, "apply", "--yes", "--allow-defaults")
     raw_quotas.set_quotas(
         cluster.port(), {raw_quotas.entity(user="a"): {"producer_byte_rate": 7.0}}
     )

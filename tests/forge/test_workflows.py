@@ -156,7 +156,7 @@ def test_a_plan_is_commented_merged_by_squash_applied_and_verified(begun_there, 
     assert applied.outputs["digest"] == planned.outputs["digest"]
     outcome = api.bodies(7)[1]
     assert "### ✅ Applied: Kafka quotas of prod" in outcome
-    assert "1 of 1 change applied and visible** by " in outcome
+    assert "1 of 1 change applied and shown by the brokers** by " in outcome
     assert f"at commit `{api.pulls[7].merged_as[:12]}`" in outcome
     assert "**Undo**: `kquota rollback outcome.json --cluster prod`" in outcome
     assert f"[`outcome.json`]({ARTIFACTS}/kquota-outcome-prod)" in outcome

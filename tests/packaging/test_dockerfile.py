@@ -1,9 +1,12 @@
 """The steps of the Dockerfile. test_image_build.py tests an image that is built from it."""
 
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from tests.servers.processes import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -39,9 +42,32 @@ def steps(text: str) -> list[Step]:
 def test_every_step_of_the_dockerfile_is_parsed() -> None:
     words = [step.word for step in steps(TEXT)]
     assert words.count("FROM") == 2
-    assert words.count("RUN") == 4
+    assert words.count("RUN") == 5
     with pytest.raises(ValueError, match="ADD is not an instruction"):
         steps("FROM x\nADD http://example.org/x /x\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        (f"docker.io/library/python:3.13@sha256:{'ab' * 32}", 0),
+        ("localhost/python:bookworm", 0),
+        ("docker.io/library/python:3.13", 1),
+        ("evil.example/localhost/python", 1),
+    ],
+)
+def test_a_build_refuses_a_python_image_without_a_digest(name: str, code: int) -> None:
+    first_run = next(step.text for step in steps(TEXT) if step.word == "RUN")
+    answer = subprocess.run(
+        ["sh", "-c", first_run],
+        env={"PYTHON_IMAGE": name},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_SECONDS,
+    )
+    assert answer.returncode == code, answer.stderr
+    assert ("run make python-image" in answer.stderr) == bool(code)
 
 
 def test_the_image_runs_as_a_numeric_user_that_is_not_root() -> None:

@@ -118,12 +118,30 @@ def test_the_image_has_a_bill_of_materials_a_provenance_and_a_pinned_python() ->
     )
     assert "--sbom=true" in script
     assert "--provenance=mode=max" in script
-    assert "@$(docker buildx imagetools inspect" in script
-    default = re.search(
-        r"^ARG PYTHON_IMAGE=(\S+)$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE
-    )
-    assert default is not None
-    assert f"python={default[1]}\n" in script
+    assert '--build-arg "PYTHON_IMAGE=$(cat .ci/python-image)"' in script
+    assert "\nARG PYTHON_IMAGE\n" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
+
+
+PYTHON_IMAGE = (ROOT / ".ci" / "python-image").read_text(encoding="utf-8").partition("@")[0].strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        (f"{PYTHON_IMAGE}@{DIGEST}", 0),
+        (PYTHON_IMAGE, 1),
+        (f"{PYTHON_IMAGE}@", 1),
+        (f"{PYTHON_IMAGE}@sha256:ab", 1),
+    ],
+)
+def test_a_release_requires_a_python_image_that_is_named_by_its_digest(
+    name: str, code: int, tmp_path: Path
+) -> None:
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "python-image").write_text(name + "\n", encoding="utf-8")
+    answer = executed(run_of("ready", "The image of Python is named by its digest"), tmp_path)
+    assert answer.returncode == code
+    assert ("make python-image" in answer.stdout) == bool(code)
 
 
 @pytest.mark.parametrize(

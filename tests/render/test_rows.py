@@ -52,7 +52,7 @@ def test_there_is_one_row_per_change_and_per_finding():
 
 def test_a_pair_changed_by_another_writer_shows_the_value():
     (row,) = [row for row in rows.outcome_rows(result(), max_rows=6)[0] if "another" in row.meaning]
-    assert row.meaning == "changed by another meanwhile: 33 B/s"
+    assert row.meaning == "changed by another writer meanwhile: 33 B/s"
 
 
 @pytest.mark.parametrize(

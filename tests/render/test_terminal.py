@@ -8,6 +8,7 @@ import pytest
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.desired_state import DeclarationConflict
 from reconciler.quota.policy import Cause
+from reconciler.render.cause_text import status_word
 from reconciler.render.table import Style, columns_of
 from reconciler.render.terminal import outcome_text, plan_text
 from tests.render.previews import ALICE, RATE, declare, empty, golden, result, sample
@@ -48,7 +49,8 @@ def test_every_change_is_named_with_its_result():
     lines = outcome_text(result()).splitlines()
     for pair in result().pairs:
         assert any(
-            entity_text(pair.change.entity) in line and pair.status_text in line for line in lines
+            entity_text(pair.change.entity) in line and status_word(pair.status_text) in line
+            for line in lines
         )
 
 
@@ -83,7 +85,7 @@ def test_an_outcome_with_changed_records_only_reports_their_number():
 
 def test_an_incomplete_outcome_ends_with_every_count():
     assert outcome_text(result()).splitlines()[-1] == (
-        "2 applied, 1 rejected, 1 unknown, 1 held, 1 not sent"
+        "2 applied, 1 rejected, 1 unknown, 1 waiting, 1 not sent"
     )
 
 

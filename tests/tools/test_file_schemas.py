@@ -12,6 +12,8 @@ from jsonschema import Draft202012Validator
 
 from reconciler.manifest import explanation
 from reconciler.manifest.explanation import SCHEMA_FILES
+from reconciler.manifest.quantity import MANIFEST_PATTERN
+from reconciler.manifest.rules.client_quota import IS_QUANTITY
 from reconciler.quota.keys import FIELDS, Key
 from reconciler.quota.patterns import EntityForm
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy
@@ -177,7 +179,11 @@ def test_keywords_of_structural_schemas_are_converted_to_json_schema() -> None:
         {
             "type": "object",
             "properties": {
-                "a": {"x-kubernetes-int-or-string": True, "anyOf": [1], "pattern": "x"},
+                "a": {
+                    "x-kubernetes-int-or-string": True,
+                    "anyOf": [1],
+                    "x-kubernetes-validations": [{"rule": f"x || {IS_QUANTITY}"}],
+                },
                 "b": {"type": "number", "minimum": 0, "exclusiveMinimum": True, "format": "double"},
                 "c": {
                     "type": "array",
@@ -185,7 +191,7 @@ def test_keywords_of_structural_schemas_are_converted_to_json_schema() -> None:
                     "items": {"type": "string"},
                 },
             },
-            "x-kubernetes-validations": [1],
+            "x-kubernetes-validations": [{"rule": "has(self.a)"}],
         }
     ) == {
         "type": "object",
@@ -195,7 +201,7 @@ def test_keywords_of_structural_schemas_are_converted_to_json_schema() -> None:
                 "type": ["integer", "string"],
                 "minimum": -(2**63),
                 "maximum": 2**63 - 1,
-                "pattern": "x",
+                "pattern": MANIFEST_PATTERN,
             },
             "b": {"type": "number", "exclusiveMinimum": 0},
             "c": {"type": "array", "uniqueItems": True, "items": {"type": "string"}},

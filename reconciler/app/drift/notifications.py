@@ -139,7 +139,7 @@ def secret(option: str, source: str) -> str:
         return _read(option, Path(place))
     raise UsageError(
         f"{option} takes env:NAME or file:PATH, not the secret itself",
-        hint="command lines are visible to all users of the machine and appear in logs",
+        hint="command lines can be read by all users of the machine and appear in logs",
     )
 
 

@@ -267,8 +267,8 @@ def _unfinished_text(reconciliation: Reconciliation, outcome: Outcome) -> str:
         f"{count} {adjective}"
         for count, adjective in (
             (unknown, "unknown or not sent"),
-            (unseen, "not yet visible on every broker"),
-            (held_count, "held"),
+            (unseen, "not yet shown by every broker"),
+            (held_count, "waiting for others"),
         )
         if count
     ]

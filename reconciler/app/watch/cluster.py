@@ -20,7 +20,7 @@ from reconciler.quota.outcome import Held, Rejected, Unknown
 from reconciler.quota.precedence import Principal
 from reconciler.quota.results.report import Outcome, Reconciliation, RunOrigin
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts
-from reconciler.render.cause_text import waits_text
+from reconciler.render.cause_text import status_word, waits_text
 from reconciler.render.units import quantity
 
 
@@ -180,7 +180,7 @@ class ConditionLog:
 
 def _outcome_text(outcome: Outcome) -> str:
     counts = [
-        f"{outcome.count(word)} {word.lower()}"
+        f"{outcome.count(word)} {status_word(word).lower()}"
         for word in ("APPLIED", "REJECTED", "HELD", "UNKNOWN", "NOT SENT")
         if outcome.count(word)
     ]
@@ -195,7 +195,7 @@ def _condition_lines(reconciliation: Reconciliation) -> Iterator[str]:
             f"{advice.place}: {advice.message}" for advice in reconciliation.preview.advice
         )
         yield from _cut((escaped(warning_text) for warning_text in warning_texts), "doubtful rules")
-    yield from _cut(_withheld_lines(reconciliation), "withheld")
+    yield from _cut(_withheld_lines(reconciliation), "not made")
     yield from _cut(_drift_lines(reconciliation), "drifted")
     if reconciliation.outcome is not None:
         yield from _cut(_failure_lines(reconciliation.outcome), "not applied")
@@ -205,7 +205,7 @@ def _withheld_lines(reconciliation: Reconciliation) -> Iterator[str]:
     for withheld in reconciliation.withheld:
         pair = f"{entity_text(withheld.change.entity)} {withheld.change.key}"
         for violation in withheld.violations:
-            yield f"withheld: {pair}: {escaped(violation.message)} (allowed by {violation.setting or violation.allow_with})"
+            yield f"not made: {pair}: {escaped(violation.message)} (allowed by {violation.setting or violation.allow_with})"
 
 
 def _drift_lines(reconciliation: Reconciliation) -> Iterator[str]:
@@ -233,7 +233,7 @@ def _failure_lines(outcome: Outcome) -> Iterator[str]:
             case Rejected(name=name, message=message):
                 yield f"rejected: {pair}: {name}: {escaped(message)}"
             case Held(waits_for=entities):
-                yield f"held: {pair}: {waits_text(pair_outcome.change.entity, entities)}"
+                yield f"waiting: {pair}: {waits_text(pair_outcome.change.entity, entities)}"
             case Unknown(reason=reason):
                 yield f"unknown: {pair}: {escaped(reason)}"
             case _:

@@ -46,9 +46,9 @@ PRECEDENCE_TEXT: Final = ", ".join(str(int(code)) for code in PRECEDENCE if code
 
 MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.DONE: "success",
-    ExitCode.ERROR: "error; wrong usage; a change that did not succeed or is not visible",
+    ExitCode.ERROR: "error; wrong usage; a change that did not succeed or is not shown",
     ExitCode.CHANGES: "changes or drift with --detailed-exitcode; doctor: an expired override",
-    ExitCode.REFUSED: "a guard or a policy refuses; another writer has the same scope",
+    ExitCode.REFUSED: "a guard, policy, scope or grant refuses; another writer has the scope",
     ExitCode.STALE: "a saved plan does not fit the cluster or this version of kquota",
     ExitCode.EVIDENCE: "not enough evidence (only with --require-evidence)",
     ExitCode.INTERRUPTED: "interrupted; the state so far was printed",
@@ -103,7 +103,7 @@ def _requested_code(error: SystemExit | click.exceptions.Exit) -> ExitCode:
 
 
 def _print_error(console: Console, error: BaseException) -> ExitCode:
-    code = ExitCode.ERROR
+    code = ExitCode(error.exit_code) if isinstance(error, KquotaError) else ExitCode.ERROR
     match error:
         case ManifestErrors():
             for problem in error.problems:
@@ -114,7 +114,6 @@ def _print_error(console: Console, error: BaseException) -> ExitCode:
             for detail in _details(error):
                 console.detail(detail)
             console.hint(error.hint)
-            code = ExitCode(error.exit_code)
         case click.exceptions.NoArgsIsHelpError():
             console.note(error.format_message())
         case click.ClickException():

@@ -31,7 +31,7 @@ Example:
 Exit codes:
   0  valid, perhaps with warnings, such as a value that looks like a wrong unit
   1  a file is wrong
-  3  a value is outside its bounds"""
+  3  the scope, a grant or a bound refuses a document"""
 
 _CODES: Final = {"manifest": ExitCode.ERROR, "conflict": ExitCode.ERROR, "guard": ExitCode.REFUSED}
 _LABELS: Final = {

@@ -34,8 +34,8 @@ Example:
 
 RELEASE_HELP: Final = """Remove the operator's finalizer from every ClientQuota if no operator runs any more.
 
-Quotas in Kafka stay as they are; the command does not connect to Kafka. The operator's records keep the applied limits as
-orphaned, so that a later operator knows their owners. The command may be repeated. Stop the operator first.
+Quotas in Kafka stay as they are; the command does not connect to Kafka. The operator's records keep the applied limits
+without a document, so that a later operator knows them. The command may be repeated. Stop the operator first.
 
 \b
 Example:
@@ -230,7 +230,7 @@ def release(
         )
     for document, reason in sorted(released.unrecorded.items()):
         console.warning(
-            f"{document}: its applied limits could not be recorded as orphaned: {reason}"
+            f"{document}: its applied limits could not be recorded as limits without a document: {reason}"
         )
     for document, reason in sorted(released.failed.items()):
         console.error(f"{document}: {reason}")
@@ -247,7 +247,7 @@ def release(
         )
     elif released.documents:
         console.fact(
-            f"{len(released.documents):,} documents released, {released.pairs:,} quota keys recorded as orphaned;"
+            f"{len(released.documents):,} documents released, {released.pairs:,} quota keys recorded without a document;"
             " their quotas stay in Kafka"
         )
     else:

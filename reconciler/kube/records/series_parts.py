@@ -109,7 +109,7 @@ def lay_out(
             return next_layout(present, count), parts
     raise InventoryError(
         f"the records of cluster {owned.cluster_id} do not fit into {limits.parts} ConfigMaps",
-        hint="remove orphaned quotas, or keep their documents",
+        hint="declare or remove the limits of deleted documents: kquota drift lists them",
     )
 
 

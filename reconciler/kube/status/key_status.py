@@ -205,7 +205,7 @@ class KeyStatusIndex:
             case Applied(), _:
                 return reading(
                     Reason.VERIFY_TIMEOUT,
-                    "acknowledged, not yet visible on every live broker",
+                    "accepted, not yet shown by every live broker",
                     "Applied",
                 )
             case _:

@@ -301,7 +301,7 @@ def _of_plan(obj: Obj, report: Reconciliation, plan: Plan) -> dict[Reason, str]:
     removals = [withheld for withheld in report.withheld if withheld.change.removes]
     if removals:
         problems[Reason.GUARD_REFUSED] = (
-            f"{_several(len(removals), 'removal')} withheld: {_violations_text(removals)}"
+            f"{_several(len(removals), 'removal')} not made: {_violations_text(removals)}"
         )
     unsent = _unsent_counts(report)
     if any(unsent.values()):
@@ -329,7 +329,7 @@ def _of_plan(obj: Obj, report: Reconciliation, plan: Plan) -> dict[Reason, str]:
 def _unsent_text(unsent: Mapping[str, int], withheld: Collection[WithheldChange]) -> str:
     """Return what was not sent, with the guards that withhold changes."""
     words = {
-        "withheld": "withheld by guards",
+        "withheld": "refused by guards",
         "rejected": "refused by the broker",
         "held": "waiting for those",
     }

@@ -41,7 +41,7 @@ class Reason(StrEnum):
         "Q",
         "it was deleted; its limits are being removed first",
         (
-            "Wait. After deletionTimeout (10 minutes) the document is deleted and its limits stay in Kafka as orphans. "
+            "Wait. After deletionTimeout (10 minutes) the document is deleted and its limits stay in Kafka. "
             "The message says what the removal waits for: a guard, an unreachable broker, an incomplete listing."
         ),
     )
@@ -308,7 +308,7 @@ class Reason(StrEnum):
         "VerifyTimeout",
         "Progressing",
         "Q",
-        "acknowledged, and not yet visible on every live broker",
+        "accepted, and not yet shown by every live broker",
         "Wait; if it stays, a broker lags behind the metadata log. kquota doctor lists brokers that do not respond.",
     )
     HELD = (
@@ -364,7 +364,7 @@ class Reason(StrEnum):
         "ChangesUnsent",
         "Healthy",
         "C",
-        "some changes of documents are withheld, refused or wait for such a change",
+        "a guard or the broker refuses some changes of documents, or they wait for such a change",
         "Documents with the reason GuardRefused, BrokerRejected or Held say which. All other changes were made. status.unsentSince has the time.",
     )
     SYNC_NOT_CONFIRMED = (

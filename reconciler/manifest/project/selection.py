@@ -27,6 +27,7 @@ def for_cluster(
             _at(
                 declaration,
                 f"{declaration.document} is for cluster {cluster_name}, but this path contains manifests of {project_cluster.name}",
+                is_refusal=False,
             )
             for cluster_name, declarations in loaded.by_cluster.items()
             if cluster_name != project_cluster.name
@@ -79,11 +80,12 @@ class _GrantCheck:
         verdict = judge(declaration, tenants)
         sink = self.warnings if verdict.granted else self.problems
         sink.extend(
-            _at(declaration, f"{declaration.document}: {message}") for message in verdict.messages
+            _at(declaration, f"{declaration.document}: {message}", is_refusal=not verdict.granted)
+            for message in verdict.messages
         )
         if verdict.granted:
             self.accepted.append(verdict.declaration)
 
 
-def _at(declaration: Declaration, message: str) -> Problem:
-    return Problem(declaration.path, declaration.line, 1, message)
+def _at(declaration: Declaration, message: str, *, is_refusal: bool = True) -> Problem:
+    return Problem(declaration.path, declaration.line, 1, message, is_refusal)

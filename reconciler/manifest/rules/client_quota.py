@@ -32,7 +32,9 @@ class StaticRule:
     at: tuple[str, ...]  # path of its value; `*` is every item of a list
     cel: str  # the rule as the API server evaluates it; "" if CEL cannot express it
     message: str  # the message of the API server
-    # The rule in Python. None for transition rules, which compare two versions of a resource.
+    message_cel: str  # what the API server evaluates for a message that quotes the value
+    # The rule in Python. None for transition rules, which compare two versions of a resource, and where the schema of
+    # files has the pattern of quantities.
     broken: Broken | None
 
 
@@ -172,21 +174,37 @@ def _rate_broken(key: Key) -> Broken:
     return broken
 
 
+# The API server quotes the pattern of a schema as its whole answer. The same pattern in a rule has a message.
+IS_QUANTITY: Final = f"string(self).matches(r'{quantity.MANIFEST_PATTERN}')"
+_WITHOUT_BYTE: Final = "string(self).replace(' ', '').upperAscii().find('^[0-9.]+[KMGTP]')"
+
+
+def _quantity_message(message: str) -> str:
+    """Return in CEL what `quantity` says of a number with a unit, such as ``20MB``; of another value the message."""
+    return (
+        f"isQuantity(string(self)) || !string(self).matches(r'^({quantity.WITH_UNIT.pattern})$') ? "
+        f"'{message}, not ' + string(self) : '\\'' + string(self) + '\\' is not a quantity; write ' + "
+        f"(string(self).matches('[kmgtpKMGTP]i') ? {_WITHOUT_BYTE} + 'i' : {_WITHOUT_BYTE}.replace('K', 'k') + "
+        f"' (powers of 1000) or ' + {_WITHOUT_BYTE} + 'i (powers of 1024)')"
+    )
+
+
 # Under the pattern every quantity is a whole number. Kubernetes' isInteger is used only for decimal suffixes: it
 # returns false for 1Pi and for text of 19 digits, because it ignores the arbitrary-precision form.
 _LONG: Final = (
     "type(self) == int ? self > 0 && (self == 9223372036854775807 || "
     "(self <= 9223372036854774784 && int(double(self)) == self)) : "
+    f"{IS_QUANTITY} && ("
     "string(self).matches('^[0-9]+$') ? int(string(self)) > 0 && (int(string(self)) == 9223372036854775807 || "
     "(int(string(self)) <= 9223372036854774784 && int(double(int(string(self)))) == int(string(self)))) : "
     "string(self).endsWith('i') ? quantity(string(self)).isGreaterThan(quantity('0')) && "
     "quantity(string(self)).isLessThan(quantity('9223372036854775807')) : "
     "isQuantity(string(self)) && quantity(string(self)).isInteger() && quantity(string(self)).asInteger() > 0 && "
     "quantity(string(self)).asInteger() <= 9223372036854774784 && "
-    "int(double(quantity(string(self)).asInteger())) == quantity(string(self)).asInteger()"
+    "int(double(quantity(string(self)).asInteger())) == quantity(string(self)).asInteger())"
 )
 _INT: Final = (
-    "type(self) == int ? self > 0 && self <= 2147483647 : isQuantity(string(self)) && "
+    f"type(self) == int ? self > 0 && self <= 2147483647 : {IS_QUANTITY} && "
     "quantity(string(self)).isGreaterThan(quantity('0')) && "
     "quantity(string(self)).compareTo(quantity('2147483647')) <= 0"
 )
@@ -196,17 +214,19 @@ _CARRIER: Final = (
     "!has(self.limits.connectionCreationRate)"
 )
 _RATES: Final[Mapping[Key, tuple[str, str]]] = {
-    Key.PRODUCER_BYTE_RATE: (
-        _LONG,
-        "must be a whole number from 1 to 9223372036854775807 that float64 holds exactly",
-    ),
-    Key.CONSUMER_BYTE_RATE: (
-        _LONG,
-        "must be a whole number from 1 to 9223372036854775807 that float64 holds exactly",
+    **dict.fromkeys(
+        (Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE),
+        (
+            _LONG,
+            "must be a whole number or a quantity such as 10Mi, from 1 to 9223372036854775807 and exact in float64",
+        ),
     ),
     Key.REQUEST_PERCENTAGE: ("", "must be a number that float64 holds"),
     Key.CONTROLLER_MUTATION_RATE: ("", "must be a number that float64 holds"),
-    Key.CONNECTION_CREATION_RATE: (_INT, "must be a whole number from 1 to 2147483647"),
+    Key.CONNECTION_CREATION_RATE: (
+        _INT,
+        "must be a whole number or a quantity such as 2k, from 1 to 2147483647",
+    ),
 }
 
 
@@ -220,7 +240,13 @@ class RuleScope:
     def rule(self, name: str, cel: str, message: str, broken: Broken | None) -> StaticRule:
         """Return a rule at this place."""
         return StaticRule(
-            id=name, kind=self.kind, at=("spec", *self.at), cel=cel, message=message, broken=broken
+            id=name,
+            kind=self.kind,
+            at=("spec", *self.at),
+            cel=cel,
+            message=message,
+            message_cel=_quantity_message(message) if IS_QUANTITY in cel else "",
+            broken=broken,
         )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from reconciler.manifest import quantity
 from reconciler.manifest.rules.client_quota import (
+    IS_QUANTITY,
     Broken,
     Json,
     RuleScope,
@@ -189,6 +190,7 @@ CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
             f"{at[0]}-bound-{rule.field}",
             "!has(self.min) || !has(self.max) || "
             + (
+                "!isQuantity(string(self.min)) || !isQuantity(string(self.max)) || "
                 "quantity(string(self.min)).compareTo(quantity(string(self.max))) <= 0"
                 if rule.is_integer
                 else "self.min <= self.max"
@@ -198,6 +200,26 @@ CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
         )
         for kind, at in _BOUNDS
         for rule in RULES.values()
+    ),
+    *(
+        RuleScope(CLUSTER, at).rule(
+            f"{at[0]}-quantity-{'-'.join(at[-2:])}",
+            f"type(self) == int || {IS_QUANTITY}",
+            "must be a whole number or a quantity such as 10Mi",
+            None,
+        )
+        for at in (
+            *(
+                (*bounds, rule.field, side)
+                for kind, bounds in _BOUNDS
+                if kind == CLUSTER
+                for rule in RULES.values()
+                if rule.is_integer
+                for side in ("min", "max")
+            ),
+            ("brokerCapacity", "ingress"),
+            ("brokerCapacity", "egress"),
+        )
     ),
 )
 """Every rule of a QuotaCluster, in the order of the fields, and those of a QuotaProject (no CEL evaluates it)."""

@@ -15,7 +15,14 @@ from reconciler.quota.planner.plan import Finding, apply_to
 from reconciler.quota.precedence import EffectiveLimit, unranked_entities
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
-from reconciler.render.cause_text import REASONS, SECTIONS, SectionKind, counts, sections
+from reconciler.render.cause_text import (
+    REASONS,
+    SECTIONS,
+    SectionKind,
+    counts,
+    sections,
+    status_word,
+)
 from reconciler.render.html.history import ChangeHistory
 from reconciler.render.impact_rows import SHARING, impact_lines
 from reconciler.render.json_values import Json
@@ -278,10 +285,10 @@ def _quotas(cluster_page: ClusterPage, lookup: PageLookup) -> list[Json]:
 
 _WHOSE: Mapping[str, str] = {
     "drift": "drifted",
-    "newOrphans": "orphaned",
-    "orphans": "orphaned",
+    "newOrphans": "document deleted",
+    "orphans": "document deleted",
     "overrides": "overridden",
-    "frozen": "frozen",
+    "frozen": "suspended or unusable",
     "unmanaged": "unmanaged",
 }
 """Sections of findings that describe a live entity; the first that contains it applies."""
@@ -329,7 +336,7 @@ def _history(history: ChangeHistory, lookup: PageLookup) -> list[Json]:
             lookup.value(change.key, change.after),
             word(change.cause),
             word(change.document),
-            word(change.outcome),
+            word(status_word(change.outcome)),
             word(change.note),
         ]
         for change in history.entries

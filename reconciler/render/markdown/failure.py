@@ -26,7 +26,7 @@ SENTENCES: Final = {
 
 _MEANS: Final = {
     1: "",
-    3: "A guard or a policy refuses (exit 3).",
+    3: "A guard, a policy, the scope or a grant refuses (exit 3).",
     4: "The plan that was reviewed no longer fits (exit 4): plan again and have it reviewed again.",
     130: "It was interrupted.",
 }

@@ -42,7 +42,7 @@ def outcome_markdown(
     )
     done_count = len(outcome.pairs) - len(outcome.troubled)
     result = (
-        f"{done_count:,} of {count(len(outcome.pairs), 'change')} applied and visible"
+        f"{done_count:,} of {count(len(outcome.pairs), 'change')} applied and shown by the brokers"
         if outcome.pairs
         else "No limit had to be written;"
     )

@@ -108,8 +108,8 @@ function stepCell(before, after, none) {
 const TONES = {
   "tightened": "bad", "newly limited": "warn", "loosened": "good", "newly unlimited": "warn", "unchanged": "plain", "unknown": "warn",
   "create": "good", "update": "warn", "remove": "bad",
-  "APPLIED": "good", "REJECTED": "bad", "UNKNOWN": "bad", "HELD": "warn",
-  "ours": "good", "partly ours": "accent", "unmanaged": "plain", "not ours": "plain", "drifted": "warn", "orphaned": "warn", "overridden": "accent", "frozen": "plain",
+  "APPLIED": "good", "REJECTED": "bad", "UNKNOWN": "bad", "WAITING": "warn",
+  "ours": "good", "partly ours": "accent", "unmanaged": "plain", "not ours": "plain", "drifted": "warn", "document deleted": "warn", "overridden": "accent", "suspended or unusable": "plain",
 };
 
 function pill(text, tone = TONES[text] ?? "plain") {

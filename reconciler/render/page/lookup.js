@@ -33,7 +33,7 @@ function lookupSection(look) {
   };
   show();
   return section("lookup", "Look up a client", null,
-    element("p.quiet.small", {}, "Enter a client to see its limits: for each key the level with the highest precedence applies. To a client without a client id, only user quotas apply."),
+    element("p.quiet.small", {}, "Enter a client to see its limits: for each key the closest one applies. To a client without a client id, only user quotas apply."),
     form, answer);
 }
 
@@ -73,7 +73,7 @@ function showAnswer(answer, look, now, after, fields) {
   const before = resolve(now, given);
   const later = look.changes.length ? resolve(after, given) : null;
   const rows = before.map((one, at) => answerRow(one, later === null ? null : later[at], unrankedFor(look.unranked, given, one.column)));
-  const heads = ["Key", ...(later === null ? ["Limit"] : ["Limit now", "After this plan"]), "Comes from", "Shared with", "Overridden levels"];
+  const heads = ["Key", ...(later === null ? ["Limit"] : ["Limit now", "After this plan"]), "Comes from", "Shared with", "Overridden"];
   answer.replaceChildren(
     element("div.window", { tabindex: 0, role: "group", "aria-label": "Limits per key" }, element("table", {},
       element("caption.hidden-label", {}, "Effective limits per key"),
@@ -91,10 +91,10 @@ function answerRow(before, later, unranked) {
     element("th", { scope: "row" }, element("span.mono", {}, facts.keys[before.column].name)),
     element("td", {}, limit(before)),
     later === null ? null : element("td", {}, same ? element("span.quiet", {}, "the same") : limit(later)),
-    element("td", {}, last.winner === null ? UNSET : [slotsNode(last.winner.slots), element("span.under", {}, `level ${last.winner.level}: ${facts.levels[last.winner.level]}`)],
-      ...unranked.map(([text]) => element("span.under", {}, `or ${text}, whose level is unknown`))),
+    element("td", {}, last.winner === null ? UNSET : [slotsNode(last.winner.slots), element("span.under", {}, facts.levels[last.winner.level])],
+      ...unranked.map(([text]) => element("span.under", {}, `or ${text}, which may apply`))),
     element("td", {}, sharedWith(last)),
-    element("td", {}, last.lost.length ? element("ul.lost", {}, last.lost.map((one) => element("li", {}, element("s", {}, valueText(one.value)), " ", slotsNode(one.slots), element("span.quiet.small", {}, ` level ${one.level}`)))) : UNSET));
+    element("td", {}, last.lost.length ? element("ul.lost", {}, last.lost.map((one) => element("li", {}, element("s", {}, valueText(one.value)), " ", slotsNode(one.slots), element("span.quiet.small", {}, ` ${facts.levels[one.level]}`)))) : UNSET));
 }
 
 function slotsNode(slots) {

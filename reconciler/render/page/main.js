@@ -81,7 +81,7 @@ function tiles(look) {
   const clients = new Set(look.affected.map((row) => row[0])).size;
   const shown = [
     ...(look.declared ? [["to create", counts.create], ["to update", counts.update], ["to remove", counts.remove], ...(look.recorded === null ? [["clients affected", clients]] : []), ["in sync", counts.inSync]] : []),
-    ["live entities", look.quotas.length], ["drifted", counts.drift], ["orphaned", counts.orphans], ["unmanaged", counts.unmanaged],
+    ["live entities", look.quotas.length], ["drifted", counts.drift], ["document deleted", counts.orphans], ["unmanaged", counts.unmanaged],
   ];
   return element("dl.tiles", {}, shown.map(([name, amount]) => element(amount ? "div.tile" : "div.tile.zero", {}, element("dt", {}, name), element("dd", {}, amount.toLocaleString("en")))));
 }
@@ -109,7 +109,7 @@ function show(chosen) {
   document.getElementById("main").replaceChildren(...[banner(look), tiles(look), ...made].filter(Boolean));
   document.getElementById("sections").replaceChildren(element("ul", {}, made.map((one) => element("li", {}, element("a", { href: `#${one.id}` }, one.dataset.title,
     one.dataset.count === undefined ? null : element("span.count", {}, Number(one.dataset.count).toLocaleString("en")))))));
-  document.getElementById("footer").replaceChildren(element("p", {}, `${facts.perBroker} A visible limit is not yet enforced: brokers apply a change some milliseconds after they show it.`),
+  document.getElementById("footer").replaceChildren(element("p", {}, `${facts.perBroker} A limit that brokers show is not yet enforced: they apply it some milliseconds later.`),
     element("p", {}, "Made by kquota ", facts.toolVersion, " at ", timeNode(facts.madeAt), "; the page needs no network and sends nothing."));
   for (const table of tables) repaint(table);
 }

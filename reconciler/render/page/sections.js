@@ -96,7 +96,7 @@ function affectedSection(look) {
   if (!look.changes.length) return null;
   const lines = look.impact.map((at) => element("li", {}, word(at)));
   const none = (row, at) => (row[at + 1] === null ? "unknown" : "unlimited");
-  const level = (row, at) => (row[at + 1] === null ? "level unknown" : row[at + 2] === null ? "no level" : `level ${row[at + 1]}: ${entityText(row[at + 2])}`);
+  const level = (row, at) => (row[at + 1] === null || row[at + 2] === null ? "" : entityText(row[at + 2]));
   const side = (at) => (row) => valueLine(row[at], none(row, at), level(row, at));
   const from = (at) => (row) => `${valueText(row[at], none(row, at))} ${row[at + 2] === null ? "" : entityText(row[at + 2])}`;
   return section("affected", "Who is affected", new Set(look.affected.map((row) => row[0])).size,
@@ -177,7 +177,7 @@ function findingSection(found) {
 function shadowsSection(look) {
   if (!look.shadows.length) return null;
   return section("shadows", "Rules that can never apply", look.shadows.length,
-    says("A level with higher precedence applies to every client that they could match."), makeTable({
+    says("A closer limit applies to every client that they could match."), makeTable({
       label: "Rules that can never apply", noun: "rule", rows: look.shadows, note: ROWS_NOTE,
       columns: [...column.pair(), column.value("Value", 2), { title: "Closer", text: (row) => entityText(row[3]), cell: (row) => element("span.entity", {}, entityNode(row[3])) },
         { title: "Since", facet: true, text: (row) => (row[4] ? "this plan" : "before"), cell: (row) => (row[4] ? pill("this plan", "warn") : "before") }],

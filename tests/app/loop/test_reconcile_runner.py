@@ -309,9 +309,9 @@ def test_a_limit_that_an_override_gave_back_to_its_document_is_compared_again_so
     [
         (Unknown(reason="cut off"), PairVisibility.NOT_YET, "1 unknown or not sent"),
         (None, PairVisibility.UNCHECKED, "1 unknown or not sent"),
-        (Applied(), PairVisibility.NOT_YET, "1 not yet visible on every broker"),
-        (Applied(), PairVisibility.UNCHECKED, "1 not yet visible on every broker"),
-        (HELD, PairVisibility.UNCHECKED, "1 held"),
+        (Applied(), PairVisibility.NOT_YET, "1 not yet shown by every broker"),
+        (Applied(), PairVisibility.UNCHECKED, "1 not yet shown by every broker"),
+        (HELD, PairVisibility.UNCHECKED, "1 waiting for others"),
     ],
 )
 def test_a_result_that_may_change_soon_is_retried(result, visibility: PairVisibility, note: str):

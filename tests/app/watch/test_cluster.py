@@ -73,7 +73,7 @@ def lines_of(caplog: pytest.LogCaptureFixture):
 def test_a_condition_is_logged_when_it_begins_and_when_it_ends(lines_of):
     (line,) = lines_of(withheld("alice"))
     assert line == (
-        "prod: withheld: user=alice producer_byte_rate: a slip of the unit?\\u001b[31m"
+        "prod: not made: user=alice producer_byte_rate: a slip of the unit?\\u001b[31m"
         " (allowed by guards.bounds)"
     )
     assert lines_of(withheld("alice")) == []
@@ -92,7 +92,7 @@ def test_long_lists_are_shortened_with_a_count(lines_of):
     users = [f"u{number:03}" for number in range(MOST_LINES + 5)]
     lines = lines_of(withheld(*users))
     assert len(lines) == MOST_LINES + 1
-    assert lines[-1] == "prod: and 5 more withheld"
+    assert lines[-1] == "prod: and 5 more not made"
 
 
 def test_an_outcome_is_logged_with_counts_and_commit(lines_of):
@@ -113,9 +113,9 @@ def test_an_outcome_is_logged_with_counts_and_commit(lines_of):
         origin=RunOrigin(commit="a" * 40),
     )
     assert lines_of(replace(LOOKED, outcome=outcome)) == [
-        "prod: 2 applied, 1 rejected, 1 held, 1 unknown for aaaaaaaaaaaa",
+        "prod: 2 applied, 1 rejected, 1 waiting, 1 unknown for aaaaaaaaaaaa",
         "prod: rejected: user=u2 producer_byte_rate: POLICY_VIOLATION: no",
-        "prod: held: user=u3 producer_byte_rate: waits for user=u2",
+        "prod: waiting: user=u3 producer_byte_rate: waits for user=u2",
         "prod: unknown: user=u4 producer_byte_rate: cut off",
     ]
 

@@ -419,7 +419,7 @@ def test_a_condition_is_logged_once(yard: Yard, caplog):
         await yard.take()
         await yard.clock.turn(1000.0)
         assert len(yard.telemetry.passes) > 5
-        assert sum("withheld: user=alice" in text for text in lines(caplog)) == 1
+        assert sum("not made: user=alice" in text for text in lines(caplog)) == 1
 
     yard.play(story)
 

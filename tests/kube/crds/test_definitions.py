@@ -7,10 +7,10 @@ import pytest
 
 from reconciler.manifest import explanation
 from tests.kube.crds.documents import schema_of
-from tests.kube.crds.judging import dry_run
+from tests.kube.crds.judging import dry_run, reasons_of
 from tests.kube.crds.resources import PLURALS, condition, create, in_default, set_status
 from tests.manifest.rules.test_client_quota import BROKEN, RULES
-from tests.manifest.samples import quota
+from tests.manifest.samples import cluster, quota
 from tests.servers.kube.cluster import KubeCluster
 from tools.file_schemas import CRDS
 
@@ -229,3 +229,19 @@ def test_a_rejection_by_a_rule_contains_the_message_of_the_table(
 ) -> None:
     answer = dry_run(kube.api, in_default(document))
     assert RULES[name].message in answer.message
+
+
+@pytest.mark.parametrize("text", ["20MB", "10 MiB/s", "1.5kb", "7mi"])
+def test_a_number_with_a_unit_is_refused_in_the_words_of_validate(
+    kube: KubeCluster, text: str
+) -> None:
+    bounds = {"producerByteRate": {"min": text, "max": "1Gi"}}
+    for document in (
+        quota(limits={"producerByteRate": text, "consumerByteRate": text}),
+        quota(entity={"ip": {"default": True}}, limits={"connectionCreationRate": text}),
+        cluster(brokerCapacity={"ingress": text}, guards={"bounds": [{"limits": bounds}]}),
+    ):
+        message = dry_run(kube.api, in_default(document)).message
+        reasons = reasons_of(document)
+        assert [reason for reason in reasons if reason.partition(": ")[2] not in message] == []
+        assert message.count("Invalid value") == len(reasons), message

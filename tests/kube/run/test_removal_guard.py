@@ -79,7 +79,7 @@ def test_while_the_definition_is_deleted_every_limit_is_kept_and_no_document_is_
         assert world.live() == before
     assert all(world.exists(name) for name in NAMES)
     assert ready(world)["reason"] == "GuardRefused"
-    assert "4 removals are withheld" in ready(world)["message"]
+    assert "4 removals are not made" in ready(world)["message"]
     assert "restore the documents from git" in ready(world)["message"]
     assert "kquota operator release" in world.obj("alice")["status"]["conditions"][0]["message"]
     # They are released after the deletion timeout, and their limits are recorded as orphans.

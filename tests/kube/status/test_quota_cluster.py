@@ -146,7 +146,7 @@ def test_withheld_removals_are_shown_in_the_status_of_an_existing_object():
     condition = ready(world)
     assert (condition["reason"], condition["status"]) == ("GuardRefused", "False")
     assert (
-        "2 removals are withheld: 10 of 10 removals of namespace team are used within 1h; 2 wait; the next is made at"
+        "2 removals are not made: 10 of 10 removals of namespace team are used within 1h; 2 wait; the next is made at"
         in condition["message"]
     )
     assert (

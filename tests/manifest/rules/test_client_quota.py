@@ -16,13 +16,13 @@ ROOT = Path(__file__).parents[3]
 RULES = {rule.id: rule for rule in (*QUOTA_RULES, *CLUSTER_RULES) if rule.kind != "QuotaProject"}
 
 
-def cel_of(kind: str) -> set[tuple[tuple[str, ...], str, str]]:
+def cel_of(kind: str) -> set[tuple[tuple[str, ...], str, str, str]]:
     crd = yaml.safe_load((ROOT / "crds" / CRDS[kind]).read_text(encoding="utf-8"))
-    rules: set[tuple[tuple[str, ...], str, str]] = set()
+    rules: set[tuple[tuple[str, ...], str, str, str]] = set()
 
     def walk(node: dict[str, Any], at: tuple[str, ...]) -> None:
         for rule in node.get("x-kubernetes-validations", ()):
-            rules.add((at, rule["rule"], rule["message"]))
+            rules.add((at, rule["rule"], rule["message"], rule.get("messageExpression", "")))
         for name, child in node.get("properties", {}).items():
             walk(child, (*at, name))
         if "items" in node:
@@ -35,7 +35,7 @@ def cel_of(kind: str) -> set[tuple[tuple[str, ...], str, str]]:
 @pytest.mark.parametrize("kind", CRDS)
 def test_the_crd_and_the_table_contain_the_same_rules(kind: str) -> None:
     rules = {
-        (rule.at, rule.cel, rule.message)
+        (rule.at, rule.cel, rule.message, rule.message_cel)
         for rule in RULES.values()
         if rule.kind == kind and rule.cel
     }
@@ -343,7 +343,8 @@ def test_no_python_rule_rejects_a_correct_document(document: dict[str, Any]) -> 
 
 
 def test_transition_rules_have_no_python_rule_because_files_have_no_previous_version() -> None:
-    assert {rule.id for rule in RULES.values() if rule.broken is None} == {
+    """A rule about the text of a quantity has none either: in a file its pattern is in the schema."""
+    assert {rule.id for rule in RULES.values() if rule.broken is None and not rule.message_cel} == {
         "cluster-immutable",
         "cluster-kind-immutable",
         "entity-immutable",

@@ -19,7 +19,7 @@ def failure_text(text: str, *, limit: int = 65_536) -> str:
 def test_the_message_is_shown_as_text():
     text = failure_text("error: <b>no</b> @team `x` </pre>\n\n\x1b[31m::error::y\u202e\n")
     assert text.startswith(f"{MARKER}\n### ")
-    assert "A guard or a policy refuses" in text
+    assert "a grant refuses (exit 3)" in text
     inside = text.partition("<pre>\n")[2].partition("\n</pre>")[0]
     assert not re.search(r"[<>@`\x1b\u202e]", inside)
     assert inside.count("\n") == 1

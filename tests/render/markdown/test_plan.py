@@ -326,7 +326,7 @@ def test_an_outcome_shows_changes_author_commit_and_the_undo_command():
     text = outcome_markdown(applied(), context=PAGE)
     assert "### ✅ Applied: Kafka quotas of prod\n" in text
     assert (
-        "**2 of 2 changes applied and visible** by `ci` at commit `0123456789ab` on 2025-11-21T12:00:02Z."
+        "**2 of 2 changes applied and shown by the brokers** by `ci` at commit `0123456789ab` on 2025-11-21T12:00:02Z."
         in text
     )
     assert "| `user=user-00001`<br>`producer_byte_rate` | no limit | 5 B/s | applied |" in text
