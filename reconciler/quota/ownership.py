@@ -193,6 +193,13 @@ class OverrideEnded:
     key: Key
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectNamed:
+    """The records are those of this project now."""
+
+    project: str
+
+
 RecordChange: TypeAlias = (
     IntentStarted
     | Recorded
@@ -202,6 +209,7 @@ RecordChange: TypeAlias = (
     | Orphaned
     | OverrideSet
     | OverrideEnded
+    | ProjectNamed
 )
 
 
@@ -236,6 +244,8 @@ class OwnershipRecords:
     overrides: Mapping[Pair, Override] = field(default_factory=dict[Pair, Override])
     # Whether records of documents exist or existed; without any, removals cannot be determined.
     is_known: bool = True
+    # The project whose documents they record; "" = none wrote yet, or they are those of the operator.
+    project: str = ""
     # Number of pairs in the records of all other entities.
     elsewhere: RecordCounts = field(default_factory=RecordCounts)
 
@@ -328,6 +338,7 @@ class _RecordsDraft:
     def __init__(self, owned: OwnershipRecords) -> None:
         self._origin = owned
         self._is_known = owned.is_known
+        self._project = owned.project
         self._records = dict(owned.records)
         self._intents = dict(owned.intents)
         self._drift = dict(owned.drift_since)
@@ -356,6 +367,8 @@ class _RecordsDraft:
                 self._orphaned.add((entity, key))
             case OverrideSet(override=override):
                 self._overrides[override.pair] = override
+            case ProjectNamed(project=project):
+                self._project = project
             case _:
                 _ = self._overrides.pop((change.entity, change.key), None)
 
@@ -380,5 +393,6 @@ class _RecordsDraft:
             orphaned=frozenset(self._orphaned),
             overrides=self._overrides,
             is_known=self._is_known,
+            project=self._project,
             elsewhere=self._origin.elsewhere,
         )

@@ -77,7 +77,6 @@ class ApplyRun:
     outcome_path: Path | None = None  # file of the outcome; None = not written (yet)
     _options: ReconcileOptions
     _runtime: Runtime
-    _forgets: bool
     _file: Path | None
     _writer: OutcomeWriter = field(default_factory=OutcomeWriter)
 
@@ -132,8 +131,7 @@ class ApplyRun:
 
     async def _end_idle(self) -> Outcome:
         ports, plan = self._runtime.ports, self.prepared.plan
-        if self._forgets:
-            await ports.inventory.write(plan.cluster_id, ())
+        await ports.inventory.write(plan.cluster_id, ())  # only records that are taken over change
         now = ports.clock.now()
         outcome = Outcome(
             cluster_id=plan.cluster_id,
@@ -228,7 +226,6 @@ async def prepared_run(
             notices=notices,
             _options=options,
             _runtime=runtime,
-            _forgets=bool(records.forgets),
             _file=outcome_path,
         )
 

@@ -60,10 +60,9 @@ TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
     "--trust-plan",
     "Apply a saved plan without recomputing it from the manifests. Refused in CI and without a terminal.",
 )
-@option(
-    "--forget-writer WRITER",
-    "A writer of the records that no longer exists, such as kquota:OLD-NAME after a cluster got another name; may be repeated.",
-    multiple=True,
+@flag(
+    "--take-over",
+    "Continue with ownership records of another project, and name this project in them; for a project or cluster with a new name.",
 )
 @flag("--pace", "Wait after each request until every broker shows it.")
 @option("--out FILE", "Save the outcome to this file, for kquota rollback.", FILE, name="out_path")
@@ -86,7 +85,7 @@ def apply(
     expect_digest: str | None,
     max_age: float,
     trust_plan: bool,
-    forget_writer: tuple[str, ...],
+    take_over: bool,
     pace: bool,
     out_path: Path | None,
     continue_on_error: bool,
@@ -120,7 +119,7 @@ def apply(
     request = ApplyRequest(
         paths=tuple(paths),
         limits=limits,
-        sources=replace(sources, forget_writer=forget_writer),
+        sources=replace(sources, take_over=take_over),
         saved=saved,
         is_trusted=trust_plan,
         expect_digest=expect_digest,

@@ -48,7 +48,7 @@ MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.DONE: "success",
     ExitCode.ERROR: "error; wrong usage; a change that did not succeed or is not visible",
     ExitCode.CHANGES: "changes or drift with --detailed-exitcode; doctor: an expired override",
-    ExitCode.REFUSED: "a guard or a policy refuses; another writer has the same scope",
+    ExitCode.REFUSED: "a guard or a policy refuses; the records are those of another project",
     ExitCode.STALE: "a saved plan does not fit the cluster or this version of kquota",
     ExitCode.EVIDENCE: "not enough evidence (only with --require-evidence)",
     ExitCode.INTERRUPTED: "interrupted; the state so far was printed",
