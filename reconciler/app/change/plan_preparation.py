@@ -69,14 +69,9 @@ def task_for(
         target=target,
         desired=documents.desired,
         options=options,
-        records=record_options(sources),
+        records=RecordOptions(none=sources.no_inventory, takes_over=sources.take_over),
         only=limits.only,
     )
-
-
-def record_options(sources: RecordSource) -> RecordOptions:
-    """Return the records to use."""
-    return RecordOptions(none=sources.no_inventory, takes_over=sources.take_over)
 
 
 async def prepare_task(task: PlanTask, runtime: Runtime) -> PreparedPlan:
