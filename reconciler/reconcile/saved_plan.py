@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from typing import Final
 
+from reconciler.base.escaping import escaped
 from reconciler.errors import StalePlan
 from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.planner.effect_digest import document_of, operation_of
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.results.report import Preview
 from reconciler.reconcile.differences import (
@@ -67,12 +69,13 @@ def check_same_effect(
     Raises:
         StalePlan: The changes differ; the error lists the operations.
     """
-    expected = saved.plan.digest if digest is None else digest
-    if recomputed.plan.digest == expected == saved.plan.digest:
+    reviewed = saved.digest
+    expected = reviewed if digest is None else digest
+    if recomputed.preview.digest == expected == reviewed:
         return
     mismatches = _operations(saved.plan.changes, recomputed.plan.changes)
-    if saved.plan.digest != expected:
-        mismatches.append(f"the saved plan has digest {saved.plan.digest}, approved was {expected}")
+    if reviewed != expected:
+        mismatches.append(f"the saved plan has digest {reviewed}, approved was {expected}")
     raise _stale("the documents no longer result in the reviewed plan", mismatches)
 
 
@@ -82,10 +85,10 @@ def check_digest(plan: PreparedPlan, expected: str) -> None:
     Raises:
         StalePlan: The digest differs.
     """
-    if plan.plan.digest != expected:
+    if plan.preview.digest != expected:
         raise _stale(
             "the plan is not the approved one",
-            [f"its digest is {plan.plan.digest}, approved was {expected}"],
+            [f"its digest is {plan.preview.digest}, approved was {expected}"],
         )
 
 
@@ -95,9 +98,12 @@ def _operations(saved: Iterable[QuotaChange], now: Iterable[QuotaChange]) -> lis
     mismatches: list[str] = []
     for pair in [*saved_by_pair, *(pair for pair in current_by_pair if pair not in saved_by_pair)]:
         then, today = saved_by_pair.get(pair), current_by_pair.get(pair)
-        if then is None or today is None or then.after != today.after:
+        if then is None or today is None or operation_of(then) != operation_of(today):
+            effects = _effect(then), _effect(today)
+            if effects[0] == effects[1]:
+                effects = f"{effects[0]} {_origin(then)}", f"{effects[1]} {_origin(today)}"
             mismatches.append(
-                f"{entity_text(pair[0])} {pair[1]}: reviewed {_effect(then)}, now {_effect(today)}"
+                f"{entity_text(pair[0])} {pair[1]}: reviewed {effects[0]}, now {effects[1]}"
             )
     return mismatches
 
@@ -106,6 +112,13 @@ def _effect(change: QuotaChange | None) -> str:
     if change is None:
         return "nothing"
     return "remove" if change.after is None else f"set {limit(change.key, change.after)}"
+
+
+def _origin(change: QuotaChange | None) -> str:
+    if change is None:
+        return ""
+    document = escaped(document_of(change)) or "no document"
+    return f"from {limit(change.key, change.before)} for {document} ({change.cause})"
 
 
 def _stale(message: str, mismatches: list[str]) -> StalePlan:

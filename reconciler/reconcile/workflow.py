@@ -167,7 +167,9 @@ async def apply(
         pace=options.pace,
     )
     intended = frozenset(change.pair for change in sendable)
-    lost = lost_outcome(plan, intended, options, started=started, record_count=len(record_changes))
+    lost = lost_outcome(
+        prepared.preview, intended, options, started=started, record_count=len(record_changes)
+    )
     try:
         if ports.audit is not None:
             ports.audit.append(audit_entries.intent_entries(lost, intended))

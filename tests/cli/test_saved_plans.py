@@ -7,6 +7,8 @@ import pytest
 from tests.cli.projects import manifests, project, quota
 
 USER_A = (("user", "a"),)
+CLUSTER = "A" * 22
+SYNC = f"  policy: Sync\n  expectedClusterId: {CLUSTER}\n  confirmSync: {CLUSTER}\n"
 
 
 @pytest.fixture
@@ -77,3 +79,31 @@ def test_an_edited_plan_is_refused(kquota, saved, sandbox):
     assert ran.code == 1
     assert "plan.json" in ran.err
     assert sandbox.values() == {}
+
+
+def test_a_plan_of_one_entity_is_applied_with_the_same_selection(kquota, saved, sandbox):
+    only = ("--only", "user=a")
+    assert kquota("plan", "--out", "plan.json", *only).code == 0
+    ran = kquota("apply", "plan.json", "--yes")
+    assert ran.code == 4
+    assert "user=b producer_byte_rate: reviewed nothing, now set" in ran.err
+    assert kquota("apply", "plan.json", "--yes", *only).code == 0
+    assert list(sandbox.values()) == [USER_A]
+
+
+def test_a_removal_is_not_made_after_the_default_that_protected_its_clients_is_gone(
+    kquota, folder, sandbox
+):
+    default = {(("user", None),): {"producer_byte_rate": 5e6}}
+    sandbox.seed(default)
+    project(folder, sandbox.bootstrap, quota("a"), quota("b"), more=SYNC)
+    assert kquota("apply", "--yes").code == 0
+    manifests(folder, quota("b"))
+    assert kquota("plan", "--out", "plan.json").code == 0
+    digest = json.loads((folder / "plan.json").read_text())["digest"]
+    sandbox.seed({(("user", None),): {"producer_byte_rate": None}})
+    for words in (("plan.json",), ("--expect-digest", digest)):
+        ran = kquota("apply", *words, "--yes", "--allow-newly-unlimited")
+        assert ran.code == 4
+        assert USER_A in sandbox.values()
+    assert "user=<default> producer_byte_rate: was" in kquota("apply", "plan.json", "--yes").err

@@ -76,7 +76,7 @@ def test_a_plan_that_still_matches_is_applied_as_reviewed():
     check_same_effect(saved, world.plan(NEW))
     outcome = world.apply(NEW)
     assert outcome.complete
-    assert outcome.digest == saved.plan.digest
+    assert outcome.digest == saved.digest
     assert world.cluster.truth == state(
         {ALICE: {RATE: 200.0}, BOB: {SHARE: 5.0}, ANYONE: {RATE: 10.0}}
     )
@@ -196,12 +196,42 @@ def test_documents_with_other_values_are_reported_for_each_operation():
 def test_only_a_plan_with_the_approved_digest_is_applied():
     world = started()
     saved = reviewed(world)
-    check_same_effect(saved, world.plan(NEW), digest=saved.plan.digest)
+    check_same_effect(saved, world.plan(NEW), digest=saved.digest)
     with pytest.raises(StalePlan):
         check_same_effect(saved, world.plan(NEW), digest="sha256:other")
-    check_digest(world.plan(NEW), saved.plan.digest)
+    check_digest(world.plan(NEW), saved.digest)
     with pytest.raises(StalePlan):
-        check_digest(world.plan(OLD), saved.plan.digest)
+        check_digest(world.plan(OLD), saved.digest)
+
+
+@pytest.mark.parametrize(
+    "change", [(ANYONE, RATE, None), (ANYONE, RATE, 20.0), (ALICE, RATE, 150.0)]
+)
+def test_an_approved_digest_alone_binds_the_values_that_were_reviewed(change):
+    """The default would have limited the clients of the removal; without it they would be unlimited."""
+    world = started()
+    approved = world.plan(NEW).preview.digest
+    check_digest(world.plan(NEW), approved)
+    world.cluster.write(*change)
+    with pytest.raises(StalePlan):
+        check_digest(world.plan(NEW), approved)
+
+
+def test_a_limit_of_another_document_is_another_effect_and_is_told():
+    world = started()
+    prepared = world.plan(NEW)
+    saved = reviewed(world)
+    moved = tuple(
+        replace(change, claim=replace(change.claim, document="team/moved"))
+        if change.claim is not None
+        else change
+        for change in prepared.plan.changes
+    )
+    preview = replace(prepared.preview, plan=replace(prepared.plan, changes=moved))
+    with pytest.raises(StalePlan) as caught:
+        check_same_effect(saved, replace(prepared, preview=preview))
+    assert len(caught.value.differences) == 2
+    assert all("for team/moved (" in difference for difference in caught.value.differences)
 
 
 def test_two_plans_on_disjoint_pairs_are_applied_in_any_order():

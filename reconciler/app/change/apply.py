@@ -123,7 +123,7 @@ class ApplyRun:
         now = ports.clock.now()
         outcome = Outcome(
             cluster_id=plan.cluster_id,
-            digest=plan.digest,
+            digest=self.preview.digest,
             started_at=now,
             ended_at=now,
             origin=self._options.origin,
