@@ -45,10 +45,10 @@ def _texts(description: str, *, max_count: int, longest: int) -> Schema:
     }
 
 
-def _metadata(*, namespaced: bool) -> Schema:
+def _metadata(*, namespaced: bool, name: str = "Name of the resource.") -> Schema:
     properties: Schema = {
         "name": {
-            "description": "Name of the resource.",
+            "description": name,
             "type": "string",
             "minLength": 1,
             "maxLength": 253,
@@ -157,6 +157,11 @@ def of_crd(crd: Schema) -> Schema:
     }
 
 
+_PROJECT_NAME: Final = (
+    "Name of the project in its ownership records; those of another project are refused."
+)
+
+
 def _project() -> Schema:
     return {
         "$schema": DIALECT,
@@ -169,7 +174,7 @@ def _project() -> Schema:
         "properties": {
             "apiVersion": {"description": "Always this.", "const": API_VERSION},
             "kind": {"description": "Always this.", "const": "QuotaProject"},
-            "metadata": _metadata(namespaced=False) | {"required": []},
+            "metadata": _metadata(namespaced=False, name=_PROJECT_NAME) | {"required": []},
             "spec": closed(PROJECT),
         },
     }

@@ -81,7 +81,11 @@ class RecordSource:
     """The source of the last applied values, as typed."""
 
     no_inventory: bool = False  # use no records
-    forget_writer: tuple[str, ...] = ()  # writers of the records that no longer exist
+    take_over: bool = False  # records of another project become records of this one
+
+    def __post_init__(self) -> None:
+        if self.no_inventory and self.take_over:
+            raise UsageError("--take-over is about the records that --no-inventory does not use")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

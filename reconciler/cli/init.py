@@ -82,6 +82,7 @@ def init(
         raise UsageError("no bootstrap servers given", hint="pass --bootstrap-server HOST:PORT")
     name = cluster or _reply(console, "Name of the cluster", DEFAULT_CLUSTER)
     files = starter_files(
+        folder=folder.absolute().name,
         cluster=name,
         bootstrap=bootstrap,
         policy=Policy(policy),

@@ -247,7 +247,7 @@ def fetch_reviewed(
             api_url, repo, commit=commit, workflow=workflow, artifact=artifact
         )
     )
-    digest = read_preview(text, location=f"the plan of pull request {pull}").plan.digest
+    digest = read_preview(text, location=f"the plan of pull request {pull}").digest
     write_text(out_path, text, private=True)
     if outputs:
         facts = {"plan": str(out_path.absolute()), "pull": str(pull), "digest": digest}

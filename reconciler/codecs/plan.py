@@ -66,7 +66,7 @@ def plan_document(
         simulation: Effect on recorded use (:func:`~reconciler.codecs.simulation.whatif_document`); ``None`` = not
             requested. Not part of the digest.
     """
-    plan = preview.plan
+    plan, digest = preview.plan, preview.digest
     effects = preview.impact.effects if preview.impact is not None else ()
     preconditions = {
         (precondition.entity, precondition.key): precondition
@@ -101,8 +101,8 @@ def plan_document(
         "complete": plan.complete,
         "errored": preview.errored,
         "removalsKnown": plan.removals_known,
-        "digest": plan.digest,
-        "documentDigest": document_digest(plan.digest, preview.created_at),
+        "digest": digest,
+        "documentDigest": document_digest(digest, preview.created_at),
         "counts": dict(counts(preview)),
         "changes": rows,
         "pending": [
@@ -311,7 +311,7 @@ def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:
 
 def _check_digests(top: DocumentReader, preview: Preview) -> None:
     """Check the digests against the content."""
-    digest = preview.plan.digest
+    digest = preview.digest
     if digest != top["digest"].text():
         raise _edited_error(top, "its changes and its digest do not match")
     if document_digest(digest, preview.created_at) != top["documentDigest"].text():

@@ -15,10 +15,8 @@ from reconciler.base import bounded_json
 from reconciler.base.durable_files import DISK, DurableFiles, FileStamp
 from reconciler.base.protocols import Clock
 from reconciler.errors import InventoryError, InventoryLocked
-from reconciler.inventory.cluster_records import ClusterRecords, no_records
 from reconciler.inventory.file_lock import FileLock, LockFactory, WriterLock
-from reconciler.inventory.format import decode, encode_cluster, join_clusters, safe_name
-from reconciler.inventory.writers import InventoryWriter, check_alone
+from reconciler.inventory.format import decode, encode_cluster, join_clusters, no_records, safe_name
 from reconciler.quota.ownership import OwnershipRecords, RecordChange
 
 PATIENCE_SECONDS: Final = 10.0
@@ -39,10 +37,10 @@ class RecordsFile:
         self.path: Final = path
         self._files = files
         self._stamp: FileStamp | None = None
-        self._clusters: dict[str, ClusterRecords] = {}
+        self._clusters: dict[str, OwnershipRecords] = {}
         self._texts: dict[str, str] = {}
 
-    def read(self) -> Mapping[str, ClusterRecords]:
+    def read(self) -> Mapping[str, OwnershipRecords]:
         """Return the records by cluster id; the file is read if it was replaced since.
 
         Raises:
@@ -67,20 +65,25 @@ class RecordsFile:
         self._stamp = stamp
         return self._clusters
 
-    def cluster_of(self, writer_id: str) -> str | None:
-        """Return the id of the cluster that a writer wrote to last; ``None`` = it wrote to none.
+    def cluster_of(self, project: str) -> str | None:
+        """Return the id of the cluster in which documents of a project were applied; ``None`` = in none.
 
         Raises:
-            InventoryError: As :meth:`read`.
+            InventoryError: There are several, or as :meth:`read`.
         """
-        seen_by_cluster = {
-            cluster_id: records.writers[writer_id].last_seen
-            for cluster_id, records in self.read().items()
-            if writer_id in records.writers
-        }
-        return max(seen_by_cluster, key=seen_by_cluster.__getitem__, default=None)
+        cluster_ids = [
+            cluster_id
+            for cluster_id, owned in self.read().items()
+            if owned.is_known and owned.project == project
+        ]
+        if len(cluster_ids) > 1:
+            raise InventoryError(
+                f"{self.path} has records of {' and '.join(cluster_ids)} for {project}",
+                hint="set expectedClusterId to the id of the cluster that is meant",
+            )
+        return next(iter(cluster_ids), None)
 
-    def replace(self, cluster_id: str, records: ClusterRecords) -> None:
+    def replace(self, cluster_id: str, records: OwnershipRecords) -> None:
         """Write the records of one cluster durably and atomically. No other process may write meanwhile.
 
         Raises:
@@ -104,7 +107,7 @@ class FileInventory:
 
     Args:
         file: The file; its lock files lie beside it, with names that begin with a dot.
-        writer: The writer; ``None`` = read-only, without any lock.
+        command: The command that writes, for the error of a second process; "" = read-only, without any lock.
     """
 
     def __init__(
@@ -112,12 +115,12 @@ class FileInventory:
         file: RecordsFile,
         *,
         clock: Clock,
-        writer: InventoryWriter | None = None,
+        command: str = "",
         lock: LockFactory = FileLock,
     ) -> None:
         self._file = file
         self._clock = clock
-        self._writer = writer
+        self._command = command
         self._lock = lock
         self._locks: dict[str, WriterLock] = {}
 
@@ -127,20 +130,16 @@ class FileInventory:
         Raises:
             InventoryLocked: Another writer has locked this cluster's records.
             InventoryError: The file is damaged, foreign or newer; an empty result is never returned instead.
-            PlanRefused: Another known writer manages the same entities.
         """
-        if self._writer is not None and cluster_id not in self._locks:
+        if self._command and cluster_id not in self._locks:
             lock = self._lock(
                 self._beside(f"{safe_name(cluster_id)}.lock"),
-                command=self._writer.description,
+                command=self._command,
                 now=self._clock.now(),
             )
             lock.acquire()
             self._locks[cluster_id] = lock
-        records = self._file.read().get(cluster_id) or no_records(cluster_id)
-        if self._writer is not None:
-            check_alone(self._writer, records.writers, now=self._clock.now())
-        return records.owned
+        return self._file.read().get(cluster_id) or no_records(cluster_id)
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Apply changes durably and atomically.
@@ -148,17 +147,16 @@ class FileInventory:
         Raises:
             InventoryError: The cluster was not loaded for writing, or the file cannot be written.
         """
-        if self._writer is None or cluster_id not in self._locks:
+        if cluster_id not in self._locks:
             raise InventoryError(
                 f"{self._file.path} was not opened to write records of {cluster_id!r}"
             )
-        if not changes and not self._writer.forgets:
+        if not changes:
             return
         async with self._short_lock():
             # Without an await inside: writers of one process share the contents that were read.
             before = self._file.read().get(cluster_id) or no_records(cluster_id)
-            after = before.with_changes(changes, self._writer, now=self._clock.now())
-            self._file.replace(cluster_id, after)
+            self._file.replace(cluster_id, before.with_changes(changes))
 
     def close(self) -> None:
         """Release all locks."""

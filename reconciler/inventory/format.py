@@ -2,7 +2,8 @@
 
     {"kind":"kquota-inventory","format":1,"clusters":{
     "CLUSTER ID":{
-    "writers":[...],
+    "project":"payments/prod",
+    "known":true,
     "owners":[
     ["payments/alice","Retain",1700000000.0]],
     "records":[
@@ -25,8 +26,6 @@ from typing import Final, TypeVar
 from reconciler.base import bounded_json
 from reconciler.base.compact_json import compact
 from reconciler.errors import InventoryError, QuotaValueError
-from reconciler.inventory.cluster_records import ClusterRecords
-from reconciler.inventory.writers import writer_from_json, writer_to_json
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.entity_forms import read_slots
 from reconciler.quota.keys import COLUMNS, Key, read_key_columns
@@ -40,7 +39,6 @@ FORMAT: Final = 1
 _V = TypeVar("_V")
 _ENCODE: Final = compact()
 _SECTIONS: Final = {
-    "writers": 4,
     "owners": 3,
     "records": 5,
     "intents": 9,
@@ -49,6 +47,7 @@ _SECTIONS: Final = {
     "overrides": 12,
 }
 """Section -> maximum number of items of a row."""
+_NAMES: Final = frozenset({"project", "known", *_SECTIONS})
 
 
 def safe_name(cluster_id: str) -> str:
@@ -59,14 +58,19 @@ def safe_name(cluster_id: str) -> str:
     return hashlib.sha256(cluster_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def encode(clusters: Mapping[str, ClusterRecords]) -> bytes:
+def no_records(cluster_id: str) -> OwnershipRecords:
+    """Return the records of a cluster that has none and never had any."""
+    return OwnershipRecords(cluster_id=cluster_id, is_known=False)
+
+
+def encode(clusters: Mapping[str, OwnershipRecords]) -> bytes:
     """Encode the document; equal records give equal bytes."""
     return join_clusters(
         {cluster_id: encode_cluster(cluster_id, clusters[cluster_id]) for cluster_id in clusters}
     )
 
 
-def encode_cluster(cluster_id: str, records: ClusterRecords) -> str:
+def encode_cluster(cluster_id: str, records: OwnershipRecords) -> str:
     """Encode one cluster for :func:`join_clusters`."""
     return f"{json.dumps(cluster_id)}:{{\n{_cluster(records)}}}"
 
@@ -77,7 +81,7 @@ def join_clusters(texts: Mapping[str, str]) -> bytes:
     return (head + ",\n".join(texts[name] for name in sorted(texts)) + "\n}}\n").encode("ascii")
 
 
-def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
+def decode(content: bytes, *, location: str) -> dict[str, OwnershipRecords]:
     """Decode the clusters of a document.
 
     Raises:
@@ -99,7 +103,7 @@ def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
     clusters = document.get("clusters")
     if document.keys() != {"kind", "format", "clusters"} or not isinstance(clusters, dict):
         raise _damaged_error(location, "it has no clusters")
-    records_by_cluster: dict[str, ClusterRecords] = {}
+    records_by_cluster: dict[str, OwnershipRecords] = {}
     for cluster_id, value in clusters.items():
         try:
             records_by_cluster[cluster_id] = _records(cluster_id, value)
@@ -158,11 +162,9 @@ class _OwnerTable:
         return [None if owner is None else self.place(owner) for owner in record.owners]
 
 
-def _cluster(records: ClusterRecords) -> str:
-    owned = records.owned
+def _cluster(owned: OwnershipRecords) -> str:
     table = _OwnerTable()
     rows: dict[str, Sequence[object]] = {
-        "writers": [writer_to_json(records.writers[name]) for name in sorted(records.writers)],
         "owners": table.rows,  # filled by what follows
         "records": [
             (*subject, record.applied, table.columns(record))
@@ -181,7 +183,8 @@ def _cluster(records: ClusterRecords) -> str:
             for (subject, key), override in _sort_pairs(owned.overrides)
         ],
     }
-    return ",\n".join(
+    head = f'"project":{_ENCODE(owned.project)},\n"known":{_ENCODE(owned.is_known)},\n'
+    return head + ",\n".join(
         f'"{name}":[\n' + ",\n".join(map(_ENCODE, rows[name])) + "]" for name in _SECTIONS
     )
 
@@ -215,15 +218,18 @@ def _number(value: float | None) -> float | str | None:
 # ---- reading ---------------------------------------------------------------------------------
 
 
-def _records(cluster_id: str, value: object) -> ClusterRecords:
+def _records(cluster_id: str, value: object) -> OwnershipRecords:
     """Decode one cluster.
 
     Raises:
         ValueError: It has another structure (also TypeError, IndexError, QuotaValueError from the values).
     """
-    if not isinstance(value, dict) or not set(value) >= set(_SECTIONS):
-        raise ValueError(f"it should have exactly {', '.join(_SECTIONS)}")
-    if unknown := set(value) - set(_SECTIONS):
+    if not isinstance(value, dict) or not value.keys() >= _NAMES:
+        raise ValueError(f"it should have exactly {', '.join(sorted(_NAMES))}")
+    project, is_known = value["project"], value["known"]
+    if not isinstance(project, str) or not isinstance(is_known, bool):
+        raise ValueError("project should be a text, and known true or false")  # noqa: TRY004 - damage, not a bug
+    if unknown := value.keys() - _NAMES:
         raise _NewerContent(f"it has the unknown section {min(unknown)!r}")
     for name, most_items in _SECTIONS.items():
         if not isinstance(value[name], list):
@@ -245,20 +251,15 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
             read_key_columns(values), read_key_columns(_owners(values, places, owners))
         )
     overrides = [_override(row) for row in value["overrides"]]
-    return ClusterRecords(
-        owned=OwnershipRecords(
-            cluster_id=cluster_id,
-            records=records,
-            intents={pair: _intent(fields, owners) for pair, fields in _pairs(value["intents"], 3)},
-            drift_since={pair: _float(fields[0]) for pair, fields in _pairs(value["drift"], 1)},
-            orphaned=frozenset(pair for pair, _ in _pairs(value["orphaned"], 0)),
-            overrides={override.pair: override for override in overrides},
-            is_known=bool(value["writers"]) or bool(records),
-        ),
-        writers={
-            recorded_writer.writer.id: recorded_writer
-            for recorded_writer in map(writer_from_json, value["writers"])
-        },
+    return OwnershipRecords(
+        cluster_id=cluster_id,
+        records=records,
+        intents={pair: _intent(fields, owners) for pair, fields in _pairs(value["intents"], 3)},
+        drift_since={pair: _float(fields[0]) for pair, fields in _pairs(value["drift"], 1)},
+        orphaned=frozenset(pair for pair, _ in _pairs(value["orphaned"], 0)),
+        overrides={override.pair: override for override in overrides},
+        is_known=is_known,
+        project=project,
     )
 
 

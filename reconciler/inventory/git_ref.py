@@ -9,11 +9,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from reconciler.base.protocols import Clock
 from reconciler.errors import InventoryError
-from reconciler.inventory.cluster_records import ClusterRecords, no_records
-from reconciler.inventory.format import decode, encode, safe_name
-from reconciler.inventory.writers import InventoryWriter, check_alone
+from reconciler.inventory.format import decode, encode, no_records, safe_name
 from reconciler.ports import RefStore
 from reconciler.quota.ownership import IntentStarted, OwnershipRecords, RecordChange
 
@@ -35,28 +32,21 @@ class RefInventory:
     """Records in a ``RefStore``. Implements ``ports.Inventory``.
 
     Args:
-        writer: The writer; ``None`` = read-only.
+        command: The command that writes, for the log of the ref; "" = read-only.
     """
 
-    def __init__(
-        self, refs: RefStore, *, clock: Clock, writer: InventoryWriter | None = None
-    ) -> None:
+    def __init__(self, refs: RefStore, *, command: str = "") -> None:
         self._refs = refs
-        self._clock = clock
-        self._writer = writer
-        self._read: dict[str, tuple[str | None, ClusterRecords | None]] = {}
+        self._command = command
+        self._read: dict[str, tuple[str | None, OwnershipRecords | None]] = {}
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
         """Return all records of this cluster from the ref; ``is_known=False`` without one.
 
         Raises:
             InventoryError: The ref's file is damaged, newer, or of another cluster.
-            PlanRefused: Another known writer manages the same entities.
         """
-        records = await _in_git_thread(lambda: self._fetch(cluster_id)) or no_records(cluster_id)
-        if self._writer is not None:
-            check_alone(self._writer, records.writers, now=self._clock.now())
-        return records.owned
+        return await _in_git_thread(lambda: self._fetch(cluster_id)) or no_records(cluster_id)
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Commit the changed records on top of the version that was read.
@@ -65,15 +55,13 @@ class RefInventory:
             InventoryLocked: Another process committed meanwhile; nothing was written.
             InventoryError: This cluster was not loaded for writing.
         """
-        if self._writer is None or cluster_id not in self._read:
+        if not self._command or cluster_id not in self._read:
             raise InventoryError(f"the records of {cluster_id!r} were not loaded for writing")
-        if not changes and not self._writer.forgets:
+        if not changes:
             return
         version, before = self._read[cluster_id]
-        after = (before or no_records(cluster_id)).with_changes(
-            changes, self._writer, now=self._clock.now()
-        )
-        message = _message(self._writer.description, changes)
+        after = (before or no_records(cluster_id)).with_changes(changes)
+        message = _message(self._command, changes)
 
         def commit() -> None:
             content = encode({cluster_id: after})
@@ -82,7 +70,7 @@ class RefInventory:
 
         await _in_git_thread(commit)
 
-    def _fetch(self, cluster_id: str) -> ClusterRecords | None:
+    def _fetch(self, cluster_id: str) -> OwnershipRecords | None:
         ref = ref_of(cluster_id)
         stored = self._refs.read(ref)
         if stored is None:

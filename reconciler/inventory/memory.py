@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from reconciler.errors import InventoryError
-from reconciler.inventory.cluster_records import ClusterRecords
-from reconciler.inventory.format import decode
+from reconciler.inventory.format import decode, no_records
 from reconciler.quota.ownership import OwnershipRecords, RecordChange
 
 
@@ -21,7 +20,7 @@ class MemoryInventory:
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
         """Return all records of this cluster; ``is_known=False`` if there are none."""
-        return self._owned.get(cluster_id, OwnershipRecords(cluster_id=cluster_id, is_known=False))
+        return self._owned.get(cluster_id) or no_records(cluster_id)
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Apply changes."""
@@ -42,18 +41,13 @@ class FixedInventory:
 
     def __init__(self, content: bytes | None, *, location: str) -> None:
         self._where = location
-        self._clusters: Mapping[str, ClusterRecords] = (
+        self._clusters: Mapping[str, OwnershipRecords] = (
             {} if content is None else decode(content, location=location)
         )
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
         """Return all records of this cluster; ``is_known=False`` if there are none."""
-        records = self._clusters.get(cluster_id)
-        return (
-            OwnershipRecords(cluster_id=cluster_id, is_known=False)
-            if records is None
-            else records.owned
-        )
+        return self._clusters.get(cluster_id) or no_records(cluster_id)
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Refuse to write.

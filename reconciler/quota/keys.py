@@ -179,11 +179,15 @@ def same_value(key: Key, first: float | None, second: float | None) -> bool:
     """
     if first == second or first is None or second is None:
         return first == second
-    if not (math.isfinite(first) and math.isfinite(second)):
-        return math.isnan(first) and math.isnan(second)
-    if not RULES[key].is_integer:
-        return False
-    return whole_if_near(first) == whole_if_near(second)
+    values = canonical_value(key, first), canonical_value(key, second)
+    return values[0] == values[1] or (math.isnan(first) and math.isnan(second))
+
+
+def canonical_value(key: Key, value: float | None) -> float | None:
+    """Return the number that stands for all values of the same limit."""
+    if value is None or not math.isfinite(value):
+        return value
+    return whole_if_near(value) if RULES[key].is_integer else value + 0.0
 
 
 def whole_if_near(value: float) -> float:

@@ -39,11 +39,13 @@ class Override:
         """Whether a live value is its own or, as long as that was not written, the one that it found."""
         return any(same_value(self.key, live, value) for value in (self.value, self.applied))
 
-    def is_news(self, declared: float | None) -> bool:
-        """Whether a declared value differs from the one that returns, so that no guard has judged it yet.
+    def is_news(self, declared: float | None, applied: float | None) -> bool:
+        """Whether a declared value is neither the one that returns nor one that was applied: no guard has judged it yet.
 
-        What a rollback replaced was judged when it was applied.
+        What a rollback took back was judged when it was applied.
         """
         if self.ends_with_document and same_value(self.key, declared, self.declared):
             return False
-        return declared is not None and not same_value(self.key, declared, self.before)
+        return declared is not None and not any(
+            same_value(self.key, declared, value) for value in (self.before, applied)
+        )

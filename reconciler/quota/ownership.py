@@ -177,6 +177,13 @@ class OverrideEnded:
     key: Key
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectNamed:
+    """The records are those of this project now."""
+
+    project: str
+
+
 RecordChange: TypeAlias = (
     IntentStarted
     | Recorded
@@ -187,6 +194,7 @@ RecordChange: TypeAlias = (
     | OverrideSet
     | OverrideWritten
     | OverrideEnded
+    | ProjectNamed
 )
 
 
@@ -246,6 +254,8 @@ class OwnershipRecords:
     overrides: Mapping[Pair, Override] = field(default_factory=dict[Pair, Override])
     # Whether records of documents exist or existed; without any, removals cannot be determined.
     is_known: bool = True
+    # The project whose documents they record; "" = none wrote yet, or they are those of the operator.
+    project: str = ""
     # Number of pairs in the records of all other entities.
     elsewhere: RecordCounts = field(default_factory=RecordCounts)
 
@@ -333,6 +343,7 @@ class _RecordsDraft:
     def __init__(self, owned: OwnershipRecords) -> None:
         self._origin = owned
         self._is_known = owned.is_known
+        self._project = owned.project
         self._records = dict(owned.records)
         self._intents = dict(owned.intents)
         self._drift = dict(owned.drift_since)
@@ -360,10 +371,14 @@ class _RecordsDraft:
             case Orphaned(entity=entity, key=key):
                 self._orphaned.add((entity, key))
             case _:
-                self._take_override(change)
+                self._take_rare(change)
 
-    def _take_override(self, change: OverrideSet | OverrideWritten | OverrideEnded) -> None:
+    def _take_rare(
+        self, change: OverrideSet | OverrideWritten | OverrideEnded | ProjectNamed
+    ) -> None:
         match change:
+            case ProjectNamed(project=project):
+                self._project = project
             case OverrideSet(override=override):
                 self._overrides[override.pair] = override
             case OverrideWritten(entity=entity, key=key, value=value):
@@ -396,5 +411,6 @@ class _RecordsDraft:
             orphaned=frozenset(self._orphaned),
             overrides=self._overrides,
             is_known=self._is_known,
+            project=self._project,
             elsewhere=self._origin.elsewhere,
         )

@@ -21,7 +21,6 @@ from reconciler.reconcile.saved_plan import (
     check_digest,
     check_fresh,
     check_same_effect,
-    trust_plan,
 )
 from reconciler.reconcile.workflow import PreparedPlan, apply, prepare, preview
 
@@ -45,6 +44,5 @@ __all__ = [
     "reconcile_cluster",
     "refuse_nothing",
     "rollback_orders",
-    "trust_plan",
     "withhold",
 ]

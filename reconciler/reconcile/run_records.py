@@ -7,8 +7,7 @@ from dataclasses import replace
 from reconciler.errors import Interrupted, InventoryError, KquotaError
 from reconciler.quota.outcome import Applied, Unknown
 from reconciler.quota.ownership import Pair, RecordChange
-from reconciler.quota.planner.plan import Plan
-from reconciler.quota.results.report import Outcome, PairOutcome
+from reconciler.quota.results.report import Outcome, PairOutcome, Preview
 from reconciler.reconcile import audit_entries, ownership_records
 from reconciler.reconcile.observation import Observation
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
@@ -45,7 +44,7 @@ def close_settled(
 
 
 def lost_outcome(
-    plan: Plan,
+    preview: Preview,
     intended: Collection[Pair],
     options: ReconcileOptions,
     *,
@@ -53,10 +52,10 @@ def lost_outcome(
     record_count: int,
 ) -> Outcome:
     """Return the outcome of a run that ends without a result: intended changes may have been written."""
-    reason = "the run ended before it recorded a result"
+    plan, reason = preview.plan, "the run ended before it recorded a result"
     return Outcome(
         cluster_id=plan.cluster_id,
-        digest=plan.digest,
+        digest=preview.digest,
         pairs=tuple(
             PairOutcome(
                 change=change,

@@ -8,7 +8,7 @@ from reconciler.errors import KquotaError, ManifestErrors, PlanRefused, StalePla
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.outcome import Alteration, Result, Unknown
-from reconciler.quota.ownership import OverrideSet, RecordChange
+from reconciler.quota.ownership import OverrideSet, ProjectNamed, RecordChange
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState, conflict_problems
 from reconciler.quota.planner.effects import blocked_limits, own_limits
@@ -169,7 +169,9 @@ async def apply(
         pace=options.pace,
     )
     intended = frozenset(change.pair for change in sendable)
-    lost = lost_outcome(plan, intended, options, started=started, record_count=len(record_changes))
+    lost = lost_outcome(
+        prepared.preview, intended, options, started=started, record_count=len(record_changes)
+    )
     try:
         if ports.audit is not None:
             ports.audit.append(audit_entries.intent_entries(lost, intended))
@@ -233,7 +235,7 @@ def _limit_to_requested(plan: Plan, options: ReconcileOptions, observation: Obse
             *(
                 record_change
                 for record_change in plan.bookkeeping[settled:]
-                if not isinstance(record_change, OverrideSet)
+                if not isinstance(record_change, OverrideSet | ProjectNamed)
                 and only(record_change.entity, record_change.key)
             ),
         ),

@@ -24,6 +24,7 @@ def target(name: str) -> ClusterTarget:
             manifests=(),
             own_manifests=False,
             inventory=InventoryLocation(file="records.json"),
+            project=name,
             audit_log="audit.jsonl",
             line=0,
         ),

@@ -160,10 +160,9 @@ def saved_plan(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float
 
     return {
         "ours": harness.wall_of(
-            space.kquota("apply", "plan.json", "--yes", "--trust-plan", "--validate", "broker"),
+            space.kquota("apply", "plan.json", "--yes", "--validate", "broker"),
             before=plan,
             cwd=space.folder,
-            env=TRUST,
         ),
         "java": harness.wall_of(
             java_command("ApplyList", space.bootstrap, str(space.folder / "list.tsv")),
@@ -208,12 +207,8 @@ def no_op_plan(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float
     }
 
 
-# A benchmark has no terminal for the confirmation; this pretends to be one.
-TRUST = {"KQUOTA_TRUST_PLAN": "benchmark", "CI": ""}
-
-
 def run(space: Workspace, *words: str) -> None:
-    _ = harness.wall_of(space.kquota(*words), cwd=space.folder, env=TRUST)()
+    _ = harness.wall_of(space.kquota(*words), cwd=space.folder)()
 
 
 def requests() -> dict[str, int]:

@@ -31,7 +31,6 @@ def folder(tmp_path, monkeypatch) -> Path:
     for name in (
         "CI",
         "KQUOTA_DEBUG",
-        "KQUOTA_TRUST_PLAN",
         "GITHUB_ACTOR",
         "NO_COLOR",
         "FORCE_COLOR",

@@ -181,7 +181,6 @@ def test_a_folder_that_cannot_be_written_is_reported_before_anything_is_sent(
         ("plan", "--timeout", "soon"),
         ("plan", "--bootstrap-server", "no-port", "x.yaml"),
         ("plan", "--cluster", "nope"),
-        ("apply", "--trust-plan", "--yes"),
         ("apply", "missing.json", "--yes"),
         ("describe", "--exactly"),
         ("describe", "--format", "xml"),

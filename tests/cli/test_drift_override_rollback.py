@@ -620,52 +620,74 @@ def test_an_override_ends_after_all_documents_of_the_cluster_were_removed(kquota
     assert kquota("apply", "--cluster", "prod", "--yes").code == 3
 
 
-def test_a_renamed_cluster_is_applied_with_the_command_of_the_refusal(kquota, applied, sandbox):
+def test_a_cluster_with_a_new_name_continues_with_its_records(kquota, applied, sandbox):
     for file in (applied / "kquota.yaml", applied / "quotas/all.yaml"):
         file.write_text(file.read_text().replace("name: prod", "name: europe"))
     refused = kquota("apply", "--yes")
     assert refused.code == 3
-    assert printed_apply(refused.err) == ["apply", "--forget-writer", "kquota:prod"]
-    assert (
-        kquota(
-            "override", "user=a", "producer_byte_rate=5Mi", "--for", "2h", "--reason", "x", "--yes"
-        ).code
-        == 0
-    )
+    assert "are those of project 'prod', not of 'europe'" in refused.err
+    assert "kquota apply --take-over" in refused.err
+    override = ("user=a", "producer_byte_rate=5Mi", "--for", "2h", "--reason", "x", "--yes")
+    assert kquota("override", *override).code == 0
     assert kquota("override", "end", "user=a", "--yes").code == 0
-    assert kquota(*printed_apply(refused.err), "--yes").code == 0
+    assert kquota("apply", "--yes").code == 3
+    assert kquota("apply", "--yes", "--take-over").code == 0
     assert kquota("apply", "--yes").code == 0
     assert rate(sandbox) == TEN
 
 
-@pytest.mark.parametrize("is_project", [False, True])
-def test_the_command_of_the_refusal_has_the_options_of_the_refused_one(
-    kquota, folder, sandbox, is_project
+@pytest.fixture
+def two_projects(folder, sandbox):
+    """Two projects in one folder: both have the default place of records."""
+    cluster = CLUSTER.format(name="prod", bootstrap=sandbox.bootstrap)
+    cluster = cluster.replace("spec:\n", f"spec:\n  expectedClusterId: {'A' * 22}\n")
+    version = "apiVersion: kafka-quotas.io/v1alpha1"
+    for name in ("payments", "shop"):
+        project = f"{version}\nkind: QuotaProject\nmetadata: {{name: {name}}}\nspec: {{}}\n"
+        (folder / f"{name}.yaml").write_text(f"{project}---\n{cluster}")
+        (folder / f"{name}-quotas.yaml").write_text(quota(name))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("apply", "shop-quotas.yaml", "--yes"), 3),
+        (("apply", "shop-quotas.yaml", "--yes", "--no-inventory", "--take-over"), 1),
+        (("drift",), 3),
+        (("drift", "--read-only"), 3),
+        (("doctor",), 1),
+        (("plan", "shop-quotas.yaml"), 0),
+        (("plan", "shop-quotas.yaml", "--offline"), 0),
+    ],
+)
+def test_records_of_another_project_are_refused_before_anything_is_sent(
+    kquota, two_projects, sandbox, words, code
 ):
-    old, new = ["--bootstrap-server", sandbox.bootstrap], ["--bootstrap-server", sandbox.bootstrap]
-    if is_project:
-        old, new = ["--project", "old.yaml"], ["--project", "new.yaml"]
-        cluster = CLUSTER.format(name="{}", bootstrap=sandbox.bootstrap)
-        (folder / "old.yaml").write_text(cluster.format("prod"))
-        (folder / "new.yaml").write_text(f"{cluster.format('europe')}---\n{cluster.format('x')}")
-    (folder / "our client.properties").write_text("client.id=ours\n")
-    (folder / "b.yaml").write_text(quota("b"))
-    (folder / "a.yaml").write_text(quota("a", cluster="europe"))
-    assert kquota("apply", "b.yaml", *old, "--cluster", "prod", "--yes").code == 0
-    new += ["--command-config", "our client.properties", "--cluster", "europe"]
-    refused = kquota("apply", "a.yaml", *new, "--yes")
-    assert refused.code == 3
-    words = printed_apply(refused.err)
-    assert sorted(words) == sorted(["apply", "a.yaml", *new, "--forget-writer", "kquota:prod"])
-    assert printed_apply(kquota("drift", *new).err)[:2] == ["apply", "PATH"]
-    assert kquota(*words, "--yes").code == 0
-    assert sorted(sandbox.values()) == [USER_A, (("user", "b"),)]
+    assert kquota("apply", "payments-quotas.yaml", "--project", "payments.yaml", "--yes").code == 0
+    records = (two_projects / ".kquota/inventory.json").read_bytes()
+    ran = kquota(*words, "--project", "shop.yaml")
+    assert ran.code == code
+    is_told = "are those of project 'payments/prod', not of 'shop/prod'" in " ".join(
+        (ran.out + ran.err).split()
+    )
+    assert is_told is ("--no-inventory" not in words)
+    assert list(sandbox.values()) == [(("user", "payments"),)]
+    assert (two_projects / ".kquota/inventory.json").read_bytes() == records
 
 
-def printed_apply(text: str) -> list[str]:
-    """The words of the command that a refusal prints, without the program."""
-    _, _, command = text.partition("has another name now: kquota ")
-    return shlex.split(command.splitlines()[0])
+def test_records_that_were_taken_over_are_refused_to_the_project_before(
+    kquota, two_projects, sandbox
+):
+    shop = ("shop-quotas.yaml", "--project", "shop.yaml")
+    payments = ("payments-quotas.yaml", "--project", "payments.yaml")
+    assert kquota("apply", *payments, "--yes").code == 0
+    assert "is refused without --take-over" in " ".join(kquota("plan", *shop).out.split())
+    assert kquota("apply", *shop, "--yes", "--take-over").code == 0
+    assert kquota("apply", *payments, "--yes").code == 3
+    assert kquota("apply", *payments, "--yes", "--take-over").code == 0, "there is no change"
+    assert kquota("apply", *shop, "--yes").code == 3
+    assert len(sandbox.values()) == 2
 
 
 @pytest.mark.parametrize("command", [("describe",), ("override", "list"), ("plan",)])

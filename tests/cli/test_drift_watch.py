@@ -225,6 +225,19 @@ def test_nothing_is_corrected_while_a_manifest_cannot_be_read(applied, sandbox):
     assert watch.err.read_text().count("the manifests cannot be read") == 1
 
 
+def test_nothing_is_corrected_with_the_records_of_another_project(applied, sandbox):
+    records = applied / ".kquota/inventory.json"
+    records.write_text(records.read_text().replace('"project":"prod"', '"project":"other"'))
+    seed(sandbox, 5000000.0)
+    with Watch(applied, "--correct-drift", "--confirm-after", "1") as watch:
+        refusal = "are those of project 'other', not of 'prod'"
+        watch.waits_for(
+            lambda: refusal in watch.err.read_text() or rate(sandbox) == TEN, "the refusal"
+        )
+        assert watch.stop() == 0
+    assert rate(sandbox) == 5000000.0
+
+
 def test_a_correction_needs_to_know_the_documents(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
     text = (folder / "kquota.yaml").read_text()

@@ -53,7 +53,7 @@ def test_on_a_terminal_init_asks_and_an_empty_answer_selects_the_default(folder,
     assert code == 0
     assert "Bootstrap servers (HOST:PORT,...) : Name of the cluster [prod] " in screen.words
     text = (folder / "kquota.yaml").read_text()
-    assert "metadata: {name: prod}" in text
+    assert text.count("metadata: {name: prod}\n") == 1
     assert 'bootstrapServers: "broker-9:9092"' in text
 
 

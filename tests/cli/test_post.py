@@ -106,7 +106,7 @@ def test_a_plan_becomes_comment_summary_outputs_and_annotations(kquota, folder, 
         str(numbers[name]) for name in ("create", "update", "remove")
     }
     assert outputs["drift"] == "1"
-    assert outputs["digest"] == sample().plan.digest
+    assert outputs["digest"] == sample().digest
     assert outputs["comment-id"] == str(api.comments[0].id)
     assert re.search(
         r"^::error title=Kafka quotas prod,file=infra/quotas/\d+.yaml,line=\d+::",
@@ -548,7 +548,7 @@ def test_the_reviewed_plan_is_downloaded_and_checked(kquota, folder, api, plan):
         "reviewed.json",
     )
     ran = kquota(*words)
-    assert (ran.code, ran.out) == (0, sample().plan.digest + "\n")
+    assert (ran.code, ran.out) == (0, sample().digest + "\n")
     assert (folder / "reviewed.json").read_text() == text
     assert (folder / "reviewed.json").stat().st_mode & 0o777 == 0o600
     (folder / "reviewed.json").unlink()

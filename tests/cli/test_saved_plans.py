@@ -7,6 +7,8 @@ import pytest
 from tests.cli.projects import manifests, project, quota
 
 USER_A = (("user", "a"),)
+CLUSTER = "A" * 22
+SYNC = f"  policy: Sync\n  expectedClusterId: {CLUSTER}\n  confirmSync: {CLUSTER}\n"
 
 
 @pytest.fixture
@@ -79,56 +81,29 @@ def test_an_edited_plan_is_refused(kquota, saved, sandbox):
     assert sandbox.values() == {}
 
 
-def test_trust_plan_is_refused_in_ci_and_without_a_terminal(kquota, saved, sandbox, monkeypatch):
-    assert kquota("apply", "plan.json", "--yes", "--trust-plan").code == 1
-    monkeypatch.setenv("CI", "true")
-    ran = kquota("apply", "plan.json", "--yes", "--trust-plan")
-    assert ran.code == 1
-    assert "refused in CI" in ran.err
-    assert sandbox.values() == {}
+def test_a_plan_of_one_entity_is_applied_with_the_same_selection(kquota, saved, sandbox):
+    only = ("--only", "user=a")
+    assert kquota("plan", "--out", "plan.json", *only).code == 0
+    ran = kquota("apply", "plan.json", "--yes")
+    assert ran.code == 4
+    assert "user=b producer_byte_rate: reviewed nothing, now set" in ran.err
+    assert kquota("apply", "plan.json", "--yes", *only).code == 0
+    assert list(sandbox.values()) == [USER_A]
 
 
-def test_a_trusted_plan_is_applied_without_its_documents(kquota, saved, sandbox, monkeypatch):
-    monkeypatch.setenv("KQUOTA_TRUST_PLAN", "test")
-    manifests(saved, quota("z"))
-    assert kquota("apply", "plan.json", "--yes", "--trust-plan").code == 0
-    assert set(sandbox.values()) == {USER_A, (("user", "b"),)}
-
-
-def test_a_trusted_plan_is_checked_by_the_guards_and_the_policy(
-    kquota, folder, sandbox, monkeypatch
+def test_a_removal_is_not_made_after_the_default_that_protected_its_clients_is_gone(
+    kquota, folder, sandbox
 ):
-    monkeypatch.setenv("KQUOTA_TRUST_PLAN", "test")
-    project(folder, sandbox.bootstrap, quota("every", entity="{user: {default: true}}"))
-    kquota("plan", "--out", "plan.json", "--allow-defaults")
-    assert kquota("apply", "plan.json", "--yes", "--trust-plan").code == 3
-    project(
-        folder,
-        sandbox.bootstrap,
-        quota("every", entity="{user: {default: true}}"),
-        more="  policy: Observe\n",
-    )
-    assert kquota("apply", "plan.json", "--yes", "--trust-plan", "--allow-defaults").code == 3
-    assert sandbox.values() == {}
-
-
-def test_a_trusted_plan_does_not_set_an_address_that_became_live_under_another_spelling(
-    kquota, folder, sandbox, monkeypatch
-):
-    monkeypatch.setenv("KQUOTA_TRUST_PLAN", "test")
-    address = quota("a", "{connectionCreationRate: 5}", entity="{ip: {name: '::1'}}")
-    project(folder, sandbox.bootstrap, address)
+    default = {(("user", None),): {"producer_byte_rate": 5e6}}
+    sandbox.seed(default)
+    project(folder, sandbox.bootstrap, quota("a"), quota("b"), more=SYNC)
+    assert kquota("apply", "--yes").code == 0
+    manifests(folder, quota("b"))
     assert kquota("plan", "--out", "plan.json").code == 0
-    alias = {(("ip", "0:0:0:0:0:0:0:1"),): {"connection_creation_rate": 7.0}}
-    sandbox.seed(alias)
-    ran = kquota("apply", "plan.json", "--yes", "--trust-plan")
-    assert ran.code == 3
-    command = f"kafka-client-quotas --bootstrap-server {sandbox.bootstrap} --alter"
-    assert command in ran.out + ran.err
-    assert sandbox.values() == alias
-
-
-def test_trust_plan_requires_a_plan(kquota, saved):
-    ran = kquota("apply", "--yes", "--trust-plan")
-    assert ran.code == 1
-    assert "needs a saved plan" in ran.err
+    digest = json.loads((folder / "plan.json").read_text())["digest"]
+    sandbox.seed({(("user", None),): {"producer_byte_rate": None}})
+    for words in (("plan.json",), ("--expect-digest", digest)):
+        ran = kquota("apply", *words, "--yes", "--allow-newly-unlimited")
+        assert ran.code == 4
+        assert USER_A in sandbox.values()
+    assert "user=<default> producer_byte_rate: was" in kquota("apply", "plan.json", "--yes").err

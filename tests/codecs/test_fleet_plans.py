@@ -27,7 +27,7 @@ def test_rows_and_plans_are_read_back_as_they_were_written():
     rows, (plan,) = read_plans(dump(document()), location="plans.json")
     assert list(rows) == ROWS
     assert plan.cluster == "eu"
-    assert plan.preview.plan.digest == sample().plan.digest
+    assert plan.preview.digest == sample().digest
     assert plan.simulation is None
 
 

@@ -21,7 +21,7 @@ def read(text: str):
 
 def test_changes_and_preconditions_of_a_plan_read_back():
     result, expected = read(TEXT), sample()
-    assert result.plan.digest == expected.plan.digest
+    assert result.digest == expected.digest
     assert result.preconditions == expected.preconditions
     assert (result.created_at, result.origin, result.policy) == (
         expected.created_at,

@@ -13,7 +13,6 @@ from pathlib import Path
 from reconciler.base.clock import SystemClock
 from reconciler.client import QuotaClient
 from reconciler.inventory.file import FileInventory, RecordsFile
-from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import IntentStarted, OwnershipRecords, RecordChange
@@ -79,10 +78,9 @@ class Watched:
 
 
 async def main(bootstrap: str, path: str, moment: str) -> int:
-    writer = InventoryWriter(id="test", description="a run that may be killed")
     async with QuotaClient(config(bootstrap)) as client:
         with FileInventory(
-            RecordsFile(Path(path)), clock=SystemClock(), writer=writer
+            RecordsFile(Path(path)), clock=SystemClock(), command="a run that may be killed"
         ) as inventory:
             watched = Watched(inventory, client, Fatal(moment))
             ports = ReconcilePorts(store=watched, inventory=watched, clock=SystemClock())

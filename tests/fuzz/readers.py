@@ -8,7 +8,6 @@ from pathlib import Path
 from types import ModuleType
 
 from reconciler.codecs.plan import read_plan
-from reconciler.inventory.cluster_records import ClusterRecords
 from reconciler.inventory.format import decode, encode
 from reconciler.kube.api.error_responses import refusal
 from reconciler.manifest.loader import load_files
@@ -83,7 +82,7 @@ def _files(pattern: str) -> tuple[bytes, ...]:
 
 
 OWNED = OwnershipRecords(cluster_id="lkc").with_changes(CHANGES)
-RECORDS = (encode({"lkc": ClusterRecords(owned=OWNED)}), b"{}")
+RECORDS = (encode({"lkc": OWNED}), b"{}")
 
 
 def readers() -> list[FuzzedReader]:

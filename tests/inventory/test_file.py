@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.base.durable_files import DurableFiles
-from reconciler.errors import InventoryError, InventoryLocked, PlanRefused
-from reconciler.inventory.cluster_records import ClusterRecords
+from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.inventory.file import (
     PATIENCE_SECONDS,
     RETRY_SECONDS,
@@ -23,7 +22,6 @@ from reconciler.inventory.file import (
 )
 from reconciler.inventory.file_lock import FileLock
 from reconciler.inventory.format import decode, encode
-from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
@@ -37,25 +35,23 @@ from reconciler.quota.ownership import (
     OverrideWritten,
     Owner,
     OwnershipRecords,
+    ProjectNamed,
     RecordDropped,
     Recorded,
 )
-from reconciler.quota.patterns import EntityPattern, NamePattern
 from tests.fakes.clock import FakeClock
 from tests.inventory.samples import ALICE, CHANGES, OWNER
 
-ME = InventoryWriter(id="me", description="kquota apply")
+ME = "kquota apply"
 
 
-def opened(
-    path: Path, writer: InventoryWriter | None = ME, clock: FakeClock | None = None
-) -> FileInventory:
-    return FileInventory(RecordsFile(path), clock=clock or FakeClock(), writer=writer)
+def opened(path: Path, command: str = ME, clock: FakeClock | None = None) -> FileInventory:
+    return FileInventory(RecordsFile(path), clock=clock or FakeClock(), command=command)
 
 
-def write(path: Path, cluster_id: str, changes=CHANGES, writer: InventoryWriter = ME) -> None:
+def write(path: Path, cluster_id: str, changes=CHANGES) -> None:
     async def story():
-        with opened(path, writer) as inventory:
+        with opened(path) as inventory:
             await inventory.load(cluster_id)
             await inventory.write(cluster_id, changes)
 
@@ -63,7 +59,7 @@ def write(path: Path, cluster_id: str, changes=CHANGES, writer: InventoryWriter 
 
 
 def read(path: Path, cluster_id: str = "lkc") -> OwnershipRecords:
-    return asyncio.run(opened(path, None).load(cluster_id))
+    return asyncio.run(opened(path, "").load(cluster_id))
 
 
 def test_unknown_records_are_distinguished_from_empty_records(tmp_path: Path):
@@ -75,6 +71,7 @@ def test_unknown_records_are_distinguished_from_empty_records(tmp_path: Path):
 
 
 PAIR: dict[str, Any] = {"entity": ALICE, "key": Key.PRODUCER_BYTE_RATE}
+INTENT = [IntentStarted(**PAIR, intent=Intent(value=1.0, owner=OWNER))]
 OVERRIDE = Override(**PAIR, value=1.0, until=9.0, author="me", reason="night")
 WRITTEN = OverrideWritten(**PAIR, value=1.0)
 
@@ -82,7 +79,7 @@ WRITTEN = OverrideWritten(**PAIR, value=1.0)
 @pytest.mark.parametrize(
     "writes",
     [
-        [IntentStarted(**PAIR, intent=Intent(value=1.0, owner=OWNER)), IntentEnded(**PAIR)],
+        [*INTENT, IntentEnded(**PAIR)],
         [OverrideSet(override=OVERRIDE), WRITTEN, OverrideEnded(**PAIR)],
         [DriftObserved(**PAIR, at=None)],
     ],
@@ -90,25 +87,26 @@ WRITTEN = OverrideWritten(**PAIR, value=1.0)
 def test_records_of_no_document_do_not_make_records_known(tmp_path: Path, writes):
     """After a first apply that failed, and after an override, it is not known what was applied before."""
     path = tmp_path / "inventory.json"
-    for change in writes:
+    for change in (ProjectNamed(project="a"), *writes):
         write(path, "lkc", [change])
         assert not read(path).is_known
-    assert RecordsFile(path).cluster_of("me") is None
+    assert RecordsFile(path).cluster_of("a") is None
 
 
-def test_a_writer_is_of_the_cluster_that_it_wrote_last(tmp_path: Path):
-    path, clock = tmp_path / "inventory.json", FakeClock()
-
-    async def story():
-        for cluster_id in ("old", "new"):
-            with opened(path, ME, clock) as inventory:
-                await inventory.load(cluster_id)
-                await inventory.write(cluster_id, CHANGES)
-            clock.advance(60.0)
-
-    asyncio.run(story())
-    assert RecordsFile(path).cluster_of("me") == "new"
-    assert RecordsFile(path).cluster_of("another") is None
+@pytest.mark.parametrize(
+    ("changes", "project", "cluster_id"),
+    [(CHANGES, "payments/prod", "lkc"), (CHANGES, "shop/prod", None)],
+)
+def test_the_cluster_of_a_project_is_the_one_in_which_its_documents_were_applied(
+    tmp_path: Path, changes, project, cluster_id
+):
+    path, named = tmp_path / "inventory.json", ProjectNamed(project="payments/prod")
+    write(path, "lkc", [named, *changes])
+    assert RecordsFile(path).cluster_of(project) == cluster_id
+    write(path, "replacement", [named, *CHANGES])
+    with pytest.raises(InventoryError, match="of lkc and replacement") as caught:
+        _ = RecordsFile(path).cluster_of("payments/prod")
+    assert "expectedClusterId" in caught.value.hint
 
 
 def test_written_records_are_read_by_the_next_inventory(tmp_path: Path):
@@ -129,7 +127,7 @@ def test_several_clusters_share_a_file_and_are_separate(tmp_path: Path):
     async def story():
         with (
             opened(path) as inventory,
-            opened(path, InventoryWriter(id="you", description="kquota apply")) as other_inventory,
+            opened(path) as other_inventory,
         ):
             await inventory.load("a")
             await other_inventory.load("b")
@@ -209,56 +207,20 @@ def test_a_second_writer_of_a_cluster_is_refused_with_the_name_of_the_first(tmp_
         with opened(path) as first:
             await first.load("lkc")
             with (
-                opened(path, InventoryWriter(id="you", description="kquota drift")) as second,
+                opened(path, "kquota drift") as second,
                 pytest.raises(InventoryLocked, match=rf"kquota apply, process {os.getpid()}"),
             ):
                 await second.load("lkc")
-            assert not (await opened(path, None).load("lkc")).is_known
-        with opened(path, InventoryWriter(id="you", description="kquota drift")) as second:
+            assert not (await opened(path, "").load("lkc")).is_known
+        with opened(path, "kquota drift") as second:
             await second.load("lkc")
-
-    asyncio.run(story())
-
-
-def test_two_known_writers_with_overlapping_scopes_are_refused(tmp_path: Path):
-    path = tmp_path / "inventory.json"
-    pay = InventoryWriter(
-        id="pay",
-        description="kquota apply",
-        scope=(EntityPattern(user=NamePattern(prefix="pay-")),),
-    )
-    shop = InventoryWriter(
-        id="shop",
-        description="kquota apply",
-        scope=(EntityPattern(user=NamePattern(prefix="shop-")),),
-    )
-    write(path, "lkc", CHANGES[:1], pay)
-    write(path, "lkc", CHANGES[1:2], shop)
-    with pytest.raises(PlanRefused, match="another writer") as caught:
-        write(path, "lkc", CHANGES[2:3], ME)
-    assert len(caught.value.violations) == 2
-
-
-def test_a_writer_inactive_for_a_month_no_longer_counts(tmp_path: Path):
-    path = tmp_path / "inventory.json"
-    write(path, "lkc")
-
-    async def story():
-        clock = FakeClock()
-        with opened(
-            path, InventoryWriter(id="new", description="kquota apply"), clock
-        ) as inventory:
-            with pytest.raises(PlanRefused):
-                await inventory.load("lkc")
-            clock.advance(31 * 86_400)
-            await inventory.load("lkc")
 
     asyncio.run(story())
 
 
 def test_a_reader_cannot_write(tmp_path: Path):
     with pytest.raises(InventoryError, match="not opened to write"):
-        asyncio.run(opened(tmp_path / "inventory.json", None).write("lkc", CHANGES))
+        asyncio.run(opened(tmp_path / "inventory.json", "").write("lkc", CHANGES))
 
 
 def test_an_empty_change_does_not_write_the_file(tmp_path: Path):
@@ -337,7 +299,6 @@ import asyncio, sys
 from pathlib import Path
 from reconciler.inventory.file import FileInventory
 from reconciler.inventory.file import RecordsFile
-from reconciler.inventory.writers import InventoryWriter as Writer
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, Recorded
@@ -345,7 +306,7 @@ from tests.fakes.clock import FakeClock
 
 async def story():
     owner = Owner(document="a/b")
-    with FileInventory(RecordsFile(Path(sys.argv[1])), clock=FakeClock(), writer=Writer(id="me", description="x")) as inventory:
+    with FileInventory(RecordsFile(Path(sys.argv[1])), clock=FakeClock(), command="x") as inventory:
         await inventory.load("lkc")
         number = 0
         while True:
@@ -423,9 +384,8 @@ class CountedReads(DurableFiles):
         return super().read(path, max_bytes=max_bytes)
 
 
-def records(cluster_id: str, length: int) -> ClusterRecords:
-    owned = OwnershipRecords(cluster_id=cluster_id).with_changes(CHANGES[:length])
-    return ClusterRecords(owned=owned)
+def records(cluster_id: str, length: int) -> OwnershipRecords:
+    return OwnershipRecords(cluster_id=cluster_id).with_changes(CHANGES[:length])
 
 
 def test_a_run_reads_the_file_once_however_many_clusters_it_writes(tmp_path):
@@ -456,7 +416,7 @@ def test_after_each_write_of_either_process_the_file_is_the_encoding_of_all_clus
 ):
     path = tmp_path_factory.mktemp("records") / "records.json"
     processes = RecordsFile(path), RecordsFile(path)
-    expected: dict[str, ClusterRecords] = {}
+    expected: dict[str, OwnershipRecords] = {}
     for cluster_id, length, process in writes:
         file = processes[process]
         assert encode(file.read()) == encode(expected)

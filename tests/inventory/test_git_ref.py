@@ -5,16 +5,12 @@ import threading
 
 import pytest
 
-from reconciler.errors import InventoryError, InventoryLocked, PlanRefused
+from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.inventory.format import encode
 from reconciler.inventory.git_ref import RefInventory, ref_of
-from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.ownership import OwnershipRecords
-from tests.fakes.clock import FakeClock
 from tests.inventory.samples import CHANGES
 from tests.servers.processes import HANG_SECONDS
-
-ME = InventoryWriter(id="me", description="kquota apply")
 
 
 class MemoryRefs:
@@ -62,8 +58,8 @@ class SlowRefs(MemoryRefs):
         assert answered.wait(HANG_SECONDS), "the event loop waits for git"
 
 
-def opened(refs: MemoryRefs, writer: InventoryWriter | None = ME) -> RefInventory:
-    return RefInventory(refs, clock=FakeClock(), writer=writer)
+def opened(refs: MemoryRefs, command: str = "kquota apply") -> RefInventory:
+    return RefInventory(refs, command=command)
 
 
 def test_records_are_stored_for_each_cluster_under_their_own_ref():
@@ -74,10 +70,10 @@ def test_records_are_stored_for_each_cluster_under_their_own_ref():
         await inventory.write("lkc-1", CHANGES[:1])
         await inventory.write("lkc-1", CHANGES[1:2])
         assert set(refs.files) == {"refs/kquota/lkc-1"}
-        assert (await opened(refs, None).load("lkc-1")).records == (
+        assert (await opened(refs, "").load("lkc-1")).records == (
             OwnershipRecords(cluster_id="lkc-1").with_changes(CHANGES[:2]).records
         )
-        assert not (await opened(refs, None).load("other")).is_known
+        assert not (await opened(refs, "").load("other")).is_known
 
     asyncio.run(story())
 
@@ -136,22 +132,10 @@ def test_records_of_another_cluster_are_refused():
     asyncio.run(story())
 
 
-def test_another_writer_of_the_same_entities_is_refused():
-    async def story():
-        refs = MemoryRefs()
-        inventory = opened(refs)
-        await inventory.load("lkc")
-        await inventory.write("lkc", CHANGES[:1])
-        with pytest.raises(PlanRefused):
-            await opened(refs, InventoryWriter(id="you", description="x")).load("lkc")
-
-    asyncio.run(story())
-
-
 def test_records_that_were_not_loaded_for_writing_cannot_be_written():
     async def story():
         refs = MemoryRefs()
-        reader = opened(refs, None)
+        reader = opened(refs, "")
         await reader.load("lkc")
         for inventory in (reader, opened(refs)):
             with pytest.raises(InventoryError, match="not loaded for writing"):

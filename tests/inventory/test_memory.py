@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from reconciler.errors import InventoryError
-from reconciler.inventory.cluster_records import ClusterRecords
 from reconciler.inventory.format import encode
 from reconciler.inventory.memory import FixedInventory, MemoryInventory
 from reconciler.quota.ownership import OwnershipRecords
@@ -30,7 +29,7 @@ def test_written_records_are_known_and_all_others_are_unknown():
 
 def test_records_of_another_cluster_are_unknown() -> None:
     owned = OwnershipRecords(cluster_id="lkc-1").with_changes(CHANGES)
-    content = encode({"lkc-1": ClusterRecords(owned=owned)})
+    content = encode({"lkc-1": owned})
     inventory = FixedInventory(content, location="records.json")
     assert asyncio.run(inventory.load("lkc-1")).is_known
     assert not asyncio.run(inventory.load("lkc-2")).is_known

@@ -255,4 +255,32 @@ FAULTS: tuple[Fault, ...] = (
         new="console.warning(str(f",
         tests=("tests/cli/framework/test_diagnostics.py",),
     ),
+    Fault(
+        what="records of another project are used",
+        file="reconciler/inventory/project_records.py",
+        old=" and not self._takes_over:\n",
+        new=" and self._takes_over:\n",
+        tests=("tests/inventory/test_project_records.py",),
+    ),
+    Fault(
+        what="a take-over without a change is not recorded",
+        file="reconciler/inventory/project_records.py",
+        old="        if (changes or self._takes_over) and not is_named:\n",
+        new="        if changes and not is_named:\n",
+        tests=("tests/inventory/test_project_records.py",),
+    ),
+    Fault(
+        what="an override is refused on the records of another project",
+        file="reconciler/app/change/override.py",
+        old="        RecordOptions(any_project=True),\n",
+        new="        RecordOptions(),\n",
+        tests=("tests/cli/test_drift_override_rollback.py",),
+    ),
+    Fault(
+        what="drift is corrected with the records of another project",
+        file="reconciler/app/drift/watcher.py",
+        old="            inventory=project_inventory(self._target, inventory),\n",
+        new="            inventory=inventory,\n",
+        tests=("tests/cli/test_drift_watch.py",),
+    ),
 )

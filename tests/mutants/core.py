@@ -16,6 +16,7 @@ REMOVALS = ("tests/reconcile/test_removal_law.py",)
 GUARDS = ("tests/quota/planner/test_guards.py",)
 ENDS = ("tests/quota/planner/test_ended_overrides.py",)
 SEQUENCES = ("tests/sequences/test_sequences.py::test_what_random_sequences_found_stays_corrected",)
+DIGEST = ("tests/quota/planner/test_effect_digest.py",)
 IMPACT = ("tests/quota/planner/test_impact.py",)
 
 
@@ -341,8 +342,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a change under an override is not judged",
-            "        if override.is_news(view.declared):\n",
-            "        if override.is_news(view.declared) and view is None:\n",
+            "        if override.is_news(view.declared, view.applied):\n",
+            "        if override.is_news(None, None):\n",
             CASES,
         ),
         (
@@ -750,13 +751,13 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "percentages are compared like whole numbers",
-            "    if not RULES[key].is_integer:\n        return False\n",
-            "",
+            "    return whole_if_near(value) if RULES[key].is_integer else value + 0.0",
+            "    return whole_if_near(value)",
             ("tests/quota/test_keys.py",),
         ),
     ),
     *in_file(
-        "planner/plan",
+        "planner/effect_digest",
         (
             "the end of an override makes a reviewed plan stale",
             "(change for change in self.changes if not change.is_temporary)",
@@ -777,15 +778,27 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "the digest ignores the cluster",
-            "    text = json.dumps([cluster_id, operations]",
-            "    text = json.dumps([operations]",
-            ("tests/quota/planner/test_plan.py",),
+            "        cluster_id,\n        [operation_of",
+            "        [operation_of",
+            DIGEST,
         ),
         (
             "the digest depends on the order",
-            "    for subject in sorted(by_entity, key=sort_key):",
-            "    for subject in by_entity:",
-            ("tests/quota/planner/test_plan.py",),
+            "sorted(changes, key=_place)",
+            "changes",
+            DIGEST,
+        ),
+        (
+            "the digest ignores the limits that clients of removals fall back to",
+            "            for limit in ordered_limits\n",
+            "            for limit in ()\n",
+            ("tests/reconcile/test_saved_plan.py",),
+        ),
+        (
+            "the digest ignores the document",
+            ", change.cause, document_of(change)",
+            ", change.cause, None",
+            DIGEST,
         ),
     ),
     *in_file(

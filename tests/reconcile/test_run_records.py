@@ -73,14 +73,14 @@ def test_the_first_failure_is_reported(outcome: Outcome) -> None:
 
 def test_a_run_without_a_recorded_result_may_have_written_its_intents() -> None:
     world = World()
-    plan = world.plan(NEW).plan
-    outcome = lost_outcome(plan, [(ALICE, RATE)], world.orders, started=5.0, record_count=3)
+    preview = world.plan(NEW).preview
+    outcome = lost_outcome(preview, [(ALICE, RATE)], world.orders, started=5.0, record_count=3)
     results = {pair.change.entity: pair.result for pair in outcome.pairs}
     assert results == {
         ALICE: Unknown(reason="the run ended before it recorded a result"),
         BOB: None,
     }
-    assert (outcome.bookkeeping, outcome.digest, outcome.complete) == (3, plan.digest, False)
+    assert (outcome.bookkeeping, outcome.digest, outcome.complete) == (3, preview.digest, False)
 
 
 class SlowInventory(MemoryInventory):

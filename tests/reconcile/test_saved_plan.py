@@ -7,21 +7,17 @@ import pytest
 from hypothesis import strategies as st
 
 from reconciler.codecs.plan import plan_document, read_plan
-from reconciler.errors import PlanRefused, StalePlan
+from reconciler.errors import StalePlan
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, RecordDropped, Recorded
-from reconciler.quota.patterns import EntityPattern, NamePattern
-from reconciler.quota.planner.guards import Guard, Guards
-from reconciler.quota.policy import Cause, IgnoreRule, Policy
+from reconciler.quota.planner.guards import Guard
 from reconciler.reconcile import (
     NewOverride,
-    apply,
     check_digest,
     check_fresh,
     check_same_effect,
     observe,
-    trust_plan,
 )
 from reconciler.render.json_values import dump
 from tests.reconcile.scenarios import (
@@ -29,7 +25,6 @@ from tests.reconcile.scenarios import (
     ALICE_SHOP,
     ANYONE,
     BOB,
-    OPEN,
     RATE,
     SHARE,
     World,
@@ -77,29 +72,13 @@ def test_a_plan_that_still_matches_is_applied_as_reviewed():
     saved = reviewed(world)
     check(world, saved)
     check_same_effect(saved, world.plan(NEW))
-    outcome = asyncio.run(
-        apply(world.ports, world.orders, trust_plan(saved, look(world), world.orders))
-    )
+    outcome = world.apply(NEW)
     assert outcome.complete
-    assert outcome.digest == saved.plan.digest
+    assert outcome.digest == saved.digest
     assert world.cluster.truth == state(
         {ALICE: {RATE: 200.0}, BOB: {SHARE: 5.0}, ANYONE: {RATE: 10.0}}
     )
     assert world.apply(NEW).pairs == ()
-
-
-def test_a_recomputed_and_a_trusted_plan_give_the_same_records():
-    trusting_world, recomputing_world = started(), started()
-    saved = reviewed(trusting_world)
-    asyncio.run(
-        apply(
-            trusting_world.ports,
-            trusting_world.orders,
-            trust_plan(saved, look(trusting_world), trusting_world.orders),
-        )
-    )
-    recomputing_world.apply(NEW)
-    assert trusting_world.owned() == recomputing_world.owned()
 
 
 @pytest.mark.parametrize(
@@ -220,12 +199,42 @@ def test_documents_with_other_values_are_reported_for_each_operation():
 def test_only_a_plan_with_the_approved_digest_is_applied():
     world = started()
     saved = reviewed(world)
-    check_same_effect(saved, world.plan(NEW), digest=saved.plan.digest)
+    check_same_effect(saved, world.plan(NEW), digest=saved.digest)
     with pytest.raises(StalePlan):
         check_same_effect(saved, world.plan(NEW), digest="sha256:other")
-    check_digest(world.plan(NEW), saved.plan.digest)
+    check_digest(world.plan(NEW), saved.digest)
     with pytest.raises(StalePlan):
-        check_digest(world.plan(OLD), saved.plan.digest)
+        check_digest(world.plan(OLD), saved.digest)
+
+
+@pytest.mark.parametrize(
+    "change", [(ANYONE, RATE, None), (ANYONE, RATE, 20.0), (ALICE, RATE, 150.0)]
+)
+def test_an_approved_digest_alone_binds_the_values_that_were_reviewed(change):
+    """The default would have limited the clients of the removal; without it they would be unlimited."""
+    world = started()
+    approved = world.plan(NEW).preview.digest
+    check_digest(world.plan(NEW), approved)
+    world.cluster.write(*change)
+    with pytest.raises(StalePlan):
+        check_digest(world.plan(NEW), approved)
+
+
+def test_a_limit_of_another_document_is_another_effect_and_is_told():
+    world = started()
+    prepared = world.plan(NEW)
+    saved = reviewed(world)
+    moved = tuple(
+        replace(change, claim=replace(change.claim, document="team/moved"))
+        if change.claim is not None
+        else change
+        for change in prepared.plan.changes
+    )
+    preview = replace(prepared.preview, plan=replace(prepared.plan, changes=moved))
+    with pytest.raises(StalePlan) as caught:
+        check_same_effect(saved, replace(prepared, preview=preview))
+    assert len(caught.value.differences) == 2
+    assert all("for team/moved (" in difference for difference in caught.value.differences)
 
 
 def test_two_plans_on_disjoint_pairs_are_applied_in_any_order():
@@ -239,45 +248,6 @@ def test_two_plans_on_disjoint_pairs_are_applied_in_any_order():
     check(world, second)
     check_same_effect(second, world.plan(merged))
     assert world.apply(merged).complete
-
-
-def test_a_trusted_plan_is_checked_by_the_local_guards():
-    world = started()
-    saved = reviewed(world)
-    strict = world.options(guards=Guards(max_removals=0))
-    with pytest.raises(PlanRefused):
-        asyncio.run(apply(world.ports, strict, trust_plan(saved, look(world), strict)))
-    assert world.apply(OLD).pairs == ()
-
-
-def trust(world: World, saved):
-    return trust_plan(saved, look(world), world.orders).preview
-
-
-@pytest.mark.parametrize("after_planning", [False, True])
-def test_a_trusted_plan_does_not_set_an_address_that_is_live_under_another_spelling(after_planning):
-    world = started()
-    saved = reviewed(world, ADDRESS)
-    assert trust(world, saved).violations == ()
-    world.cluster.write(ALIAS, CONNECTIONS, 7.0)
-    if not after_planning:
-        saved = reviewed(world, ADDRESS)
-    (violation,) = trust(world, saved).violations
-    assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, LOOPBACK)
-    world.cluster.write(ALIAS, CONNECTIONS, None)
-    assert trust(world, saved).violations == ()
-
-
-def test_a_trusted_plan_does_not_remove_a_spelling_of_a_declared_address():
-    world = started()
-    world.apply(ADDRESS)
-    owner = world.owned().records[LOOPBACK].owners[4]
-    world.cluster.write(ALIAS, CONNECTIONS, 7.0)
-    record = Recorded(entity=ALIAS, key=CONNECTIONS, value=7.0, owner=owner)
-    asyncio.run(world.inventory.write(world.cluster.cluster_id, [record]))
-    saved = reviewed(world, ADDRESS)
-    (violation,) = trust(world, saved).violations
-    assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, ALIAS)
 
 
 def test_a_long_list_of_differences_is_shortened_with_a_count():
@@ -305,76 +275,3 @@ def test_a_selection_of_one_spelling_does_not_remove_the_limit_of_the_declared_o
     assert [violation.guard for violation in prepared.preview.violations] == [
         Guard.TWIN_SPELLING
     ] * (selected == ALIAS)
-
-
-# ---- a trusted plan that was edited --------------------------------------------------------------
-
-EDITED = st.tuples(st.sampled_from(Cause), st.booleans())
-"""Cause and whether a document is named, for each change."""
-
-
-def edited(world: World, desired, facts, **fields):
-    """A plan whose causes and documents are replaced by others, as in an edited file."""
-    saved = world.plan(desired).preview
-    changes = tuple(
-        replace(change, cause=cause, claim=change.claim if is_named else None)
-        for change, (cause, is_named) in zip(saved.plan.changes, facts, strict=True)
-    )
-    return replace(saved, plan=replace(saved.plan, changes=changes, **fields))
-
-
-def test_the_share_of_removals_of_a_trusted_plan_is_that_of_the_records():
-    values = {entity(user=f"u{number}"): {RATE: 100.0} for number in range(20)}
-    world = World(values)
-    world.apply(documents(values))
-    saved = edited(world, documents(dict(list(values.items())[:10])), UNEDITED[:1] * 10)
-    forged = replace(saved, plan=replace(saved.plan, owned_pairs=1_000_000))
-    strict = world.options(guards=replace(OPEN, max_removed_percent=20.0))
-    for plan in (saved, forged):
-        (violation,) = trust_plan(plan, look(world), strict).preview.violations
-        assert violation.guard is Guard.MAX_REMOVED_SHARE
-
-
-UNEDITED = ((Cause.SPEC, True), (Cause.PRUNE, False), (Cause.CREATE, True))
-
-
-@pytest.mark.parametrize(
-    ("rules", "words"),
-    [
-        ({"policy": Policy.OBSERVE}, ["Observe writes nothing"] * 3),
-        ({"policy": Policy.CREATE_ONLY}, ["changes no limit that is live"] * 2),
-        ({"scope": (EntityPattern(user=NamePattern(exact="bob")),)}, ["outside of the scope"]),
-        (
-            {
-                "ignore": (
-                    IgnoreRule(entities=EntityPattern(user=NamePattern(exact="bob")), reason="x"),
-                )
-            },
-            ["its differences are ignored"],
-        ),
-    ],
-)
-def test_a_trusted_plan_is_refused_where_the_rules_permit_no_such_change(rules, words):
-    world = started()
-    saved = reviewed(world)
-    strict = world.options(rules=replace(world.orders.rules, **rules))
-    with pytest.raises(PlanRefused) as caught:
-        trust_plan(saved, look(world), strict)
-    assert len(caught.value.violations) == len(words)
-    for violation, part in zip(caught.value.violations, words, strict=True):
-        assert part in violation
-
-
-def test_a_trusted_plan_removes_a_limit_without_a_record_only_in_an_exclusive_cluster():
-    world = started()
-    world.cluster.write(BOB, RATE, 7.0)
-    exclusive = replace(
-        world.orders.rules, exclusive=True, scope=(EntityPattern(user=NamePattern(prefix="")),)
-    )
-    options = world.options(rules=exclusive)
-    saved = world.plan(OLD, rules=exclusive).preview
-    assert [change.cause for change in saved.plan.changes] == [Cause.UNMANAGED]
-    assert trust_plan(saved, look(world), options).preview.violations == ()
-    with pytest.raises(PlanRefused) as caught:
-        trust_plan(saved, look(world), world.orders)
-    assert "it is not owned" in caught.value.violations[0]

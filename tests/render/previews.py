@@ -175,7 +175,7 @@ def result() -> Outcome:
     )
     return Outcome(
         cluster_id="lkc-1",
-        digest=sample().plan.digest,
+        digest=sample().digest,
         pairs=pairs,
         visibility=Visibility(visible=(1, 2), lagging=(3,), unreachable={4: "refused\n"}),
         bookkeeping=2,

@@ -326,8 +326,10 @@ def pending(state: State, subject: str) -> Pair:
     temporary = state.pairs[subject].temporary
     if claim is None or temporary is None:
         return pair
-    is_known = temporary.is_rollback and claim[1].value == temporary.declared
-    return pair if is_known else declared_pair(claim)
+    value = claim[1].value
+    is_known = temporary.is_rollback and value == temporary.declared
+    is_applied = pair.record is not None and pair.record.applied == value
+    return pair if is_known or is_applied else declared_pair(claim)
 
 
 # ---- temporary limits -------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from reconciler.client.quota_client import QuotaClient
 from reconciler.errors import ClientError, Interrupted, KquotaError, WrongCluster
 from reconciler.inventory.audit_log import FileAuditLog
 from reconciler.inventory.file import FileInventory, RecordsFile
-from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Alteration, Applied, Result, Unknown
 from reconciler.quota.ownership import SETTLING_SECONDS, OwnershipRecords, Pair
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 INVENTORY, AUDIT = Path("/kquota/inventory.json"), Path("/kquota/audit.jsonl")
-WRITER = InventoryWriter(id="simulated", description="kquota")
 CONFIG = ClientConfig(bootstrap=tuple(Address(host="kafka", port=9092 + node) for node in NODES))
 
 
@@ -57,7 +55,10 @@ class ProcessPorts:
         files = ProcessFiles(world.disk, process)
         self.client = ObservedClient(world)
         self.inventory = ObservedInventory(
-            RecordsFile(INVENTORY, files=files), clock=world.clock, writer=WRITER, lock=files.lock
+            RecordsFile(INVENTORY, files=files),
+            clock=world.clock,
+            command="kquota",
+            lock=files.lock,
         )
         self.ports = ReconcilePorts(
             store=self.client,

@@ -277,7 +277,7 @@ class Laws:
 
     def recorded(self, at: float, process: str, content: bytes) -> None:
         """Check and record a new file of ownership records."""
-        owned = decode(content, location="simulated")[CLUSTER_ID].owned
+        owned = decode(content, location="simulated")[CLUSTER_ID]
         self._lawful_ends(at, process, owned)
         self.recorded_as(at, process, owned)
 
@@ -317,7 +317,7 @@ class Laws:
         self.records = (
             OwnershipRecords(cluster_id=CLUSTER_ID)
             if content is None
-            else decode(content, location="simulated")[CLUSTER_ID].owned
+            else decode(content, location="simulated")[CLUSTER_ID]
         )
 
     # -- laws ----------------------------------------------------------------------------------------

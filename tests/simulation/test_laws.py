@@ -7,7 +7,6 @@ from itertools import count
 
 import pytest
 
-from reconciler.inventory.cluster_records import ClusterRecords
 from reconciler.inventory.format import encode
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
@@ -89,7 +88,7 @@ class History:
     def record(self, subject: Entity, value: float) -> None:
         change = Recorded(entity=subject, key=RATE, value=value, owner=Owner(document="team/a"))
         owned = OwnershipRecords(cluster_id=CLUSTER_ID).with_changes([change])
-        self.laws.recorded(self.now, "watch", encode({CLUSTER_ID: ClusterRecords(owned=owned)}))
+        self.laws.recorded(self.now, "watch", encode({CLUSTER_ID: owned}))
 
 
 def declares(subject: Entity, value: float, policy: DeletionPolicy | None = None) -> Declaration:
@@ -296,7 +295,7 @@ def intends(history: History, *values: float | None) -> None:
         for value in values
     ]
     owned = OwnershipRecords(cluster_id=CLUSTER_ID).with_changes(intents)
-    history.laws.recorded(history.now, "watch", encode({CLUSTER_ID: ClusterRecords(owned=owned)}))
+    history.laws.recorded(history.now, "watch", encode({CLUSTER_ID: owned}))
 
 
 def test_the_end_of_an_intent_of_an_earlier_run_is_seen():

@@ -282,7 +282,8 @@ class Product:
             return
         if PAIR in owned_of(after).overrides and override.until <= NOW:
             raise LawViolated("an override that has ended stays recorded")
-        is_judged = override.is_news(declared) and declared != state.live
+        applied = owned_of(state).records.get(ALICE, NO_RECORD).applied[COLUMN]
+        is_judged = override.is_news(declared, applied) and declared != state.live
         if declared is None or (is_refused and is_judged):
             expected = override.before if override.has_written(state.live) else state.live
             if owned_of(after).records != owned_of(state).records and declared is None:

@@ -4,7 +4,6 @@ An outcome is written before the first request, as if the run ended there, and r
 ``kquota rollback`` can undo a killed run.
 """
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -13,21 +12,16 @@ from typing import TypeAlias
 
 from reconciler.app.change.outcome_files import save_outcome
 from reconciler.app.change.plan_preparation import (
-    PlanTask,
-    address_commands,
     check_piped,
     prepare_task,
-    record_options,
     task_for,
 )
-from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.clusters.runtime import RecordOptions, Runtime, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits, RecordSource
 from reconciler.codecs.outcome import OutcomeWriter
 from reconciler.errors import Interrupted, KquotaError, ManifestErrors, PlanRefused, StalePlan
-from reconciler.quota.policy import STRICTNESS
 from reconciler.quota.results.report import Outcome, Preview
 from reconciler.reconcile import (
     PreparedPlan,
@@ -36,12 +30,8 @@ from reconciler.reconcile import (
     check_digest,
     check_fresh,
     check_same_effect,
-    observe,
-    trust_plan,
 )
 from reconciler.reconcile import apply as apply_prepared
-from reconciler.reconcile.observation import rules_for
-from reconciler.reconcile.validation import validate
 from reconciler.render.units import count
 
 Prepare: TypeAlias = Callable[[Runtime], Awaitable[tuple[ReconcileOptions, PreparedPlan]]]
@@ -58,8 +48,6 @@ class ApplyRequest:
     sources: RecordSource
     # A saved plan that must still have the same effect; None = apply the manifests.
     saved: SavedPlan | None = None
-    # Whether the saved plan is applied without recomputing it from the documents.
-    is_trusted: bool = False
     expect_digest: str | None = None  # digest of the approved effect; None = any
     max_age: float = 86_400.0  # maximum age of a saved plan, in seconds
     pace: bool = False  # wait after each request until it is visible
@@ -77,7 +65,6 @@ class ApplyRun:
     outcome_path: Path | None = None  # file of the outcome; None = not written (yet)
     _options: ReconcileOptions
     _runtime: Runtime
-    _forgets: bool
     _file: Path | None
     _writer: OutcomeWriter = field(default_factory=OutcomeWriter)
 
@@ -132,12 +119,11 @@ class ApplyRun:
 
     async def _end_idle(self) -> Outcome:
         ports, plan = self._runtime.ports, self.prepared.plan
-        if self._forgets:
-            await ports.inventory.write(plan.cluster_id, ())
+        await ports.inventory.write(plan.cluster_id, ())  # only records that are taken over change
         now = ports.clock.now()
         outcome = Outcome(
             cluster_id=plan.cluster_id,
-            digest=plan.digest,
+            digest=self.preview.digest,
             started_at=now,
             ended_at=now,
             origin=self._options.origin,
@@ -175,25 +161,20 @@ async def apply_run(
         ClientError: The cluster cannot be queried.
     """
     saved = request.saved
-    task: PlanTask | None = None
-    if not request.is_trusted:
-        task = task_for(notices, target, request.paths, request.limits, request.sources)
-        check_piped(task, request.paths)
-        task = replace(task, options=replace(task.options, pace=request.pace))
+    task = task_for(notices, target, request.paths, request.limits, request.sources)
+    check_piped(task, request.paths)
+    task = replace(task, options=replace(task.options, pace=request.pace))
 
     async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:
-        if task is None:
-            return await _trust_saved_plan(target, request, runtime)
         prepared = await prepare_task(task, runtime)
         _check_approved(request, runtime, prepared)
         return replace(task.options, own_principal=runtime.own_principal), prepared
 
-    records = record_options(request.sources) if task is None else task.records
     words = ("apply" if saved is None else "plan", *request.paths)
     async with prepared_run(
         notices,
         target,
-        records,
+        task.records,
         prepare,
         command="apply",
         next_command=target.command(*words),
@@ -228,7 +209,6 @@ async def prepared_run(
             notices=notices,
             _options=options,
             _runtime=runtime,
-            _forgets=bool(records.forgets),
             _file=outcome_path,
         )
 
@@ -245,33 +225,3 @@ def _check_approved(request: ApplyRequest, runtime: Runtime, prepared: PreparedP
         check_same_effect(request.saved, prepared, digest=request.expect_digest)
     elif request.expect_digest is not None:
         check_digest(prepared, request.expect_digest)
-
-
-async def _trust_saved_plan(
-    target: ClusterTarget, request: ApplyRequest, runtime: Runtime
-) -> tuple[ReconcileOptions, PreparedPlan]:
-    """Return a saved plan without its documents; connection, guards and policy are the trusted ones."""
-    saved = request.saved
-    if saved is None:
-        raise PlanRefused("a trusted apply needs a saved plan")
-    options = reconcile_options(
-        target, request.limits, complete=True, removals_known=True, origin=origin_of(target)
-    )
-    options = replace(options, pace=request.pace, own_principal=runtime.own_principal)
-    observation = await observe(runtime.ports, options)
-    check_fresh(saved, observation, now=runtime.ports.clock.now(), max_age=request.max_age)
-    if request.expect_digest is not None:
-        check_digest(saved, request.expect_digest)
-    in_force = rules_for(options, observation).in_force
-    if STRICTNESS.index(saved.policy) > STRICTNESS.index(in_force):
-        raise PlanRefused(
-            f"the plan was computed with policy {saved.policy}, but the policy in force for {target.display_name} is {in_force}",
-            hint="plan again under the policy in force",
-        )
-    # The guards check the plan in a thread while the broker validates it; their input does not change.
-    prepared, verdict = await asyncio.gather(
-        asyncio.to_thread(trust_plan, saved, observation, options),
-        validate(runtime.ports, options, observation, saved.plan.changes),
-    )
-    prepared = replace(prepared, preview=replace(prepared.preview, verdict=verdict))
-    return options, address_commands(prepared, target, runtime)

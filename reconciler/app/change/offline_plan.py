@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
-from reconciler.app.change.plan_preparation import PlanTask, limit_findings
+from reconciler.app.change.plan_preparation import PlanTask, limit_findings, with_warnings
 from reconciler.app.clusters.record_stores import read_only_inventory
 from reconciler.app.clusters.runtime import by_rules
 from reconciler.app.notices import Notices
@@ -77,9 +77,8 @@ async def _plan_on_snapshot(
         store=_UnavailableStore(), inventory=inventory, clock=clock, validator=by_rules
     )
     verdict = await validate(ports, task.options, observation, first.plan.changes)
-    return limit_findings(
-        replace(first, preview=replace(first.preview, verdict=verdict)), task.options
-    )
+    judged = replace(first, preview=replace(first.preview, verdict=verdict))
+    return with_warnings(limit_findings(judged, task.options), task)
 
 
 async def _offline_cluster(

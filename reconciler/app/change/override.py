@@ -162,7 +162,7 @@ async def override_run(
     async with prepared_run(
         notices,
         target,
-        RecordOptions(manages=False),
+        RecordOptions(any_project=True),
         prepare,
         command=request.command,
         next_command=target.command(*request.next_words),

@@ -107,9 +107,8 @@ async def _prepare(
     notices: Notices, task: PlanTask, *, asks_callback: bool
 ) -> tuple[PreparedPlan, str | None]:
     """Return the plan, and if evidence is used the brokers' quota callback: a custom one makes evidence unusable."""
-    async with open_runtime(
-        notices, task.target, task.records, command="plan", writes=False
-    ) as runtime:
+    records = replace(task.records, any_project=True)
+    async with open_runtime(notices, task.target, records, command="plan", writes=False) as runtime:
         prepared = await prepare_task(task, runtime)
         return prepared, await quota_callback(runtime.client) if asks_callback else None
 

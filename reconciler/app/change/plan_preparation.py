@@ -69,25 +69,20 @@ def task_for(
         target=target,
         desired=documents.desired,
         options=options,
-        records=replace(record_options(sources), paths=tuple(paths)),
+        records=RecordOptions(none=sources.no_inventory, takes_over=sources.take_over),
         only=limits.only,
     )
-
-
-def record_options(sources: RecordSource) -> RecordOptions:
-    """Return the records to use."""
-    return RecordOptions(none=sources.no_inventory, forgets=frozenset(sources.forget_writer))
 
 
 async def prepare_task(task: PlanTask, runtime: Runtime) -> PreparedPlan:
     """Observe, plan, guard, validate."""
     options = replace(task.options, own_principal=runtime.own_principal)
     prepared = limit_findings(await prepare(runtime.ports, options, task.desired), options)
-    return address_commands(_with_unknown_entities(prepared, task), task.target, runtime)
+    return address_commands(with_warnings(prepared, task), task.target, runtime)
 
 
-def _with_unknown_entities(prepared: PreparedPlan, task: PlanTask) -> PreparedPlan:
-    """Add a warning for each typed entity that is not declared, recorded or live: a plan of it is empty."""
+def with_warnings(prepared: PreparedPlan, task: PlanTask) -> PreparedPlan:
+    """Add warnings: the records are those of another project; a typed entity is not declared, recorded or live."""
     observation, desired = prepared.observation, task.desired
     declared = desired.limits.keys() | {entity for entity, _ in desired.halted}
     warnings = tuple(
@@ -97,6 +92,11 @@ def _with_unknown_entities(prepared: PreparedPlan, task: PlanTask) -> PreparedPl
         and entity not in observation.live.limits
         and entity not in observation.owned.records
     )
+    recorded, own = observation.owned.project, task.target.project_cluster.project
+    if recorded not in {"", own}:
+        warnings += (
+            f"the records are those of project {recorded!r}, not of {own!r}: kquota apply is refused without --take-over",
+        )
     preview = prepared.preview
     return replace(prepared, preview=replace(preview, warnings=(*preview.warnings, *warnings)))
 

@@ -3,7 +3,7 @@
 import contextlib
 import getpass
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, InventoryError
 from reconciler.inventory.file import FileInventory, RecordsFile
 from reconciler.inventory.memory import FixedInventory, MemoryInventory
-from reconciler.inventory.writers import InventoryWriter
+from reconciler.inventory.project_records import ProjectInventory
 from reconciler.ports import Inventory, RefStore
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def read_only_inventory(target: ClusterTarget, clock: Clock) -> Inventory:
     if not target.is_trusted:
         return MemoryInventory()
     if place.git_ref is not None:
-        return _ref(target, clock, None, place.git_ref)
+        return _ref(target, place.git_ref)
     assert place.file is not None  # noqa: S101 - exactly one of the two is set
     name = _name_at_revision(target, place.file)
     if target.files is not None and name is not None:
@@ -72,42 +72,18 @@ def _records_file(target: ClusterTarget, file: str) -> RecordsFile:
 
 
 @contextlib.contextmanager
-def open_records(
-    target: ClusterTarget,
-    clock: Clock,
-    *,
-    command: str,
-    none: bool = False,
-    manages: bool = True,
-    forgets: frozenset[str] = frozenset(),
-    paths: Sequence[str] = (),
-) -> Iterator[Inventory]:
+def open_records(target: ClusterTarget, clock: Clock, *, command: str) -> Iterator[Inventory]:
     """Open the records of a target for writing; the lock is released at the end.
 
     Args:
         command: Name of the command, for the message to a second writer.
-        none: Keep no records at all (``--no-inventory``).
-        manages, forgets: See :class:`~reconciler.inventory.writers.InventoryWriter`.
-        paths: The typed documents of the run.
 
     Raises:
         ConfigError: They are in a checkout that is not trusted, or are part of a commit.
     """
-    if none:
-        yield MemoryInventory()
-        return
     place = target.project_cluster.inventory
-    documents = paths or (() if target.project_cluster.manifests else ("PATH",))
-    writer = InventoryWriter(
-        id=writer_id(target),
-        description=f"kquota {command}",
-        scope=target.settings.scope,
-        manages=manages,
-        forgets=forgets,
-        apply_command=target.command("apply", *documents),
-    )
     if place.git_ref is not None:
-        yield _ref(target, clock, writer, place.git_ref)
+        yield _ref(target, place.git_ref, f"kquota {command}")
         return
     assert place.file is not None  # noqa: S101 - exactly one of the two is set
     if _name_at_revision(target, place.file) is not None:
@@ -119,8 +95,17 @@ def open_records(
         )
     file = _records_file(target, place.file)
     make_folder(file.path.parent)
-    with FileInventory(file, clock=clock, writer=writer) as inventory:
+    with FileInventory(file, clock=clock, command=f"kquota {command}") as inventory:
         yield inventory
+
+
+def project_inventory(
+    target: ClusterTarget, inventory: Inventory, *, takes_over: bool = False
+) -> Inventory:
+    """Return the records of the project of a target; those of another project are refused, unless they are taken over."""
+    cluster, place = target.project_cluster, target.project_cluster.inventory
+    location = place.git_ref or str(target.root / str(place.file))
+    return ProjectInventory(inventory, cluster.project, location=location, takes_over=takes_over)
 
 
 def make_folder(folder: Path) -> None:
@@ -133,11 +118,6 @@ def make_folder(folder: Path) -> None:
         make_private_folder(folder)
     except OSError as error:
         raise InventoryError(f"{folder} cannot be created: {error.strerror}") from error
-
-
-def writer_id(target: ClusterTarget) -> str:
-    """Return the writer id, which is the same for every run with this cluster name."""
-    return f"kquota:{target.name or 'addresses'}"
 
 
 def current_principal() -> str:
@@ -153,13 +133,11 @@ def current_principal() -> str:
         return socket.gethostname()
 
 
-def _ref(
-    target: ClusterTarget, clock: Clock, writer: InventoryWriter | None, ref: str
-) -> "RefInventory":
+def _ref(target: ClusterTarget, ref: str, command: str = "") -> "RefInventory":
     from reconciler.inventory.git_ref import RefInventory
 
     refs = _PrefixedRefStore(top=target.root, prefix=ref)
-    return RefInventory(refs, clock=clock, writer=writer)
+    return RefInventory(refs, command=command)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler.app.clusters.record_stores import open_records, read_only_inventory
+from reconciler.app.clusters.record_stores import (
+    open_records,
+    project_inventory,
+    read_only_inventory,
+)
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices, TextReceiver
 from reconciler.base.clock import SystemClock
@@ -28,10 +32,9 @@ class RecordOptions:
     """The records that a run uses, as typed."""
 
     none: bool = False  # use none (`--no-inventory`)
-    # Whether the run writes what documents declare, not only what its user named.
-    manages: bool = True
-    forgets: frozenset[str] = frozenset()  # writers that no longer exist (`--forget-writer`)
-    paths: tuple[str, ...] = ()  # the documents of the run
+    # Whether those of any project are used: by a plan, and by a run that writes only what its user named.
+    any_project: bool = False
+    takes_over: bool = False  # whether those of another project become this one's (`--take-over`)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,7 @@ async def open_runtime(
     """Open everything that a run needs, and close it at the end.
 
     Args:
-        command: Name of the command, for the lock and other writers.
+        command: Name of the command, for the lock.
         writes: Whether records may be written; then they are locked before the first observation.
 
     Raises:
@@ -74,20 +77,14 @@ async def open_runtime(
     config = target.client_config(notices)
     with contextlib.ExitStack() as stack:
         inventory: Inventory
-        if writes:
-            inventory = stack.enter_context(
-                open_records(
-                    target,
-                    clock,
-                    command=command,
-                    none=records.none,
-                    manages=records.manages,
-                    forgets=records.forgets,
-                    paths=records.paths,
-                )
-            )
+        if records.none:
+            inventory = MemoryInventory()
+        elif writes:
+            inventory = stack.enter_context(open_records(target, clock, command=command))
         else:
-            inventory = MemoryInventory() if records.none else read_only_inventory(target, clock)
+            inventory = read_only_inventory(target, clock)
+        if not records.any_project:
+            inventory = project_inventory(target, inventory, takes_over=records.takes_over)
         async with QuotaClient(config, events=connection_events(notices)) as client:
             ports = ReconcilePorts(
                 store=client,

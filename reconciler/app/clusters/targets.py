@@ -353,6 +353,7 @@ def _by_address(cluster_options: TargetRequest) -> ClusterTarget:
             cluster=from_spec(name, {"bootstrapServers": display_name}),
             manifests=(),
             own_manifests=False,
+            project=name or "typed brokers",
             inventory=InventoryLocation(file=".kquota/inventory.json"),
             audit_log=".kquota/audit.jsonl",
             line=0,

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Final
 from reconciler.app.change.reconcile_options import observing_options
 from reconciler.app.clusters.connection import connection_events
 from reconciler.app.clusters.documents import documents_or_warning
-from reconciler.app.clusters.record_stores import open_records, read_only_inventory
+from reconciler.app.clusters.record_stores import (
+    open_records,
+    project_inventory,
+    read_only_inventory,
+)
 from reconciler.app.clusters.runtime import by_rules
 from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
@@ -213,7 +217,7 @@ class DriftWatcher:
             self._client = QuotaClient(config, events=replace(events, response=answered))
         return ReconcilePorts(
             store=self._client,
-            inventory=inventory,
+            inventory=project_inventory(self._target, inventory),
             clock=self._clock,
             audit=FileAuditLog(
                 own_path(

@@ -292,12 +292,13 @@ async def _records(
     target: ClusterTarget, client: QuotaClient, cluster: Cluster
 ) -> AsyncIterator[Check]:
     """Check the inventory, its expired overrides, and the local clock against its times."""
-    from reconciler.app.clusters.record_stores import read_only_inventory
+    from reconciler.app.clusters.record_stores import project_inventory, read_only_inventory
 
     clock = SystemClock()
+    inventory = project_inventory(target, read_only_inventory(target, clock))
     yield _state_folder(target)
     try:
-        owned = await read_only_inventory(target, clock).load(cluster.id)
+        owned = await inventory.load(cluster.id)
     except KquotaError as error:
         yield _failed_check("records", error)
         return

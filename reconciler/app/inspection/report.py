@@ -81,7 +81,7 @@ async def _without_documents(
         policy=Policy.OBSERVE, drift=DriftMode.WARN, removals_known=keeps_records
     )
     options = replace(options, rules=rules)
-    records = RecordOptions(none=request.sources.no_inventory)
+    records = RecordOptions(none=request.sources.no_inventory, any_project=True)
     task = PlanTask(target=target, desired=DesiredState(), options=options, records=records)
     first = await _prepare(notices, task, request.snapshot)
     return preview_against_records(first.observation, options, verdict=first.preview.verdict)

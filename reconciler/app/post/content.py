@@ -155,7 +155,7 @@ def _plan(
         "has-changes": str(bool(preview.plan.changes)).lower(),
         "applyable": str(preview.applyable).lower(),
         "errored": str(preview.errored).lower(),
-        "digest": preview.plan.digest,
+        "digest": preview.digest,
         "cluster-id": preview.plan.cluster_id,
         "refused-by-use": "0" if recorded is None else str(len(recorded.refusals)),
     }

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import random
-import shlex
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ from reconciler.git.mirror import GitMirror
 from reconciler.inventory.audit_log import FileAuditLog
 from reconciler.inventory.file import FileInventory, RecordsFile
 from reconciler.inventory.file_lock import FileLock
-from reconciler.inventory.writers import InventoryWriter
+from reconciler.inventory.project_records import ProjectInventory
 from reconciler.reconcile import ReconcilePorts
 
 _LOG: Final = logging.getLogger("reconciler.watch")
@@ -212,27 +211,15 @@ class ClusterSessions:
 
         Raises:
             ConfigError: A client setting is invalid.
-            InventoryError: A folder cannot be created, or the records cannot be read.
+            InventoryError: A folder cannot be created, the records cannot be read, or are about several clusters.
         """
         config = revision.client_config(name)
         for warning in config.warnings:
             _LOG.warning("%s: %s", escaped(name), escaped(warning))
         project_cluster = revision.project.cluster(name)
         audit = self._path_of(project_cluster.audit_log)
-        # The same writer id as `kquota apply` and `kquota override` of this project: they take turns with the
-        # records.
-        named_file = str(project_cluster.inventory.file)
-        records_file = RecordsFile(self._path_of(named_file))
-        writer = InventoryWriter(
-            id=f"kquota:{name}",
-            description="kquota watch",
-            scope=project_cluster.cluster.scope,
-            apply_command=shlex.join(["kquota", "apply", "--cluster", name]),
-            unnamed_file=""
-            if Path(named_file).is_absolute()
-            else str(records_file.path.absolute()),
-        )
-        inventory = FileInventory(records_file, clock=self._clock, writer=writer)
+        file = RecordsFile(self._path_of(str(project_cluster.inventory.file)))
+        inventory = FileInventory(file, clock=self._clock, command="kquota watch")
         events = ClientEvents(
             response=lambda response: self._telemetry.kafka(name, response.api, response.seconds)
         )
@@ -241,14 +228,17 @@ class ClusterSessions:
                 yield ClusterSession(
                     ports=ReconcilePorts(
                         store=client,
-                        inventory=inventory,
+                        inventory=ProjectInventory(
+                            inventory, project_cluster.project, location=str(file.path.absolute())
+                        ),
                         clock=self._clock,
                         audit=FileAuditLog(audit),
                         validator=by_rules,
                     ),
                     disconnect=inventory.close,
                     own_principal=own_principal(config),
-                    pinned_cluster_id=records_file.cluster_of(writer.id),
+                    pinned_cluster_id=project_cluster.cluster.expected_cluster_id
+                    or file.cluster_of(project_cluster.project),
                 )
 
     def _path_of(self, name: str) -> Path:

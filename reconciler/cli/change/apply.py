@@ -1,6 +1,5 @@
 """``kquota apply``: write the declared limits, or those of a saved plan, to clusters; verify and record them."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -45,9 +44,6 @@ Example:
   kquota apply --only user=alice --correct-drift
   kquota export --cluster old | kquota apply - --bootstrap-server new:9092 --yes"""
 
-TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
-"""Lets --trust-plan work without a terminal; the benchmarks set it."""
-
 
 @command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[plan.json] [PATH]...", shell_complete=plan_files)
@@ -57,13 +53,8 @@ TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
 )
 @option("--max-age DURATION", "Maximum age of a saved plan.", DURATION, default="24h")
 @flag(
-    "--trust-plan",
-    "Apply a saved plan without recomputing it from the manifests. Refused in CI and without a terminal.",
-)
-@option(
-    "--forget-writer WRITER",
-    "A writer of the records that no longer exists, such as kquota:OLD-NAME after a cluster got another name; may be repeated.",
-    multiple=True,
+    "--take-over",
+    "Continue with ownership records of another project, and name this project in them; for a project or cluster with a new name.",
 )
 @flag("--pace", "Wait after each request until every broker shows it.")
 @option("--out FILE", "Save the outcome to this file, for kquota rollback.", FILE, name="out_path")
@@ -85,8 +76,7 @@ def apply(
     yes: bool,
     expect_digest: str | None,
     max_age: float,
-    trust_plan: bool,
-    forget_writer: tuple[str, ...],
+    take_over: bool,
     pace: bool,
     out_path: Path | None,
     continue_on_error: bool,
@@ -104,8 +94,6 @@ def apply(
     from reconciler.cli.output.plans import show_config_changes
 
     saved, paths = saved_plan(paths)
-    if trust_plan:
-        _check_trust(console, saved)
     console.check_can_ask(yes=yes)
     cluster_targets = targets(where)
     if len(cluster_targets) > 1 and (
@@ -120,9 +108,8 @@ def apply(
     request = ApplyRequest(
         paths=tuple(paths),
         limits=limits,
-        sources=replace(sources, forget_writer=forget_writer),
+        sources=replace(sources, take_over=take_over),
         saved=saved,
-        is_trusted=trust_plan,
         expect_digest=expect_digest,
         max_age=max_age,
         pace=pace,
@@ -157,20 +144,3 @@ def saved_plan(paths: Sequence[str]) -> "tuple[SavedPlan | None, Sequence[str]]"
     from reconciler.codecs.plan import read_plan
 
     return read_plan(read_text(Path(paths[0])), location=paths[0]), paths[1:]
-
-
-def _check_trust(console: Console, saved: "SavedPlan | None") -> None:
-    """Refuse ``--trust-plan`` unless a person can review the plan on a terminal.
-
-    Raises:
-        UsageError: There is no plan or no terminal, or ``CI`` is set.
-    """
-    if saved is None:
-        raise UsageError("--trust-plan needs a saved plan")
-    if os.environ.get(TRUST_VARIABLE):
-        return
-    if os.environ.get("CI") or not console.asks:
-        raise UsageError(
-            "--trust-plan is refused in CI and without a terminal",
-            hint="run kquota apply plan.json without --trust-plan: the plan is recomputed and compared",
-        )

@@ -144,7 +144,7 @@ def _save(
 
     if out_path is not None and plans:
         write_text(out_path, dump(plans[0].document), private=True)
-        console.note(f"the plan is saved in {out_path}, digest {plans[0].preview.plan.digest}")
+        console.note(f"the plan is saved in {out_path}, digest {plans[0].preview.digest}")
     if page is not None and plans:
         write_text(page, plan_page(plans), private=True)
         console.note(f"the HTML page of the plan is saved in {page}")

@@ -48,7 +48,7 @@ MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.DONE: "success",
     ExitCode.ERROR: "error; wrong usage; a change that did not succeed or is not shown",
     ExitCode.CHANGES: "changes or drift with --detailed-exitcode; doctor: an expired override",
-    ExitCode.REFUSED: "a guard, policy, scope or grant refuses; another writer has the scope",
+    ExitCode.REFUSED: "a guard, policy, scope or grant refuses; records of another project",
     ExitCode.STALE: "a saved plan does not fit the cluster or this version of kquota",
     ExitCode.EVIDENCE: "not enough evidence (only with --require-evidence)",
     ExitCode.INTERRUPTED: "interrupted; the state so far was printed",

@@ -13,7 +13,6 @@ from reconciler.codecs.loop_memory import read_corrections, read_removals
 from reconciler.codecs.reader import DocumentReader, parsed
 from reconciler.errors import ConfigError, InventoryError
 from reconciler.inventory import format as records_format
-from reconciler.inventory.cluster_records import ClusterRecords
 from reconciler.kube.api.custom_resources import (
     Obj,
     metadata_of,
@@ -49,7 +48,7 @@ class DecodedPart:
     """The content of one ConfigMap."""
 
     version: tuple[str, str]  # uid and resourceVersion of the object
-    records: ClusterRecords
+    records: OwnershipRecords
     uids: Mapping[str, str]  # the uids of the documents that own them
     removals: tuple[RemovalCount, ...]  # counts of removals
     corrections: tuple[CorrectionHistory, ...]  # corrections of drift
@@ -98,11 +97,11 @@ def _with_parts(stored: StoredRecords, parts: Iterable[tuple[Obj, DecodedPart]])
     owned = stored.owned
     records, intents = dict(owned.records), dict(owned.intents)
     drift_since, overrides = dict(owned.drift_since), dict(owned.overrides)
-    orphaned, uids, writers = set(owned.orphaned), dict(stored.uids), dict(stored.writers)
+    orphaned, uids = set(owned.orphaned), dict(stored.uids)
     removals, corrections = list(stored.removals), list(stored.corrections)
     found_uids: dict[str, str | None] = {}
     for config_map, part in parts:
-        more = part.records.owned
+        more = part.records
         _join(config_map, records, more.records)
         _join(config_map, intents, more.intents)
         _join(config_map, drift_since, more.drift_since)
@@ -113,7 +112,6 @@ def _with_parts(stored: StoredRecords, parts: Iterable[tuple[Obj, DecodedPart]])
             uid = part.uids.get(document)
             if found_uids.setdefault(document, uid) != uid:
                 found_uids[document] = CONTRADICTORY_UID
-        writers |= part.records.writers
         removals += part.removals
         corrections += part.corrections
     uids |= {document: uid for document, uid in found_uids.items() if uid is not None}
@@ -130,7 +128,6 @@ def _with_parts(stored: StoredRecords, parts: Iterable[tuple[Obj, DecodedPart]])
         uids=uids,
         removals=tuple(removals),
         corrections=tuple(corrections),
-        writers=writers,
     )
 
 
@@ -156,19 +153,18 @@ def _part(
 
 
 def _share_records(
-    records: ClusterRecords, earlier_records: Mapping[Entity, OwnershipRecord]
-) -> ClusterRecords:
-    owned = records.owned
+    owned: OwnershipRecords, earlier_records: Mapping[Entity, OwnershipRecord]
+) -> OwnershipRecords:
     shared_records = {
         subject: earlier
         if (earlier := earlier_records.get(subject)) is not None and earlier == record
         else record
         for subject, record in owned.records.items()
     }
-    return replace(records, owned=replace(owned, records=shared_records))
+    return replace(owned, records=shared_records)
 
 
-def _decoded(config_map: Obj, cluster_id: str) -> ClusterRecords:
+def _decoded(config_map: Obj, cluster_id: str) -> OwnershipRecords:
     location = f"ConfigMap {metadata_of(config_map).get('name')}"
     clusters = records_format.decode(unpacked(config_map), location=location)
     if clusters.keys() != {cluster_id}:

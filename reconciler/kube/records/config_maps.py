@@ -95,16 +95,11 @@ def config_maps(
             entities = index.in_parts(changed).union(among or ()) & owned.records.keys()
             records = {subject: owned.records[subject] for subject in entities}
             owned = replace(owned, records=records)
-        parts: Sequence[SeriesPart] = tuple(encoded_parts(owned, stored.writers, count, changed))
+        parts: Sequence[SeriesPart] = tuple(encoded_parts(owned, count, changed))
         present = _of_layout(stored, objects)
         if len(present) == count and all(limits.allows(part, count) for part in parts):
             return stored, {**present, **_of_parts(stored, parts, namespace=namespace)}
-    layout, parts = lay_out(
-        stored.owned,
-        stored.writers,
-        stored.layout,
-        limits=limits,
-    )
+    layout, parts = lay_out(stored.owned, stored.layout, limits=limits)
     stored = replace(stored, layout=layout)
     return stored, _of_parts(stored, parts, namespace=namespace)
 

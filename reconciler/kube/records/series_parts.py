@@ -12,8 +12,6 @@ from typing import Final
 
 from reconciler.errors import InventoryError
 from reconciler.inventory import format as records_format
-from reconciler.inventory.cluster_records import ClusterRecords
-from reconciler.inventory.writers import RecordedWriter
 from reconciler.kube.records.series_layout import SeriesLayout, part_of
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMNS
@@ -79,7 +77,6 @@ def gzip_of(content: bytes) -> bytes:
 
 def lay_out(
     owned: OwnershipRecords,
-    writers: Mapping[str, RecordedWriter],
     present: SeriesLayout,
     *,
     limits: PartLimits = PART_LIMITS,
@@ -89,7 +86,6 @@ def lay_out(
 
     Args:
         owned: The records of the series.
-        writers: The writers of the cluster; stored in the first part.
         present: The stored layout.
         limits: Size limits of a part.
         pack: Compresses one part.
@@ -97,14 +93,14 @@ def lay_out(
     Raises:
         InventoryError: The records exceed the largest layout.
     """
-    parts = _parts(owned, writers, present.parts, pack)
+    parts = _parts(owned, present.parts, pack)
     if all(limits.allows(part, present.parts) for part in parts):
         if not _is_far_too_large(present, parts, limits):
             return present, parts
-        return next_layout(present, 1), _parts(owned, writers, 1, pack)
+        return next_layout(present, 1), _parts(owned, 1, pack)
     sizes = _Sizes(owned, present.parts, limits.parts)
     for count in sizes.candidates(parts, limits):
-        parts = _parts(owned, writers, count, pack)
+        parts = _parts(owned, count, pack)
         if all(limits.allows(part, count) for part in parts):
             return next_layout(present, count), parts
     raise InventoryError(
@@ -229,16 +225,14 @@ class _PartShare:
 
 def _parts(
     owned: OwnershipRecords,
-    writers: Mapping[str, RecordedWriter],
     count: int,
     pack: Callable[[bytes], bytes],
 ) -> Sequence[SeriesPart]:
-    return list(encoded_parts(owned, writers, count, range(count), pack=pack))
+    return list(encoded_parts(owned, count, range(count), pack=pack))
 
 
 def encoded_parts(
     owned: OwnershipRecords,
-    writers: Mapping[str, RecordedWriter],
     count: int,
     numbers: Collection[int],
     *,
@@ -246,8 +240,7 @@ def encoded_parts(
 ) -> Iterator[SeriesPart]:
     """Yield some parts of a layout with ``count`` parts."""
     for number, share in zip(sorted(numbers), split(owned, count, numbers), strict=True):
-        records = ClusterRecords(owned=share, writers={} if number else writers)
-        content = records_format.encode({owned.cluster_id: records})
+        content = records_format.encode({owned.cluster_id: share})
         yield SeriesPart(number=number, share=share, packed=pack(content), size=len(content))
 
 

@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
-from reconciler.inventory.writers import RecordedWriter
 from reconciler.kube.api.custom_resources import GROUP
 from reconciler.kube.records.series_layout import ONE, SeriesLayout, part_of
 from reconciler.quota.drift_tracker import CorrectionHistory
@@ -33,8 +32,6 @@ class StoredRecords:
     removals: Sequence[RemovalCount] = ()  # removals within the guard's window
     # Corrections of drift within the tracker's window.
     corrections: Sequence[CorrectionHistory] = ()
-    # The writers of this cluster, by writer id.
-    writers: Mapping[str, RecordedWriter] = field(default_factory=dict[str, RecordedWriter])
     layout: SeriesLayout = ONE  # the present layout of the parts
 
 
@@ -76,7 +73,7 @@ def changed_parts(
 
 
 def _in_first_part(stored: StoredRecords) -> tuple[object, ...]:
-    return stored.removals, stored.corrections, stored.writers
+    return stored.removals, stored.corrections
 
 
 def changed_entities(

@@ -148,7 +148,7 @@ def _facts(report: Reconciliation, preview: Preview) -> dict[str, Any]:
     if report.is_finished and not _waiting_removals(plan):
         facts["lastSuccessfulSyncTime"] = time_text(report.ended_at)
     if plan.changes:
-        facts["planDigest"] = plan.digest
+        facts["planDigest"] = preview.digest
     return facts
 
 

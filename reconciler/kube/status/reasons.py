@@ -207,12 +207,12 @@ class Reason(StrEnum):
             "Damaged records are not treated as empty, because removals would be lost."
         ),
     )
-    OTHER_WRITER = (
-        "OtherWriter",
+    OTHER_QUOTA_CLUSTER = (
+        "OtherQuotaCluster",
         "Degraded",
         "QC",
-        "another writer manages the same entities",
-        "Use scopes that do not overlap (spec.scope), or remove one of the writers; it expires after 30 days.",
+        "another QuotaCluster manages the same Kafka cluster",
+        "Delete one of the two QuotaClusters.",
     )
     KUBERNETES_REFUSED = (
         "KubernetesRefused",

@@ -67,6 +67,8 @@ class ProjectCluster:
     # Whether these paths are only for this cluster, so that other clusters' documents are errors there.
     own_manifests: bool
     inventory: InventoryLocation
+    # The name in its ownership records: that of the project, if it has one, and that of the cluster.
+    project: str
     audit_log: str  # the audit log, relative to the project file
     line: int
     # The labels for selectors of documents: its own, those of its groups, and its name.
@@ -304,6 +306,7 @@ def _built(project_documents: _ProjectDocuments, path: str) -> Project:
         {} if project_documents.project is None else to_json(project_documents.project)
     )
     spec: Mapping[str, Any] = project_json.get("spec", {})
+    project_name: str = project_json.get("metadata", {}).get("name", "")
     special = {settings["name"]: settings for settings in spec.get("clusters", ())}
     groups = spec.get("clusterGroups", ())
     general_bounds = bounds_of(spec.get("limits", {}))
@@ -320,6 +323,7 @@ def _built(project_documents: _ProjectDocuments, path: str) -> Project:
                 cluster=replace(cluster, guards=guards),
                 manifests=tuple(cluster_settings.get("manifests", spec.get("manifests", ()))),
                 own_manifests="manifests" in cluster_settings,
+                project=f"{project_name}/{name}" if project_name else name,
                 inventory=_inventory(cluster_settings.get("inventory", spec.get("inventory"))),
                 audit_log=cluster_settings.get(
                     "auditLog", spec.get("auditLog", ".kquota/audit.jsonl")

@@ -22,6 +22,7 @@ _PROJECT: Final = """\
 # The project file of kquota: which clusters there are, what may be changed in them, and where their manifests are.
 apiVersion: {version}
 kind: {project}
+metadata: {{name: {project_name}}}     # in the ownership records; records of another project are refused
 spec:
   manifests: [{manifests}]        # every .yaml file below this folder
 {records}---
@@ -130,6 +131,7 @@ class Workflow:
 
 def starter_files(
     *,
+    folder: str,
     cluster: str,
     bootstrap: str,
     policy: Policy,
@@ -139,6 +141,7 @@ def starter_files(
     """Return the texts of a new project by path, relative to its folder.
 
     Args:
+        folder: Name of the project's folder, from which the project is named.
         policy: One of :data:`POLICIES`.
         properties_file: Client properties, relative to the project file; ``None`` = none.
         workflows: The pipelines; with them, records go under a git ref, and brokers and login come from the environment.
@@ -149,6 +152,7 @@ def starter_files(
     project = _PROJECT.format(
         version=API_VERSION,
         project=PROJECT,
+        project_name=scalar(re.sub("[^a-z0-9]+", "-", folder.lower()).strip("-") or "quotas"),
         cluster=CLUSTER,
         manifests=MANIFESTS,
         name=scalar(cluster),

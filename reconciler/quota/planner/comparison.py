@@ -32,7 +32,7 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.intent_settlement import settle_intents
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
-from reconciler.quota.planner.three_way_table import PairView, classify, declaration_end
+from reconciler.quota.planner.three_way_table import PairView, declaration_end
 from reconciler.quota.policy import Action, Cause, DeclarationEnd, Rules
 from reconciler.quota.state import NO_LIMITS, QuotaState
 
@@ -199,13 +199,7 @@ class _Comparison:
         if override is not None:
             self._compare_override(view.without_claim() if is_frozen else view, override)
             return
-        cause = classify(
-            view.key,
-            desired=view.declared,
-            applied=view.applied,
-            live=view.live,
-            is_pending=view.unsettled,
-        )
+        cause = view.cause
         if is_frozen:
             self._report(view, Cause.FROZEN, Action.REPORT, _frozen_note(view))
         elif cause is not None and is_contested:
@@ -336,9 +330,9 @@ class _Comparison:
 
     def _compare_override(self, view: PairView, override: Override) -> None:
         """Compare a pair under an override, which waits above its record; documents that cannot be used declare nothing."""
-        if override.is_news(view.declared):
+        if override.is_news(view.declared, view.applied):
             base = replace(view, live=override.before)
-            self.pending.append(base.change(Cause.SPEC, view.declared))
+            self.pending.append(base.change(base.cause or Cause.CREATE, view.declared))
         declared = view.declared if self._is_decided(view) else override.declared
         if override.in_force(self.now, declared):
             self._apply_override(view, override)

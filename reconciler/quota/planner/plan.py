@@ -1,17 +1,14 @@
-"""The plan and its parts: changes, findings, their digest, and the state after them.
+"""The plan and its parts: changes, findings, and the state after them.
 
 Decides nothing: ``comparison.py`` compares, ``send_order.py`` orders, ``guards.py`` refuses.
 """
 
-import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
-from reconciler.quota.entity import Entity, parts, sort_key
+from reconciler.quota.entity import Entity
 from reconciler.quota.ip_aliases import IpAlias
-from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, Pair, RecordChange
 from reconciler.quota.planner.desired_state import Declaration, DeclarationConflict
 from reconciler.quota.policy import Action, Cause
@@ -105,7 +102,7 @@ class Finding:
         return self.entity, self.key
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: the digest is cached
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The changes, findings and record changes for one cluster."""
 
@@ -125,11 +122,6 @@ class Plan:
     owned_pairs: int = 0  # number of owned pairs before this plan
     removals_known: bool = True  # whether an inventory or a revision determines removals
     complete: bool = True  # whether every document was read
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the effect: cluster id and operations only."""
-        return effect_digest(self.cluster_id, self.reviewed)
 
     @property
     def reviewed(self) -> tuple[QuotaChange, ...]:
@@ -214,22 +206,3 @@ class PlanRemainder:
 def apply_to(state: QuotaState, changes: Iterable[QuotaChange]) -> QuotaState:
     """Return the state after these changes, for previews, impact and proofs."""
     return state.with_values((change.entity, change.key, change.after) for change in changes)
-
-
-def effect_digest(cluster_id: str, changes: Iterable[QuotaChange]) -> str:
-    """Return SHA-256 over cluster id and canonical operations: equal effects have equal digests, whatever the causes.
-
-    It binds an approval to an effect; it is not a signature.
-    """
-    by_entity: dict[Entity, list[QuotaChange]] = {}
-    for change in changes:
-        by_entity.setdefault(change.entity, []).append(change)
-    operations: list[tuple[object, Key, float | None]] = []
-    for subject in sorted(by_entity, key=sort_key):
-        entity_parts = parts(subject)
-        operations += [
-            (entity_parts, change.key, change.after)
-            for change in sorted(by_entity[subject], key=lambda change: COLUMN_OF[change.key])
-        ]
-    text = json.dumps([cluster_id, operations], ensure_ascii=True, separators=(",", ":"))
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

@@ -122,6 +122,17 @@ class PairView:
             of_override=of_override,
         )
 
+    @property
+    def cause(self) -> Cause | None:
+        """The row of the table; ``None`` if all three values are unset."""
+        return classify(
+            self.key,
+            desired=self.declared,
+            applied=self.applied,
+            live=self.live,
+            is_pending=self.unsettled,
+        )
+
     def owner_changed(self) -> bool:
         """Whether the record has another document or deletionPolicy than the claim."""
         return self.claim is not None and (

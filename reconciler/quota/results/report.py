@@ -16,6 +16,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Applied, Held, Rejected, Result
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideEnded, Owner, OwnershipRecords, Pair
+from reconciler.quota.planner.effect_digest import effect_digest
 from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.impact import Impact
 from reconciler.quota.planner.plan import Plan, QuotaChange
@@ -46,7 +47,7 @@ class ValidationResult:
     reason: str = ""  # why the broker did not validate, or ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: the digest is cached
 class Preview:
     """A plan with its checks, impact and warnings for a reviewer."""
 
@@ -67,6 +68,11 @@ class Preview:
     # Time of the snapshot that replaces the cluster; None = the cluster was described.
     snapshot_at: float | None = None
     origin: RunOrigin = RunOrigin()  # author and source
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of what a reviewer approves."""
+        return effect_digest(self.plan.cluster_id, self.plan.reviewed, self.preconditions.relied_on)
 
     @property
     def errored(self) -> bool:

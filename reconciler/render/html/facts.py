@@ -72,7 +72,7 @@ def cluster_facts(cluster_page: ClusterPage, lookup: PageLookup) -> dict[str, Js
         "driftDetection": word(str(preview.drift_mode)),
         "who": word(preview.origin.author),
         "commit": word(preview.origin.commit),
-        "digest": word(plan.digest),
+        "digest": word(preview.digest),
         "applyable": preview.applyable,
         "complete": plan.complete,
         "errored": preview.errored,

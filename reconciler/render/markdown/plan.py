@@ -115,7 +115,7 @@ def plan_markdown(
         comment_context,
         f"[HTML page]({comment_context.artifact_url})" if comment_context.artifact_url else "",
         commit_text(comment_context, preview.origin.commit),
-        f"digest {markdown(preview.plan.digest)}",
+        f"digest {markdown(preview.digest)}",
         PER_BROKER,
     )
     return fit_rows(

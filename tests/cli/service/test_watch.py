@@ -91,7 +91,7 @@ def test_another_cluster_at_the_address_is_not_written_after_a_restart(
         assert replacement.sandbox.values() == {}
 
 
-def test_a_renamed_cluster_is_refused_with_the_command_that_continues(
+def test_records_of_another_project_are_refused_with_their_place(
     folder: Path, sandbox, watched: Watched
 ):
     watched.commit(quota("alice"))
@@ -100,13 +100,14 @@ def test_a_renamed_cluster_is_refused_with_the_command_that_continues(
         watch.wait_for_log("prod: recovered")
         watch.end()
     records = watch.state / ".kquota" / "inventory.json"
-    records.write_text(records.read_text().replace("kquota:prod", "kquota:old name"))
+    records.write_text(records.read_text().replace('"project":"prod"', '"project":"old name"'))
+    watched.commit(quota("bob"))
     with watch:
         watch.wait_for_log(
-            "kquota apply --cluster prod --forget-writer 'kquota:old name'"
-            f" with inventory.file: {records.absolute()} in the project file"
+            f"in {records.absolute()} are those of project 'old name', not of 'prod'"
         )
         watch.end()
+    assert sandbox.values().keys() == {(("user", "alice"),)}
 
 
 def test_sigterm_ends_after_the_request_under_way_and_the_next_run_continues(

@@ -110,10 +110,10 @@ def test_only_one_quotacluster_manages_a_kafka_cluster_and_classes_are_separate(
     world.cluster("foreign", operatorClass="blue")
     world.quota("bob", cluster="twin")
     world.quota("carol", cluster="foreign")
-    world.becomes("twin", "OtherWriter", kind="quotacluster")
-    world.becomes("bob", "OtherWriter")
+    world.becomes("twin", "OtherQuotaCluster", kind="quotacluster")
+    world.becomes("bob", "OtherQuotaCluster")
     assert world.reason("prod", kind="quotacluster") == "Synced"
-    assert cluster_events(world, "OtherWriter", "twin")
+    assert cluster_events(world, "OtherQuotaCluster", "twin")
     # After the first one is deleted, the other one takes over.
     world.kube.kubectl("delete", "quotacluster", "prod")
     world.becomes("bob", "Synced")

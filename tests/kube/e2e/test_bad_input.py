@@ -90,7 +90,7 @@ def test_a_quotacluster_that_refers_to_files_reads_none_and_does_not_block_other
         '[{"op": "remove", "path": "/spec/properties"}]',
         check=False,
     )
-    world.becomes("bad", "OtherWriter", kind="quotacluster")
+    world.becomes("bad", "OtherQuotaCluster", kind="quotacluster")
 
 
 @pytest.mark.parametrize("letter", ["x", "ü", "\u202e"])

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from reconciler.errors import InventoryError
 from reconciler.inventory import format as records_format
-from reconciler.inventory.cluster_records import ClusterRecords
-from reconciler.inventory.writers import InventoryWriter, RecordedWriter
 from reconciler.kube.records import config_map_reader
 from reconciler.kube.records.config_map_reader import read, unpacked
 from reconciler.kube.records.config_maps import config_maps, diff
@@ -51,7 +49,7 @@ def part(owned, series, name):
     """One ConfigMap with this content, for any layout."""
     (config_map,) = maps(NOTHING, "x").values()
     labels = {**config_map["metadata"]["labels"], "kafka-quotas.io/records": series}
-    content = records_format.encode({ID: ClusterRecords(owned=owned)})
+    content = records_format.encode({ID: owned})
     return {
         **config_map,
         "metadata": {**config_map["metadata"], "name": name, "labels": labels},
@@ -92,10 +90,7 @@ REMOVALS = st.builds(
 
 @given(FEW, st.lists(REMOVALS, max_size=4).map(tuple))
 def test_everything_reads_back(changes, removals):
-    writer = RecordedWriter(
-        writer=InventoryWriter(id="operator", description="kquota operator"), last_seen=3.5
-    )
-    value = stored_records(*changes, removals=removals, writers={"operator": writer})
+    value = stored_records(*changes, removals=removals)
     laid_out, objects = config_maps(value, namespace="kquota")
     assert read(ID, objects.values()) == replace(
         laid_out, owned=replace(value.owned, is_known=True)

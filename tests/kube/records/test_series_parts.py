@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.inventory import format as records_format
-from reconciler.inventory.cluster_records import ClusterRecords
 from reconciler.kube.records.config_map_reader import UNPACKED_BYTES, read
 from reconciler.kube.records.config_maps import config_maps
 from reconciler.kube.records.series_layout import ONE, SeriesLayout
@@ -67,7 +66,7 @@ class Packer:
 
 
 def size_of(owned):
-    return len(records_format.encode({ID: ClusterRecords(owned=owned)}))
+    return len(records_format.encode({ID: owned}))
 
 
 # ---- the law -----------------------------------------------------------------------------------
@@ -87,13 +86,13 @@ NAMES = st.lists(
 def test_every_record_is_in_exactly_one_part_and_each_part_is_small_enough(names, parts, changes):
     owned = records(names).with_changes(changes)
     limits = PartLimits(packed=4096, unpacked=9000)
-    layout, packed = lay_out(owned, {}, SeriesLayout(serial=3, parts=parts), limits=limits)
+    layout, packed = lay_out(owned, SeriesLayout(serial=3, parts=parts), limits=limits)
     assert layout.parts == len(packed)
     assert all(limits.allows(part, layout.parts) for part in packed)
     shares = split(owned, layout.parts)
     together = OwnershipRecords(cluster_id=ID)
     for share, part in zip(shares, packed, strict=True):
-        assert gzip_of(records_format.encode({ID: ClusterRecords(owned=share)})) == part.packed
+        assert gzip_of(records_format.encode({ID: share})) == part.packed
         for section in ("records", "intents", "drift_since", "overrides"):
             some, more = getattr(together, section), getattr(share, section)
             assert some.keys().isdisjoint(more)
@@ -106,9 +105,9 @@ def test_every_record_is_in_exactly_one_part_and_each_part_is_small_enough(names
 @given(NAMES, NAMES)
 def test_unchanged_records_keep_their_part_while_the_layout_is_unchanged(names, more):
     limits = PartLimits(packed=8192)
-    layout, before = lay_out(records(names), {}, SeriesLayout(parts=16), limits=limits)
+    layout, before = lay_out(records(names), SeriesLayout(parts=16), limits=limits)
     grown = records([*names, *more]) if set(names).isdisjoint(more) else records(names)
-    later, after = lay_out(grown, {}, layout, limits=limits)
+    later, after = lay_out(grown, layout, limits=limits)
     if later == layout:
         old, new = split(records(names), layout.parts), split(grown, layout.parts)
         for number, (old_part, new_part) in enumerate(zip(old, new, strict=True)):
@@ -130,7 +129,7 @@ def test_the_size_of_an_entity_is_never_smaller_than_that_of_its_rows(changes, n
 def test_long_names_are_encoded_and_compressed_a_few_times_for_any_number_of_parts():
     owned = records(control_names(15))
     packer = Packer()
-    layout, parts = lay_out(owned, {}, ONE, pack=packer)
+    layout, parts = lay_out(owned, ONE, pack=packer)
     assert layout.parts > 1
     assert all(PartLimits().allows(part, layout.parts) for part in parts)
     assert packer.bytes <= 4.2 * size_of(owned)
@@ -141,7 +140,7 @@ def test_the_written_size_per_record_does_not_grow_with_the_number_of_records():
     for count in (200, 800, 1600):
         owned = records(control_names(count, length=400))
         packer = Packer()
-        _ = lay_out(owned, {}, ONE, limits=PartLimits(packed=16_000), pack=packer)
+        _ = lay_out(owned, ONE, limits=PartLimits(packed=16_000), pack=packer)
         shares.append(packer.bytes / size_of(owned))
     assert max(shares) <= 4.2
     assert packer.calls <= 4 * 1024
@@ -149,16 +148,16 @@ def test_the_written_size_per_record_does_not_grow_with_the_number_of_records():
 
 def test_a_layout_that_fits_is_compressed_once():
     owned = records(control_names(15))
-    layout, _ = lay_out(owned, {}, ONE)
+    layout, _ = lay_out(owned, ONE)
     packer = Packer()
-    again, _ = lay_out(owned, {}, layout, pack=packer)
+    again, _ = lay_out(owned, layout, pack=packer)
     assert again == layout
     assert packer.bytes <= 1.1 * size_of(owned)
 
 
 def test_records_use_few_more_parts_than_they_fill():
     limits = PartLimits(target=256 * 1024)
-    layout, parts = lay_out(records(control_names(30)), {}, ONE, limits=limits)
+    layout, parts = lay_out(records(control_names(30)), ONE, limits=limits)
     stored = sum(4 * len(part.packed) / 3 for part in parts)
     assert layout.parts <= 8 * stored / PartLimits().packed
 

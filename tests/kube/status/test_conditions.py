@@ -104,7 +104,7 @@ def test_each_error_has_its_row(reason):
         (errors.RequestTimeout("late", phase="request"), Reason.BROKER_UNAVAILABLE),
         (errors.DnsError("no such host"), Reason.BROKER_UNAVAILABLE),
         (errors.ControllerUnavailable("no controller"), Reason.BROKER_UNAVAILABLE),
-        (errors.InventoryLocked("held"), Reason.OTHER_WRITER),
+        (errors.InventoryLocked("held"), Reason.OTHER_QUOTA_CLUSTER),
         (errors.ConfigError("no such property"), Reason.INVALID),
         (errors.CredentialsError("odd", reason="Elsewhere"), Reason.SECRET_INVALID),
         (errors.BrokerError("code 35", code=35), Reason.FAILED),

@@ -1,10 +1,5 @@
 """Changes, findings and plans as values."""
 
-from dataclasses import replace
-
-from hypothesis import given
-from hypothesis import strategies as st
-
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.plan import (
@@ -14,11 +9,9 @@ from reconciler.quota.planner.plan import (
     PlanRemainder,
     QuotaChange,
     apply_to,
-    effect_digest,
 )
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.state import QuotaState, limits_of
-from tests.quota.strategies import entities, numbers
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 ALICE = entity(user="alice")
@@ -41,20 +34,6 @@ def finding(cause: Cause, action: Action = Action.REPORT, **more: object) -> Fin
     )
 
 
-changes = st.lists(
-    st.builds(
-        change,
-        entities,
-        st.none() | numbers,
-        st.none() | numbers,
-        st.sampled_from(Key),
-        st.sampled_from(Cause),
-    ),
-    unique_by=lambda change: change.pair,
-    max_size=4,
-)
-
-
 def test_a_change_creates_updates_or_removes():
     assert [
         change(before=None).action,
@@ -71,53 +50,6 @@ def test_changes_give_a_new_state():
         ALICE: limits_of({SHARE: 3.0}),
         entity(user=DEFAULT): limits_of({RATE: 9.0}),
     }
-
-
-@given(changes, st.randoms())
-def test_equal_effects_have_equal_digests_for_any_order_and_reasons(plan_changes, random):
-    other_changes = [
-        replace(change, cause=Cause.DRIFT, before=7.0, note="why") for change in plan_changes
-    ]
-    random.shuffle(other_changes)
-    assert effect_digest("c", plan_changes) == effect_digest("c", other_changes)
-
-
-@given(changes, changes)
-def test_different_effects_have_different_digests(first, second):
-    def effects(plan_changes):
-        return {(c.entity, c.key, c.after) for c in plan_changes}
-
-    same = effects(first) == effects(second)
-    assert (effect_digest("c", first) == effect_digest("c", second)) == same
-
-
-def test_the_digest_of_a_plan_equals_the_digest_of_its_effect():
-    plan = Plan(cluster_id="c", changes=(change(entity(user="alice")),))
-    assert plan.digest == plan.digest == effect_digest("c", plan.changes)
-    assert replace(plan, changes=()).digest == effect_digest("c", ())
-
-
-def test_the_digest_depends_on_the_cluster_and_on_all_three_kinds_of_names():
-    digests = {
-        effect_digest("c", []),
-        effect_digest("d", []),
-        *(effect_digest("c", [change(entity(user=name))]) for name in (DEFAULT, "<default>", "")),
-        effect_digest("c", [change(entity(client_id=DEFAULT))]),
-        effect_digest("c", [change(after=None)]),
-        effect_digest("c", [change(after=2.0000000000000004)]),
-        effect_digest("c", [change()]),
-    }
-    assert len(digests) == 9
-    assert Plan(cluster_id="c", changes=(change(),)).digest == effect_digest("c", [change()])
-    assert effect_digest("c", []).startswith("sha256:")
-
-
-def test_digests_are_stable_between_releases():
-    digest = effect_digest("kq", [change(entity(user="zoë"), after=1048576.0), change(after=None)])
-    assert digest == DIGEST
-
-
-DIGEST = "sha256:5babd9e433a4e98c64c918accb7390f645f50236b9db6f0ce0592dc9e241be54"
 
 
 def test_findings_are_listed_by_their_meaning():

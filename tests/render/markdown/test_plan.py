@@ -300,7 +300,7 @@ def test_the_comment_names_the_effect_of_a_merge_the_command_of_a_new_plan_and_t
     assert "[run](https://ci.example/run/1)" in text
     assert "[HTML page](https://ci.example/run/1/artifacts/2)" in text
     assert "commit `0123456789ab`" in text
-    assert f"digest `{ready().plan.digest}`" in text
+    assert f"digest `{ready().digest}`" in text
     assert "**On merge**: nothing is applied." in plan_markdown(sample())
     assert "**On merge**: nothing is written" in plan_markdown(empty())
 
