@@ -4,9 +4,7 @@ from collections.abc import Iterable
 
 from reconciler.base.escaping import escaped
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.ip_aliases import IpAlias, find_ip_aliases, is_named_ip
 from reconciler.quota.ownership import Override, OverrideSet, RecordChange
-from reconciler.quota.planner.plan import Plan
 from reconciler.quota.planner.preconditions import (
     Precondition,
     PreconditionChange,
@@ -15,7 +13,6 @@ from reconciler.quota.planner.preconditions import (
     preconditions_of,
 )
 from reconciler.quota.results.report import Preview
-from reconciler.quota.state import QuotaState
 from reconciler.reconcile.observation import Observation
 from reconciler.render.units import limit
 
@@ -29,29 +26,14 @@ def precondition_differences(preview: Preview, observation: Observation) -> list
 
 
 def observation_differences(preview: Preview, before: Observation, after: Observation) -> list[str]:
-    """Return the differences of a second observation: preconditions, aliases of written addresses, records.
+    """Return the differences of a second observation: preconditions and records.
 
     A git ref has no lock: record changes of the plan would replace those of the other run.
     """
     lines = precondition_differences(preview, after)
-    lines.extend(
-        f"{entity_text(alias.entity)}: {entity_text(alias.live)}, the same address, is newly live"
-        for alias in current_ip_aliases(preview.plan, after.live)
-        if alias not in preview.plan.ip_aliases
-    )
     if before.owned != after.owned:
         lines.append("another run wrote ownership records")
     return lines
-
-
-def current_ip_aliases(plan: Plan, live: QuotaState) -> tuple[IpAlias, ...]:
-    """Return the aliases, in a later state, of addresses that the plan sets and of those that had one before."""
-    set_entities = {
-        change.entity
-        for change in plan.changes
-        if is_named_ip(change.entity) and not change.removes
-    }
-    return find_ip_aliases(set_entities | {alias.entity for alias in plan.ip_aliases}, live)
 
 
 def override_differences(

@@ -15,7 +15,6 @@ from reconciler.quota.policy import Cause, Policy, Rules
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import NO_LIMITS
 from reconciler.reconcile.differences import (
-    current_ip_aliases,
     override_differences,
     precondition_differences,
 )
@@ -114,7 +113,6 @@ def trust_plan(
     _check_permitted(saved, observation, options)
     plan = replace(
         saved.plan,
-        ip_aliases=current_ip_aliases(saved.plan, observation.live),
         changes=tuple(_with_owner(change, observation) for change in saved.plan.changes),
     )
     judged = replace(

@@ -112,22 +112,6 @@ def test_a_trusted_plan_is_checked_by_the_guards_and_the_policy(
     assert sandbox.values() == {}
 
 
-def test_a_trusted_plan_does_not_set_an_address_that_became_live_under_another_spelling(
-    kquota, folder, sandbox, monkeypatch
-):
-    monkeypatch.setenv("KQUOTA_TRUST_PLAN", "test")
-    address = quota("a", "{connectionCreationRate: 5}", entity="{ip: {name: '::1'}}")
-    project(folder, sandbox.bootstrap, address)
-    assert kquota("plan", "--out", "plan.json").code == 0
-    alias = {(("ip", "0:0:0:0:0:0:0:1"),): {"connection_creation_rate": 7.0}}
-    sandbox.seed(alias)
-    ran = kquota("apply", "plan.json", "--yes", "--trust-plan")
-    assert ran.code == 3
-    command = f"kafka-client-quotas --bootstrap-server {sandbox.bootstrap} --alter"
-    assert command in ran.out + ran.err
-    assert sandbox.values() == alias
-
-
 def test_trust_plan_requires_a_plan(kquota, saved):
     ran = kquota("apply", "--yes", "--trust-plan")
     assert ran.code == 1

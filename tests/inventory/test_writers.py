@@ -58,7 +58,7 @@ def test_two_scopes_overlap_exactly_if_an_entity_is_in_both(scope, second_scope)
 
 def test_scopes_with_two_spellings_of_an_address_overlap():
     """Brokers apply the limit of the address: two writers of two spellings would change each other's limit."""
-    address, spelling = NamePattern(exact="10.0.0.1"), NamePattern(exact="010.0.0.1")
+    address, spelling = NamePattern(exact="10.0.0.1"), NamePattern(exact="::ffff:10.0.0.1")
     for first, second in (
         (address, spelling),
         (spelling, NamePattern(prefix="10.0.")),

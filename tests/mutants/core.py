@@ -489,12 +489,6 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "planner/guards",
         (
-            "the end of an override waits for another spelling of the address",
-            "            and (declared_change.cause is not Cause.OVERRIDE_EXPIRED or declared_change.claim)\n",
-            "",
-            GUARDS,
-        ),
-        (
             "one removal too many is permitted",
             "    if count > guards.max_removals:",
             "    if count > guards.max_removals + 1:",

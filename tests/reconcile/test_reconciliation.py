@@ -243,16 +243,6 @@ def test_the_remaining_plan_is_checked_again():
     assert world.cluster.writes == 0
 
 
-def test_an_ip_alias_withholds_its_set_and_nothing_else():
-    twin, own = entity(ip="0:0:0:0:0:0:0:1"), entity(ip="::1")
-    rate = Key.CONNECTION_CREATION_RATE
-    world = World({twin: {rate: 5.0}})
-    reconciliation = passed(world, {own: {rate: 9.0}, BOB: {RATE: 2000.0}})
-    assert withheld(reconciliation) == {(own, rate): {Guard.TWIN_SPELLING}}
-    assert words(reconciliation) == {(BOB, RATE): "APPLIED"}
-    assert world.cluster.truth.value(own, rate) is None
-
-
 def order_of(
     world: World, value: float | None, *, subject: Entity = ALICE, key: Key = RATE
 ) -> NewOverride:
@@ -386,36 +376,6 @@ def test_an_override_ends_although_nothing_may_be_removed(before: float | None, 
     guard = Guard.DEFINITION if refusal else Guard.EMPTY_DESIRED
     assert withheld(reconciliation) == {(BOB if before is None else ALICE, RATE): {guard}}
     assert world.cluster.truth.value(ALICE, RATE) == before
-
-
-def test_an_override_of_a_spelling_ends_although_another_one_is_declared_meanwhile():
-    """Its removal is no removal of the declared limit, which was never set beside it."""
-    spelling, address = entity(ip="127.1"), entity(ip="127.0.0.1")
-    rate = Key.CONNECTION_CREATION_RATE
-    world = World()
-    order = order_of(world, 5.0, subject=spelling, key=rate)
-    world.apply(documents({}), overrides=(order,))
-    world.cluster.clock.advance(100.0)
-    reconciliation = passed(world, {address: {rate: 9.0}})
-    assert words(reconciliation) == {(spelling, rate): "APPLIED"}
-    assert withheld(reconciliation) == {(address, rate): {Guard.TWIN_SPELLING}}
-    _ = passed(world, {address: {rate: 9.0}})
-    assert world.cluster.truth == state({address: {rate: 9.0}})
-
-
-def test_an_override_of_an_address_ends_although_another_writer_sets_another_spelling():
-    spelling, address = entity(ip="127.1"), entity(ip="127.0.0.1")
-    rate = Key.CONNECTION_CREATION_RATE
-    world = World()
-    first = documents({address: {rate: 9.0}})
-    world.apply(first)
-    world.apply(first, overrides=(order_of(world, 50.0, subject=address, key=rate),))
-    world.cluster.write(spelling, rate, 7.0)
-    world.cluster.clock.advance(100.0)
-    reconciliation = passed(world, {BOB: {RATE: 1.0}})
-    assert words(reconciliation)[address, rate] == "APPLIED"
-    assert world.cluster.truth.value(address, rate) == 9.0
-    assert world.owned().overrides == {}
 
 
 def test_a_restored_value_belongs_to_the_document_that_owned_it_not_to_that_of_the_refused_value():

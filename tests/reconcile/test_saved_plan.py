@@ -252,32 +252,6 @@ def trust(world: World, saved):
     return trust_plan(saved, look(world), world.orders).preview
 
 
-@pytest.mark.parametrize("after_planning", [False, True])
-def test_a_trusted_plan_does_not_set_an_address_that_is_live_under_another_spelling(after_planning):
-    world = started()
-    saved = reviewed(world, ADDRESS)
-    assert trust(world, saved).violations == ()
-    world.cluster.write(ALIAS, CONNECTIONS, 7.0)
-    if not after_planning:
-        saved = reviewed(world, ADDRESS)
-    (violation,) = trust(world, saved).violations
-    assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, LOOPBACK)
-    world.cluster.write(ALIAS, CONNECTIONS, None)
-    assert trust(world, saved).violations == ()
-
-
-def test_a_trusted_plan_does_not_remove_a_spelling_of_a_declared_address():
-    world = started()
-    world.apply(ADDRESS)
-    owner = world.owned().records[LOOPBACK].owners[4]
-    world.cluster.write(ALIAS, CONNECTIONS, 7.0)
-    record = Recorded(entity=ALIAS, key=CONNECTIONS, value=7.0, owner=owner)
-    asyncio.run(world.inventory.write(world.cluster.cluster_id, [record]))
-    saved = reviewed(world, ADDRESS)
-    (violation,) = trust(world, saved).violations
-    assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, ALIAS)
-
-
 def test_a_long_list_of_differences_is_shortened_with_a_count():
     world = World()
 
@@ -286,23 +260,6 @@ def test_a_long_list_of_differences_is_shortened_with_a_count():
         check_same_effect(reviewed(world, many), world.plan(documents({})))
     assert len(caught.value.differences) == 51
     assert caught.value.differences[-1] == "and 10 more"
-
-
-@pytest.mark.parametrize("selected", [LOOPBACK, ALIAS])
-def test_a_selection_of_one_spelling_does_not_remove_the_limit_of_the_declared_one(selected):
-    """Brokers drop the limit of the address with any of its spellings."""
-    world = started()
-    world.apply(ADDRESS)
-    owner = world.owned().records[LOOPBACK].owners[4]
-    world.cluster.write(ALIAS, CONNECTIONS, 7.0)
-    record = Recorded(entity=ALIAS, key=CONNECTIONS, value=7.0, owner=owner)
-    asyncio.run(world.inventory.write(world.cluster.cluster_id, [record]))
-    prepared = world.plan(ADDRESS, only=lambda subject, _: subject == selected)
-    assert [change.entity for change in prepared.plan.changes] == [ALIAS] * (selected == ALIAS)
-    assert [alias.live for alias in prepared.plan.ip_aliases] == [ALIAS]
-    assert [violation.guard for violation in prepared.preview.violations] == [
-        Guard.TWIN_SPELLING
-    ] * (selected == ALIAS)
 
 
 # ---- a trusted plan that was edited --------------------------------------------------------------

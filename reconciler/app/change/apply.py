@@ -14,7 +14,6 @@ from typing import TypeAlias
 from reconciler.app.change.outcome_files import save_outcome
 from reconciler.app.change.plan_preparation import (
     PlanTask,
-    address_commands,
     check_piped,
     prepare_task,
     record_options,
@@ -274,4 +273,4 @@ async def _trust_saved_plan(
         validate(runtime.ports, options, observation, saved.plan.changes),
     )
     prepared = replace(prepared, preview=replace(prepared.preview, verdict=verdict))
-    return options, address_commands(prepared, target, runtime)
+    return options, prepared

@@ -259,13 +259,6 @@ class Reason(StrEnum):
         "the broker refused the limit",
         "Correct the value or the entity; the message contains the broker's error.",
     )
-    TWIN_SPELLING = (
-        "TwinSpelling",
-        "Degraded",
-        "Q",
-        "the same IP address is live in another form",
-        "Remove the other form with the command in the message; brokers would apply the one written last.",
-    )
     TAKEOVER_PENDING = (
         "TakeoverPending",
         "Degraded",

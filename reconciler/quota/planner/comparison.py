@@ -13,7 +13,6 @@ both to every pair that is not in sync, and sorts the plan. These steps come bef
 from typing import Final
 
 from reconciler.quota.entity import Entity, sort_key
-from reconciler.quota.ip_aliases import find_ip_aliases, is_named_ip
 from reconciler.quota.keys import COLUMNS, same_value
 from reconciler.quota.ownership import (
     NO_RECORD,
@@ -145,17 +144,6 @@ class _Comparison:
             findings=tuple(self.findings),
             bookkeeping=tuple(self.bookkeeping),
             conflicts=self.desired.conflicts,
-            ip_aliases=find_ip_aliases(
-                {
-                    *filter(is_named_ip, self.desired.limits),
-                    *(
-                        change.entity
-                        for change in self.changes
-                        if is_named_ip(change.entity) and not change.removes
-                    ),
-                },
-                self.live,
-            ),
             documents=len(self.desired.documents),
             desired_pairs=pairs,
             in_sync=pairs - self.unfinished,

@@ -41,7 +41,6 @@ class Guard(StrEnum):
     PROTECTED = "protectDefaults"
     PROTECTED_ENTITIES = "protected"
     EMPTY_DESIRED = "allowEmpty"
-    TWIN_SPELLING = "twinSpelling"
     DEFINITION = "definition"
 
 
@@ -61,7 +60,6 @@ ALLOWED_WITH: Final[Mapping[Guard, tuple[str, str]]] = {
     Guard.PROTECTED: ("guards.protectDefaults", "--allow-defaults"),
     Guard.PROTECTED_ENTITIES: ("guards.protected", ""),
     Guard.EMPTY_DESIRED: ("", "--allow-empty"),
-    Guard.TWIN_SPELLING: ("removal of the other form of the address", ""),
     Guard.DEFINITION: ("an installed ClientQuota definition", ""),
 }
 """What allows a violation: in the trusted configuration (or a step), and the option of a command that a person runs."""
@@ -161,7 +159,6 @@ def check(
         *_protection_violations(planned, guards.protected),
         *_value_violations(written_changes, guards),
         *_effect_violations(planned, guards, before, apply_to(before, plan.changes)),
-        *_ip_alias_violations(plan, live),
     )
 
 
@@ -322,38 +319,6 @@ def _factor_of(effect: LimitEffect) -> float:
         return 1.0
     factor = effect.factor
     return math.inf if factor is None else max(factor, 1 / factor)
-
-
-def _ip_alias_violations(plan: Plan, live: QuotaState) -> list[Violation]:
-    """Return sets of an address with another live spelling, and removals of a spelling whose address is declared differently.
-
-    The end of an override that restores a value is no such set: no other writer keeps an override in force. The removal
-    that ends an override is none if the declared spelling is not live: the address had no limit before it.
-    """
-    change_by_entity = {change.entity: change for change in plan.changes}
-    violations: list[Violation] = []
-    for alias in plan.ip_aliases:
-        declared_change = change_by_entity.get(alias.entity)
-        live_change = change_by_entity.get(alias.live)
-        if (
-            declared_change is not None
-            and not declared_change.removes
-            and (declared_change.cause is not Cause.OVERRIDE_EXPIRED or declared_change.claim)
-        ):
-            violations.append(_ip_alias_violation(declared_change, alias.message))
-        elif (
-            live_change is not None
-            and live_change.removes
-            and (live_change.cause is not Cause.OVERRIDE_EXPIRED or alias.entity in live.limits)
-        ):
-            violations.append(_ip_alias_violation(live_change, alias.shadow_message))
-    return violations
-
-
-def _ip_alias_violation(change: QuotaChange, message: str) -> Violation:
-    return Violation(
-        guard=Guard.TWIN_SPELLING, entity=change.entity, key=change.key, message=message
-    )
 
 
 def _violation_of(change: QuotaChange, guard: Guard, message: str) -> Violation:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from reconciler.quota.entity import Entity, parts, sort_key
-from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.ownership import Owner, Pair, RecordChange
 from reconciler.quota.planner.desired_state import Declaration, DeclarationConflict
@@ -103,8 +102,6 @@ class Plan:
     # Changes of the records that need no write to the broker.
     bookkeeping: tuple[RecordChange, ...] = ()
     conflicts: tuple[DeclarationConflict, ...] = ()  # pairs that two documents claim
-    # Declared ip entities, and those to be set, whose address is live under another spelling.
-    ip_aliases: tuple[IpAlias, ...] = ()
     documents: int = 0  # number of documents, frozen ones included
     desired_pairs: int = 0  # number of declared pairs
     in_sync: int = 0  # number of declared pairs that need no change
@@ -153,12 +150,6 @@ class Plan:
     def ignored(self) -> tuple[Finding, ...]:
         """Differences that an ignore rule covers: neither written nor reported as a problem."""
         return tuple(finding for finding in self.findings if finding.ignored)
-
-    @property
-    def shadowing_ip_aliases(self) -> tuple[IpAlias, ...]:
-        """IP aliases of declared entities that are not written: brokers may apply the alias instead of the declared entity."""
-        written_entities = {change.entity for change in self.changes if not change.removes}
-        return tuple(alias for alias in self.ip_aliases if alias.entity not in written_entities)
 
     @property
     def restricted(self) -> tuple[Finding, ...]:

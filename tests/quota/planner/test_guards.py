@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, Entity, entity
-from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner
 from reconciler.quota.patterns import EVERYTHING, EntityPattern, NamePattern
@@ -450,53 +449,12 @@ def test_a_plan_without_documents_is_refused_while_pairs_are_owned():
     assert broken(OFF, owned_pairs=1) == []
 
 
-def ip_alias() -> IpAlias:
-    return IpAlias(
-        entity=entity(ip="::1"), live=entity(ip="[::1]"), keys=("connection_creation_rate",)
-    )
-
-
-def test_a_pair_with_a_live_ip_alias_is_not_set_and_the_removal_command_is_printed():
-    set_it = change(None, 1e6, subject=entity(ip="::1"))
-    (violation,) = check(
-        Plan(cluster_id="c", ip_aliases=(ip_alias(),), changes=(set_it,)), OFF, QuotaState()
-    )
-    assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, entity(ip="::1"))
-    assert violation.key is set_it.key
-    assert violation.message.endswith(f"`{ip_alias().removal}`")
-    assert check(Plan(cluster_id="c", ip_aliases=(ip_alias(),)), OFF, QuotaState()) == ()
-
-
-def test_an_ip_alias_of_a_declared_address_is_not_removed_automatically():
-    bare = change(1e6, None, subject=entity(ip="[::1]"))
-    (violation,) = check(
-        Plan(cluster_id="c", ip_aliases=(ip_alias(),), changes=(bare,)), OFF, QuotaState()
-    )
-    assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, entity(ip="[::1]"))
-    assert violation.key is bare.key
-    assert ip_alias().removal in violation.message
-
-
-@pytest.mark.parametrize("declared", [False, True])
-def test_the_end_of_an_override_that_restores_a_value_passes_although_an_ip_alias_is_live(declared):
-    end = change(
-        50.0, 9.0, subject=entity(ip="::1"), cause=Cause.OVERRIDE_EXPIRED, declared=declared
-    )
-    plan = Plan(cluster_id="c", ip_aliases=(ip_alias(),), changes=(end,))
-    guards = [violation.guard for violation in check(plan, OFF, QuotaState())]
-    assert guards == ([Guard.TWIN_SPELLING] if declared else [])
-    removal = change(50.0, None, subject=entity(ip="[::1]"))
-    (violation,) = check(replace(plan, changes=(end, removal)), OFF, QuotaState())
-    assert violation.guard is Guard.TWIN_SPELLING
-
-
 def test_all_violations_are_reported_in_a_fixed_order():
     changes = (
         *removals(5),
         change(1e6, 1e8, subject=entity(user="x")),
         change(None, 5.0, subject=entity(user="y", client_id=DEFAULT)),
         change(None, 9e9, subject=entity(client_id="c")),
-        change(None, 1e6, subject=entity(ip="::1")),
     )
     guards = Guards(
         max_removals=4,
@@ -508,7 +466,7 @@ def test_all_violations_are_reported_in_a_fixed_order():
         ),
         protected=(Protection(entities=EntityPattern(client_id=NamePattern(exact="c"))),),
     )
-    broken_guards = broken(guards, *changes, owned_pairs=20, ip_aliases=(ip_alias(),))
+    broken_guards = broken(guards, *changes, owned_pairs=20)
     assert broken_guards == [
         Guard.EMPTY_DESIRED,
         Guard.MAX_REMOVALS,
@@ -519,7 +477,6 @@ def test_all_violations_are_reported_in_a_fixed_order():
         Guard.BOUNDS_RANGE,
         *[Guard.NEWLY_UNLIMITED] * 5,
         Guard.MAX_CHANGE_FACTOR,
-        Guard.TWIN_SPELLING,
     ]
 
 
