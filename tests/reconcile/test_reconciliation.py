@@ -19,12 +19,10 @@ from reconciler.errors import (
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMN_OF, Key
-from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.patterns import EVERYTHING
 from reconciler.quota.planner.desired_state import DesiredState, merge
 from reconciler.quota.planner.guards import Guard, Guards, check
 from reconciler.quota.planner.plan import Plan
-from reconciler.quota.planner.removal_budgets import RemovalAllowance
 from reconciler.quota.policy import Cause, DriftMode, IgnoreRule, Policy, Rules
 from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import NewOverride, reconcile_cluster, withhold
@@ -178,15 +176,15 @@ def test_every_guard_that_refuses_is_reported():
         (replace(OPEN, max_removed_percent=5.0), Guard.MAX_REMOVED_SHARE),
     ],
 )
-def test_only_the_removals_beyond_the_budget_are_withheld(guards: Guards, guard: Guard):
+def test_too_many_removals_are_all_withheld_and_the_rest_is_made(guards: Guards, guard: Guard):
     many = {entity(user=f"u{number}"): {RATE: 1000.0} for number in range(30)}
     world = World()
     passed(world, many)
     fewer = dict(list(many.items())[2:]) | {BOB: {RATE: 3000.0}}
     reconciliation = passed(world, fewer, guards=guards)
     first, second = list(many)[:2]
-    assert withheld(reconciliation) == {(second, RATE): {guard}}
-    assert words(reconciliation) == {(first, RATE): "APPLIED", (BOB, RATE): "APPLIED"}
+    assert withheld(reconciliation) == {(first, RATE): {guard}, (second, RATE): {guard}}
+    assert words(reconciliation) == {(BOB, RATE): "APPLIED"}
     assert world.cluster.truth.value(second, RATE) == 1000.0
     assert passed(world, fewer).in_order
     assert world.cluster.truth.value(second, RATE) is None
@@ -498,7 +496,7 @@ def test_the_plan_after_withholding_violates_no_guard_that_can_withhold(data):
         guards,
         prepared.observation.live,
         owned=prepared.observation.owned,
-        allowance=RemovalAllowance(),
+        now=0.0,
     )
     assert {
         *plan.changes,
@@ -649,7 +647,7 @@ def test_the_remaining_plan_is_passed_to_the_callback_before_anything_is_sent():
     world = World()
     plans: list[Plan] = []
 
-    async def before(plan: Plan, owned: OwnershipRecords) -> None:
+    async def before(plan: Plan) -> None:
         plans.append(plan)
         assert world.cluster.writes == 0
         assert world.inventory.written == []
@@ -668,7 +666,7 @@ def test_the_remaining_plan_is_passed_to_the_callback_before_anything_is_sent():
 def test_an_exception_of_the_callback_stops_the_reconciliation():
     world = World()
 
-    async def before(plan: Plan, owned: OwnershipRecords) -> None:
+    async def before(plan: Plan) -> None:
         raise InventoryError("no space left on device")
 
     reconciliation = passed(world, USERS, before=before)
@@ -869,7 +867,7 @@ def calls_of_withholding(count: int) -> int:
             Guards(),
             prepared.observation.live,
             owned=prepared.observation.owned,
-            allowance=RemovalAllowance(),
+            now=0.0,
         )
     finally:
         sys.setprofile(None)

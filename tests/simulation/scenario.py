@@ -84,7 +84,7 @@ WORLDS = {
 """Kind of world -> actors and faults."""
 
 FEW_REMOVALS = 2
-"""Removal budget of some worlds."""
+"""The number of removals that the guard allows in some worlds."""
 
 FEW_VALUES = (100_000.0, 200_000.0, 300_000.0)
 MANY_VALUES = tuple(100_000.0 + 1_000.0 * number for number in range(200))
@@ -217,7 +217,7 @@ class Settings:
         event_rate: Mean seconds between events of one actor.
         fault_rate: Mean seconds between faults.
         guards: The guards until the faults are over, except the number of removals; then everything is permitted.
-        removals: Maximum number of removals of a command, and of a loop within its window.
+        removals: Maximum number of removals of a command, and of a loop within an hour, until the faults are over.
         values: Values that documents, overrides and the other writer choose from.
         election_pace: Factor by which the times of the leader election exceed the defaults.
         declares_everything: Whether at first documents declare every quota key, so that guards by share apply.

@@ -25,7 +25,7 @@ from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.ended_overrides import without_refused
 from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.removal_budgets import counts_as_removal
+from reconciler.quota.planner.removal_guard import counts_as_removal
 from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Preview, ValidationResult
 from reconciler.reconcile import (

@@ -2,7 +2,7 @@
 
 The steps are those of a complete reconciliation. Their input is smaller: the claims, records and quotas of the changed
 entities and of those that guards look at for them. The result equals that of a complete one if nothing was open for
-all other entities: no difference that waits for time, a second observation, a budget or a retry. Otherwise, and after
+all other entities: no difference that waits for time, a second observation, a guard or a retry. Otherwise, and after
 each resync, the next reconciliation is complete.
 """
 

@@ -77,6 +77,14 @@ class Protection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalApproval:
+    """Lets the removals of one namespace pass the removal guard of loops until a time."""
+
+    namespace: str
+    until: float  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
     """The bounds on one plan, from the trusted configuration.
 
@@ -84,11 +92,14 @@ class Guards:
         QuotaValueError: A limit is below its minimum or NaN, with which every comparison is false.
     """
 
-    # Maximum removals of one plan; in a loop, of one tenant within the window.
+    # Maximum removals of one plan; in a loop, of one tenant, with those of the last hour.
     max_removals: int = 10
-    # Maximum removals in percent of the owned pairs (in a loop, those of the tenant when the window began); checked
-    # from 20 owned pairs on.
+    # Maximum removals in percent of the owned pairs (in a loop, those of the tenant); checked from 20 owned pairs on.
     max_removed_percent: float = 20.0
+    # Namespaces whose removals a loop makes whatever their number.
+    approved_removals: tuple[RemovalApproval, ...] = field(
+        default_factory=tuple[RemovalApproval, ...]
+    )
     # Maximum factor by which a limit may grow or shrink for a client limited before and after.
     max_change_factor: float = 10.0
     # Maximum factor by which the limit of a new exception may exceed the default, if this is more than
@@ -107,7 +118,6 @@ class Guards:
     granted: tuple[ValueRange, ...] = field(default_factory=tuple[ValueRange, ...])
     # Entities that no plan may change.
     protected: tuple[Protection, ...] = field(default_factory=tuple[Protection, ...])
-    # Labels that the documents of some entities need; all matching rules apply.
 
     def __post_init__(self) -> None:
         for name, number, least in (
@@ -131,8 +141,6 @@ class Violation:
     entity: Entity | None = None  # the entity concerned; None = the whole plan
     key: Key | None = None  # the key concerned
     place: str = ""  # `path:line` of the declaration, or ""
-    # For a removal that waits for its budget: when the budget has room again, in seconds since the epoch.
-    retry_at: float | None = None
 
     @property
     def allow_with(self) -> str:
@@ -148,7 +156,7 @@ class Violation:
 def check(
     plan: Plan, guards: Guards, live: QuotaState, overrides: Overrides = NO_OVERRIDES
 ) -> tuple[Violation, ...]:
-    """Return all violations of a plan, in a fixed order; empty = it may be applied. Loops also have removal budgets."""
+    """Return all violations of a plan, in a fixed order; empty = it may be applied. Loops have another guard of removals."""
     # Overrides pass every guard. An end that restores an earlier value passes all but those of declared values.
     written_changes = tuple(change for change in plan.changes if change.cause is not Cause.OVERRIDE)
     planned, before = select_judged(written_changes, live, overrides)

@@ -56,7 +56,7 @@ FULL_CLUSTER: Mapping[str, Any] = {
         "maxExceptionFactor": 30,
         "newlyUnlimited": "Refuse",
         "protectDefaults": True,
-        "window": "30m",
+        "approvedRemovals": [{"namespace": "team-a", "until": "2026-12-31T00:00:00Z"}],
         "protected": [
             {"user": NAMES["prefix"], "reason": "the platform team's"},
             {"forms": ["defaultIp"]},
