@@ -129,9 +129,9 @@ def test_a_new_named_limit_beside_a_default_is_applied_and_a_unit_slip_is_withhe
     reconciliation = passed(
         world,
         {ANYONE: {RATE: 1048576.0}, ALICE: {RATE: 20.0 * 1024**3}, BOB: {RATE: 20.0 * 1024**2}},
-        guards=replace(OPEN, max_change_factor=10.0),
+        guards=replace(OPEN, max_change_factor=30.0),
     )
-    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.MAX_EXCEPTION_FACTOR}}
+    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.MAX_CHANGE_FACTOR}}
     assert words(reconciliation) == {(BOB, RATE): "APPLIED"}
 
 
@@ -268,7 +268,7 @@ def test_an_override_ends_although_a_guard_refuses_what_is_declared(
     before: float | None, desired: float | None, is_rejected: bool
 ):
     """The author of a document would otherwise keep a raised limit, by a value or a removal that a guard refuses."""
-    guards = replace(OPEN, max_change_factor=10.0, max_removals=0, max_exception_factor=50.0)
+    guards = replace(OPEN, max_change_factor=10.0, max_removals=0)
     world = World({ANYONE: {RATE: 500.0}})
     first = documents({ALICE: {SHARE: 50.0} if before is None else {RATE: before, SHARE: 50.0}})
     world.apply(first)
@@ -297,7 +297,7 @@ def test_a_removal_waits_for_a_withheld_set_also_if_the_end_of_an_override_repla
     is_overridden: bool,
 ):
     """Otherwise the client would lose its default and get no limit of its own, so that none would be left."""
-    guards = replace(OPEN, max_exception_factor=50.0, max_change_factor=10.0)
+    guards = replace(OPEN, max_change_factor=10.0)
     world = World()
     first = documents({ANYONE: {RATE: 500.0, CONSUME: 700.0}, ALICE: {SHARE: 50.0}})
     world.apply(first)
@@ -305,7 +305,7 @@ def test_a_removal_waits_for_a_withheld_set_also_if_the_end_of_an_override_repla
         overridden_for_a_while(world, first, value=400.0)
     declared = {ALICE: {SHARE: 50.0, RATE: 1e9}, ANYONE: {CONSUME: 800.0}}
     reconciliation = passed(world, declared, guards=guards)
-    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.MAX_EXCEPTION_FACTOR}}
+    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.MAX_CHANGE_FACTOR}}
     assert words(reconciliation) == {
         (ANYONE, RATE): "HELD",
         (ANYONE, CONSUME): "APPLIED",
@@ -324,7 +324,7 @@ def test_an_override_ends_although_a_guard_withholds_a_set_that_meets_it(
     refused: dict, own_limit: float | None, default: float
 ):
     """The author of any refused document would otherwise keep a raised limit."""
-    guards = replace(OPEN, max_change_factor=10.0, max_exception_factor=50.0)
+    guards = replace(OPEN, max_change_factor=10.0)
     own = {} if own_limit is None else {ALICE: {RATE: own_limit}}
     world = World()
     world.apply(documents({ANYONE: {RATE: 500.0}, **own}))
@@ -402,7 +402,6 @@ GUARDS = st.builds(
     replace,
     st.just(OPEN),
     max_change_factor=st.just(10.0),
-    max_exception_factor=st.just(50.0),
     max_removals=st.sampled_from([0, 10_000]),
 )
 

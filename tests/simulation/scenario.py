@@ -266,7 +266,6 @@ def settings_of(scenario: Scenario) -> Settings:
         guards = replace(
             OPEN,
             max_change_factor=guard_chance.choice((3.0, 10.0)),
-            max_exception_factor=guard_chance.choice((3.0, 100.0)),
             newly_unlimited=guard_chance.choice(tuple(NewlyUnlimited)),
             protect_defaults=guard_chance.random() < 0.3,
         )
@@ -322,7 +321,6 @@ def _guards(chance: random.Random) -> Guards:
     return Guards(
         max_removed_percent=chance.choice((10.0, 25.0, 50.0, 100.0)),
         max_change_factor=chance.choice((3.0, 10.0, 1e9)),
-        max_exception_factor=chance.choice((3.0, 100.0)),
         newly_unlimited=chance.choice(tuple(NewlyUnlimited)),
         protect_defaults=chance.random() < 0.3,
         allow_small_values=chance.random() < 0.3,

@@ -229,7 +229,6 @@ def _guards(spec: Spec, granted: tuple[ValueRange, ...]) -> Guards:
             for approval in spec.get("approvedRemovals", ())
         ),
         max_change_factor=_float(spec.get("maxChangeFactor", usual.max_change_factor)),
-        max_exception_factor=_float(spec.get("maxExceptionFactor", usual.max_exception_factor)),
         newly_unlimited=NewlyUnlimited(spec.get("newlyUnlimited", usual.newly_unlimited)),
         protect_defaults=spec.get("protectDefaults", usual.protect_defaults),
         protected=tuple(

@@ -34,7 +34,6 @@ class Guard(StrEnum):
     MAX_REMOVALS = "maxRemovals"
     MAX_REMOVED_SHARE = "maxRemovedPercent"
     MAX_CHANGE_FACTOR = "maxChangeFactor"
-    MAX_EXCEPTION_FACTOR = "maxExceptionFactor"
     NEWLY_UNLIMITED = "newlyUnlimited"
     BOUNDS_UNIT = "bounds"
     BOUNDS_RANGE = "bounds.range"
@@ -50,10 +49,6 @@ ALLOWED_WITH: Final[Mapping[Guard, tuple[str, str]]] = {
     Guard.MAX_REMOVALS: ("guards.maxRemovals", "--max-removals N"),
     Guard.MAX_REMOVED_SHARE: ("guards.maxRemovedPercent", "--max-removed-percent P"),
     Guard.MAX_CHANGE_FACTOR: (f"{_APPROVAL}, guards.maxChangeFactor", "--max-change-factor F"),
-    Guard.MAX_EXCEPTION_FACTOR: (
-        f"{_APPROVAL}, guards.maxExceptionFactor",
-        "--max-exception-factor F",
-    ),
     Guard.NEWLY_UNLIMITED: ("guards.newlyUnlimited", "--allow-newly-unlimited"),
     Guard.BOUNDS_UNIT: ("guards.bounds", "--allow-small-values"),
     Guard.BOUNDS_RANGE: ("guards.bounds", ""),
@@ -100,11 +95,9 @@ class Guards:
     approved_removals: tuple[RemovalApproval, ...] = field(
         default_factory=tuple[RemovalApproval, ...]
     )
-    # Maximum factor by which a limit may grow or shrink for a client limited before and after.
-    max_change_factor: float = 10.0
-    # Maximum factor by which the limit of a new exception may exceed the default, if this is more than
-    # `max_change_factor`. A limit below the default is bound by `max_change_factor`.
-    max_exception_factor: float = 50.0
+    # Maximum factor by which a limit may grow or shrink for a client limited before and after. Its square is below the
+    # smallest slip between units (1000), so that of a value and its slip at most one passes.
+    max_change_factor: float = 30.0
     # Whether a client may lose its last limit.
     newly_unlimited: NewlyUnlimited = NewlyUnlimited.LIST
     protect_defaults: bool = True  # whether any change of a default entity needs permission
@@ -124,7 +117,6 @@ class Guards:
             (Guard.MAX_REMOVALS, self.max_removals, 0),
             (Guard.MAX_REMOVED_SHARE, self.max_removed_percent, 0),
             (Guard.MAX_CHANGE_FACTOR, self.max_change_factor, 1),
-            (Guard.MAX_EXCEPTION_FACTOR, self.max_exception_factor, 1),
         ):
             if not number >= least:
                 raise QuotaValueError(
@@ -276,43 +268,20 @@ def _effect_violations(
 
 
 def _factor_violation(
-    change: QuotaChange, effects: Iterable[LimitEffect], guards: Guards
+    change: QuotaChange, effects: Sequence[LimitEffect], guards: Guards
 ) -> list[Violation]:
     """Return the largest jump of clients that are limited before and after, if it is too large and not approved."""
-    large_effects = [
-        effect
-        for effect in effects
-        if _factor_of(effect) > _allowed_factor(effect, change, guards) * ROUNDING
-    ]
-    if not large_effects or is_approved(change, guards.bounds, guards.granted):
+    factor = max(map(_factor_of, effects), default=1.0)
+    largest = guards.max_change_factor
+    if factor <= largest * ROUNDING or is_approved(change, guards.bounds, guards.granted):
         return []
-    worst = max(large_effects, key=_factor_of)
-    largest = _allowed_factor(worst, change, guards)
+    worst = next(effect for effect in effects if _factor_of(effect) == factor)
     message = (
         f"{change.key} goes from {limit(change.key, worst.before)} to {limit(change.key, worst.after)}"
         " for clients under it:"
-        f" a factor of {_format_above(_factor_of(worst), largest)}, {largest:.15g} is allowed"
+        f" a factor of {_format_above(factor, largest)}, {largest:.15g} is allowed"
     )
-    if not _is_above_default(worst, change):
-        return [_violation_of(change, Guard.MAX_CHANGE_FACTOR, message)]
-    return [_violation_of(change, Guard.MAX_EXCEPTION_FACTOR, f"{message} above a default")]
-
-
-def _allowed_factor(effect: LimitEffect, change: QuotaChange, guards: Guards) -> float:
-    """Return the largest allowed factor between the two limits of an effect."""
-    if _is_above_default(effect, change):
-        return max(guards.max_exception_factor, guards.max_change_factor)
-    return guards.max_change_factor
-
-
-def _is_above_default(effect: LimitEffect, change: QuotaChange) -> bool:
-    """Whether a change creates or ends an exception whose limit is larger than the default."""
-    if not effect.exception or effect.before is None or effect.after is None:
-        return False
-    default, own_limit = (
-        (effect.after, effect.before) if change.removes else (effect.before, effect.after)
-    )
-    return own_limit > default
+    return [_violation_of(change, Guard.MAX_CHANGE_FACTOR, message)]
 
 
 def _format_above(number: float, bound: float) -> str:

@@ -64,12 +64,11 @@ def test_a_number_beyond_float64_is_no_bound() -> None:
             "bootstrapServers": "a:1",
             "guards": {
                 "maxChangeFactor": huge,
-                "maxExceptionFactor": huge,
                 "bounds": [{"limits": {"requestPercentage": {"max": huge}}}],
             },
         },
     ).guards
-    assert guards.max_change_factor == guards.max_exception_factor == math.inf
+    assert guards.max_change_factor == math.inf
     assert [bound.maximum for bound in guards.bounds] == [math.inf]
 
 

@@ -53,7 +53,6 @@ spec:
     maxRemovals: 3
     maxRemovedPercent: 12.5
     maxChangeFactor: 4
-    maxExceptionFactor: 30
     newlyUnlimited: Refuse
     protectDefaults: false
     approvedRemovals:
@@ -124,8 +123,7 @@ def test_guards_and_bounds_of_cluster_and_project_are_combined() -> None:
         guards.max_removals,
         guards.max_removed_percent,
         guards.max_change_factor,
-        guards.max_exception_factor,
-    ) == (3, 12.5, 4.0, 30.0)
+    ) == (3, 12.5, 4.0)
     assert guards.newly_unlimited is NewlyUnlimited.REFUSE
     assert not guards.protect_defaults
     assert guards.approved_removals == (
