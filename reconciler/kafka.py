@@ -35,7 +35,6 @@ from reconciler.errors import (
 )
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, EntityParts, Slot, entity
 from reconciler.quota.filters import ALL, ANY, AnyName, Component, Filter, exactly
-from reconciler.quota.ip_aliases import spellings_of
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.outcome import (
     Alteration,
@@ -121,5 +120,4 @@ __all__ = [
     "entity",
     "exactly",
     "resolve",
-    "spellings_of",
 ]

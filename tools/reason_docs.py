@@ -52,8 +52,8 @@ removed from Kafka: the QuotaCluster says `GuardRefused`, and the documents say 
 3. Restore the documents from git. Their limits, listed as orphaned meanwhile, are adopted.
 
 This needs the right to `get` the CustomResourceDefinition `clientquotas.kafka-quotas.io`, which the chart's ClusterRole has. With Roles only
-(`watch.namespaces` and `quotaClusters.fromFile`) the operator cannot know it, and the [removal budgets](policy.md#removal-budgets) alone
-bound what is removed: 10 limits an hour and namespace. There set `guards.maxRemovals: 0` before you delete the definition.
+(`watch.namespaces` and `quotaClusters.fromFile`) the operator cannot know it, and the [guard of removals](policy.md#removals-in-a-loop) alone
+bounds what is removed. There set `guards.maxRemovals: 0` before you delete the definition.
 
 ## All reasons
 

@@ -69,7 +69,6 @@ class PlanLimits:
     max_removals: int | None = None
     max_removed_percent: float | None = None
     max_change_factor: float | None = None
-    max_exception_factor: float | None = None
     allow_newly_unlimited: bool = False
     allow_small_values: bool = False
     allow_defaults: bool = False

@@ -1,12 +1,11 @@
 """Drift as a JSON document: the output of ``kquota drift --format json``, from which issues of a code host are written."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from reconciler.codecs.plan_rows import alias_row, finding_row, read_finding
+from reconciler.codecs.plan_rows import finding_row, read_finding
 from reconciler.codecs.reader import DocumentReader, load
 from reconciler.quota.entity_forms import entity_json, entity_text
-from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
 from reconciler.quota.planner.plan import Finding
@@ -25,13 +24,11 @@ def drift_document(
     *,
     cluster_id: str,
     now: float,
-    aliases: Iterable[IpAlias] = (),
     records_known: bool = True,
 ) -> dict[str, Json]:
     """Return the document.
 
     Args:
-        aliases: Other spellings of owned addresses.
         records_known: Whether there were records to compare with.
     """
     return {
@@ -42,7 +39,6 @@ def drift_document(
         "recordsKnown": records_known,
         "drift": [finding_row(finding) for finding in findings],
         "expiredOverrides": [_expired_row(expired) for expired in expired_overrides],
-        "twins": [alias_row(alias) for alias in aliases],
     }
 
 

@@ -10,7 +10,7 @@ from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_slots, read_slots
 from reconciler.quota.keys import COLUMNS, Key, read_key_columns
-from reconciler.quota.planner.removal_budgets import RemovalCount
+from reconciler.quota.planner.removal_guard import RemovalCount
 from reconciler.render.json_values import Json, dump
 
 KIND: Final = "kquota-watch"
@@ -18,10 +18,8 @@ FORMAT: Final = 1
 
 
 def removal_rows(counts: Sequence[RemovalCount]) -> list[Json]:
-    """Return ``[[at, count, tenant, owned, owned by all], …]``."""
-    return [
-        [count.at, count.count, count.tenant, count.owned, count.owned_by_all] for count in counts
-    ]
+    """Return ``[[at, count, tenant], …]``."""
+    return [[count.at, count.count, count.tenant] for count in counts]
 
 
 def read_removals(rows: DocumentReader) -> tuple[RemovalCount, ...]:
@@ -30,14 +28,8 @@ def read_removals(rows: DocumentReader) -> tuple[RemovalCount, ...]:
 
 
 def _read_removal(row: DocumentReader) -> RemovalCount:
-    at, count, tenant, owned, everything = row.array(5)
-    return RemovalCount(
-        at=at.number(),
-        count=count.amount(),
-        tenant=tenant.text(),
-        owned=owned.amount(),
-        owned_by_all=everything.amount(),
-    )
+    at, count, tenant = row.array(3)
+    return RemovalCount(at=at.number(), count=count.amount(), tenant=tenant.text())
 
 
 def correction_rows(histories: Sequence[CorrectionHistory]) -> list[Json]:

@@ -22,7 +22,6 @@ from reconciler.codecs.change_rows import (
 )
 from reconciler.codecs.impact import impact_document, read_impact
 from reconciler.codecs.plan_rows import (
-    alias_row,
     finding_row,
     precondition_row,
     read_finding,
@@ -32,7 +31,6 @@ from reconciler.codecs.reader import DocumentReader, load
 from reconciler.errors import ConfigError, StalePlan
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_json, entity_text
-from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Rejected
 from reconciler.quota.planner.desired_state import DeclarationConflict
@@ -125,7 +123,6 @@ def plan_document(
             }
             for conflict in plan.conflicts
         ],
-        "twins": [alias_row(alias) for alias in plan.ip_aliases],
         "violations": [_violation(violation) for violation in preview.violations],
         "warnings": list(preview.warnings),
         "advice": [
@@ -278,7 +275,6 @@ def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:
             cluster_id=top["clusterId"].text(),
             changes=tuple(row.change for row in rows),
             pending=tuple(row.change for row in pending),
-            ip_aliases=top["twins"].rows(_read_alias),
             desired_pairs=counted["declared"].integer(),
             in_sync=counted["inSync"].integer(),
             owned_pairs=counted["owned"].integer(),
@@ -343,13 +339,6 @@ def _read_conflict(row: DocumentReader) -> DeclarationConflict:
             lambda claim: read_claim(claim, subject, claim["document"].text())
         ),
     )
-
-
-def _read_alias(row: DocumentReader) -> IpAlias:
-    keys = row["removal"].text().rpartition("--delete=")[2].split(",")
-    if not {*keys} <= {*Key}:
-        row["removal"].fail("a command that removes quota keys")
-    return IpAlias(entity=row["entity"].entity(), live=row["live"].entity(), keys=tuple(keys))
 
 
 def _read_violation(row: DocumentReader) -> Violation:

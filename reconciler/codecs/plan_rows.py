@@ -1,4 +1,4 @@
-"""Rows of a plan document about one pair each, other than changes: findings, ip aliases, preconditions. Writer and reader."""
+"""Rows of a plan document about one pair each, other than changes: findings, preconditions. Writer and reader."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,7 +6,6 @@ from typing import Final
 from reconciler.codecs.change_rows import claim_place, read_claim
 from reconciler.codecs.reader import DocumentReader
 from reconciler.quota.entity_forms import entity_json, entity_text
-from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.plan import Finding
@@ -74,15 +73,6 @@ def read_finding(reader: DocumentReader, section: str) -> Finding:
         reader["section"].fail(repr(section_of(finding)))
     reader.expect(finding_row(finding))
     return finding
-
-
-def alias_row(alias: IpAlias) -> dict[str, Json]:
-    """Return another live spelling of an address, with the command that removes it."""
-    return {
-        "entity": entity_json(alias.entity),
-        "live": entity_json(alias.live),
-        "removal": alias.removal,
-    }
 
 
 # ---- preconditions ---------------------------------------------------------------------------

@@ -10,7 +10,6 @@ or tuple subclasses. With the 100,000 entities of a large cluster the difference
 """
 
 import ipaddress
-import re
 from collections.abc import Iterable
 from typing import Final, Literal, NewType, TypeAlias
 
@@ -43,7 +42,6 @@ Tenants choose names, and one operator serves all tenants, so their size has a b
 certificates rarely exceed 256 bytes; Kafka has no bound below :data:`MAX_NAME_BYTES`.
 """
 
-_IPV4: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10}){0,3}")
 
 # Precedence of the eight user/client forms, closest first, by (user, client-id) slot kind, then ip.
 # Source: org.apache.kafka.server.quota.ClientQuotaManager (4.3), DefaultQuotaCallback.quotaLimit.
@@ -169,25 +167,13 @@ def sort_key(subject: Entity) -> tuple[int, str, str, str]:
 def canonical_address(text: str) -> str | None:
     """Return the canonical text of an address, IPv4-mapped addresses as IPv4; ``None`` if it is not a literal.
 
-    Brackets and short IPv4 forms (``10.1`` is 10.0.0.1) are parsed as in Java (java.net.InetAddress.getByName):
-    the last number fills all remaining bytes. A scope (``fe80::1%eth0``) is ignored, as in Inet6Address.equals.
+    A scope (``fe80::1%eth0``) is ignored, as in Inet6Address.equals. Texts that only Java reads as addresses, such as
+    ``127.1`` and ``[::1]``, have none.
     """
-    bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     try:
-        address = ipaddress.ip_address(_joined_ipv4(bare))
+        address = ipaddress.ip_address(text)
     except ValueError:
         return None
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
     return str(address.ipv4_mapped or ipaddress.IPv6Address(int(address)))
-
-
-def _joined_ipv4(text: str) -> str | int:
-    """Convert one to four decimal numbers to the IPv4 address that Java parses (leading zeros allowed); else return the text."""
-    if not _IPV4.fullmatch(text):
-        return text
-    *leading, last = (int(number) for number in text.split("."))
-    remaining_bytes = 4 - len(leading)
-    if max(leading, default=0) > 255 or last >= 256**remaining_bytes:
-        return text
-    return last + sum(number << 8 * (3 - at) for at, number in enumerate(leading))

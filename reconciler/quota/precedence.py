@@ -19,10 +19,10 @@ from reconciler.quota.entity import (
     Slot,
     canonical_address,
     level,
+    parts,
 )
-from reconciler.quota.ip_aliases import spellings_of
 from reconciler.quota.keys import CLIENT_KEYS, COLUMN_OF, COLUMNS, IP_KEYS, Key
-from reconciler.quota.state import ForeignEntity, Limits, QuotaState
+from reconciler.quota.state import ForeignEntity, Limits, QuotaState, set_values
 
 ANONYMOUS: Final = "ANONYMOUS"
 """The user of a client that does not authenticate (org.apache.kafka.common.security.auth.KafkaPrincipal)."""
@@ -58,7 +58,7 @@ class OverriddenLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnrankedLimit:
-    """A live limit that may match a client, with an entity type whose level is unknown."""
+    """A live limit that may apply to a client: its entity type is not Kafka's, or its ip is no canonical address."""
 
     entity: EntityParts
     value: float
@@ -75,9 +75,8 @@ class EffectiveLimit:
         bucket: The metric tags of the bucket whose clients share the limit: ``(user, client-id)``, each ""
             if all share it; for ip ``(ip,)``. Empty if unlimited.
         overridden: The limits that would apply without this one, closest first.
-        spellings: Other live spellings of the same address with a limit of this key. Brokers apply the one that
-            was written last, which no describe shows.
-        unranked: Limits of this key that may win over ``source``, or lose to it: their entity types are not Kafka's.
+        unranked: Limits of this key that may win over ``source``, or lose to it: their entity types are not Kafka's, or
+            brokers may resolve their ip to the address of the client.
     """
 
     key: Key
@@ -86,16 +85,12 @@ class EffectiveLimit:
     level: int
     bucket: tuple[str, ...]
     overridden: tuple[OverriddenLimit, ...]
-    spellings: tuple[OverriddenLimit, ...] = ()
     unranked: tuple[UnrankedLimit, ...] = ()
 
     @property
     def is_known(self) -> bool:
-        """Whether the value is certain: each live spelling of the address and each unranked limit has the same value."""
-        values = {limit.value for limit in self.spellings} | {
-            limit.value for limit in self.unranked
-        }
-        return values <= {self.value}
+        """Whether the value is certain: each unranked limit has the same value."""
+        return {limit.value for limit in self.unranked} <= {self.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,27 +152,19 @@ def resolve(
     state: QuotaState,
     principal: Principal,
     keys: Collection[Key] = COLUMNS,
-    *,
-    spellings: Mapping[str, tuple[Entity, ...]] | None = None,
 ) -> Resolution:
-    """Return the effective limits of one client with at most ten lookups, plus other spellings and unranked entities.
+    """Return the effective limits of one client with at most ten lookups, plus unranked entities.
 
     Resolves the keys of users and client-ids if a user is set, the keys of addresses if an ip is set.
-
-    Args:
-        spellings: From ``ip_aliases.spellings_of``: then an address matches in any spelling, as in brokers. Without it,
-            only the exact text of ``principal.ip`` matches.
     """
     effective: list[EffectiveLimit] = []
     if principal.user is not None:
         present = _present(state.limits, candidates(principal.user, principal.client_id))
         effective.extend(_closest(key, present, principal) for key in CLIENT_KEYS if key in keys)
     if principal.ip is not None:
-        effective.extend(
-            _resolve_address(key, state, principal, principal.ip, spellings or {})
-            for key in IP_KEYS
-            if key in keys
-        )
+        address = canonical_address(principal.ip) or principal.ip
+        present = _present(state.limits, ip_candidates(address))
+        effective.extend(_closest(key, present, principal) for key in IP_KEYS if key in keys)
     matching = [
         (entity_parts, dict(values))
         for entity_parts, values in unranked_entities(state)
@@ -194,10 +181,9 @@ def resolve(
 def resolve_all(
     state: QuotaState, principals: Iterable[Principal], keys: Collection[Key] = COLUMNS
 ) -> dict[Principal, Resolution | QuotaValueError]:
-    """Return the effective limits of many clients, addresses in any spelling; an error for each that is not a client."""
-    spellings = spellings_of(state)
+    """Return the effective limits of many clients, an error for each that is not a client."""
     return {
-        principal: _client_error(principal) or resolve(state, principal, keys, spellings=spellings)
+        principal: _client_error(principal) or resolve(state, principal, keys)
         for principal in principals
     }
 
@@ -211,12 +197,14 @@ def _client_error(principal: Principal) -> QuotaValueError | None:
 
 
 def unranked_entities(state: QuotaState) -> Iterator[ForeignEntity]:
-    """Return live entities with a type other than Kafka's, which only the broker can rank (KIP-546)."""
-    return (
+    """Return live entities that only brokers can rank: of types other than Kafka's (KIP-546), or with an uncertain address."""
+    yield from (
         (entity_parts, values)
         for entity_parts, values in state.foreign_entities
         if any(kind not in ENTITY_TYPES for kind, _ in entity_parts)
     )
+    for subject in state.uncertain_addresses:
+        yield parts(subject), tuple(set_values(state.limits[subject]))
 
 
 def unranked_parts(key: Key, states: Iterable[QuotaState]) -> frozenset[EntityParts]:
@@ -232,16 +220,24 @@ def unranked_parts(key: Key, states: Iterable[QuotaState]) -> frozenset[EntityPa
 def may_match_client(entity_parts: EntityParts, principal: Principal) -> bool:
     """Whether an entity of any types can apply to a client; an unknown type may match every client.
 
-    A prefix is matched as Redpanda documents ``client-id-prefix``.
+    A prefix is matched as Redpanda documents ``client-id-prefix``. A host name may match every address.
     """
     names = {"user": principal.user, "client-id": principal.client_id, "ip": principal.ip}
     for kind, name in entity_parts:
         if kind == CLIENT_ID_PREFIX:
             if not principal.client_id or not principal.client_id.startswith(name or ""):
                 return False
-        elif kind in names and (not names[kind] or name not in {None, names[kind]}):
+        elif kind in names and not _matches(kind, name, names[kind]):
             return False
     return True
+
+
+def _matches(kind: str, name: str | None, text: str | None) -> bool:
+    """Whether a part of an entity, ``None`` for the default, can apply to this name or address of a client."""
+    if not text or name in {None, text}:
+        return bool(text)
+    address = canonical_address(text) if kind == "ip" else None
+    return address is not None and canonical_address(name or "") in {None, address}
 
 
 CLIENT_ID_PREFIX: Final = "client-id-prefix"
@@ -276,33 +272,6 @@ def _with_unranked(
         if effective.key in values
     )
     return replace(effective, unranked=limits) if limits else effective
-
-
-def _resolve_address(
-    key: Key,
-    state: QuotaState,
-    principal: Principal,
-    ip: str,
-    spellings: Mapping[str, tuple[Entity, ...]],
-) -> EffectiveLimit:
-    """Return the limit of an address: of its exact text, else of the first spelling that has one, else the default."""
-    named_candidates, default = ip_candidates(ip)
-    matching = [
-        spelling
-        for spelling in spellings.get(canonical_address(ip) or "", ())
-        if spelling != named_candidates and state.value(spelling, key) is not None
-    ]
-    if state.value(named_candidates, key) is None and matching:
-        named_candidates = matching.pop(0)
-    closest = _closest(key, _present(state.limits, (named_candidates, default)), principal)
-    return replace(
-        closest,
-        spellings=tuple(
-            OverriddenLimit(entity=candidate, level=level(candidate), value=value)
-            for candidate in matching
-            if (value := state.value(candidate, key)) is not None
-        ),
-    )
 
 
 _UNLIMITED: Final = {

@@ -5,9 +5,10 @@ Quotas are an immutable map (entity, key) -> value; unknown keys and entity type
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, TypeAlias
 
-from reconciler.quota.entity import Entity, EntityParts, sort_key
+from reconciler.quota.entity import Entity, EntityParts, canonical_address, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns
 
 Limits: TypeAlias = KeyColumns[float | None]
@@ -25,7 +26,7 @@ ForeignEntity: TypeAlias = tuple[EntityParts, ForeignValues]
 """An entity with an unknown type, and its values; both sorted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: the uncertain addresses are cached
 class QuotaState:
     """All quotas in the response to a describe; never partial.
 
@@ -44,6 +45,19 @@ class QuotaState:
     def value(self, subject: Entity, key: Key) -> float | None:
         """Return the value of one pair, ``None`` if it is not set."""
         return self.limits.get(subject, NO_LIMITS)[COLUMN_OF[key]]
+
+    @cached_property
+    def uncertain_addresses(self) -> tuple[Entity, ...]:
+        """Live ip entities whose name is no canonical address: another spelling of one, or a host name.
+
+        Kafka stores ip names verbatim. Each broker resolves them, and applies to an address the limit written last
+        (ClientQuotaMetadataManager.handleIpQuota, 4.3).
+        """
+        return tuple(
+            subject
+            for subject in self.limits
+            if isinstance(name := subject[2], str) and canonical_address(name) != name
+        )
 
     def entities(self) -> list[Entity]:
         """Return all known entities, sorted by level and name."""

@@ -2,11 +2,9 @@
 
 from reconciler.base.escaping import escaped
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.ip_aliases import IpAlias, find_ip_aliases, is_named_ip
 from reconciler.quota.keys import same_value
 from reconciler.quota.overrides import Override
 from reconciler.quota.planner.ended_overrides import below_overrides
-from reconciler.quota.planner.plan import Plan
 from reconciler.quota.planner.preconditions import (
     Precondition,
     PreconditionChange,
@@ -15,7 +13,6 @@ from reconciler.quota.planner.preconditions import (
 )
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Preview
-from reconciler.quota.state import QuotaState
 from reconciler.reconcile.observation import Observation
 from reconciler.render.units import limit
 
@@ -30,7 +27,7 @@ def precondition_differences(preview: Preview, observation: Observation) -> list
 
 
 def observation_differences(preview: Preview, before: Observation, after: Observation) -> list[str]:
-    """Return the differences of a second observation: preconditions, aliases of written addresses, records.
+    """Return the differences of a second observation: preconditions and records.
 
     A git ref has no lock: record changes of the plan would replace those of the other run.
     """
@@ -41,24 +38,9 @@ def observation_differences(preview: Preview, before: Observation, after: Observ
         if change.is_temporary
         and not same_value(change.key, live := after.live.value(*change.pair), change.before)
     )
-    lines.extend(
-        f"{entity_text(alias.entity)}: {entity_text(alias.live)}, the same address, is newly live"
-        for alias in current_ip_aliases(preview.plan, after.live)
-        if alias not in preview.plan.ip_aliases
-    )
     if before.owned != after.owned:
         lines.append("another run wrote ownership records")
     return lines
-
-
-def current_ip_aliases(plan: Plan, live: QuotaState) -> tuple[IpAlias, ...]:
-    """Return the aliases, in a later state, of addresses that the plan sets and of those that had one before."""
-    set_entities = {
-        change.entity
-        for change in plan.changes
-        if is_named_ip(change.entity) and not change.removes
-    }
-    return find_ip_aliases(set_entities | {alias.entity for alias in plan.ip_aliases}, live)
 
 
 def ended_overrides(preview: Preview, observation: Observation, *, now: float) -> list[str]:

@@ -5,7 +5,7 @@ that depend on a withheld change are held, as if the broker had refused it. An o
 would write a declared value that a guard refuses, the value that the override replaced is restored.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.errors import Interrupted, KquotaError
@@ -14,7 +14,7 @@ from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.ended_overrides import below_overrides, without_refused
 from reconciler.quota.planner.guards import Guard, Guards, Violation, check
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
-from reconciler.quota.planner.removal_budgets import RemovalAllowance, counts_as_removal
+from reconciler.quota.planner.removal_guard import RemovalCount, counts_as_removal, excess_removals
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import (
     ExpiredOverride,
@@ -30,7 +30,7 @@ from reconciler.reconcile.run_records import close_settled
 from reconciler.reconcile.workflow import PreparedPlan, apply, bookkeeping, prepare
 
 
-async def _nothing(_: Plan, __: OwnershipRecords) -> None:
+async def _nothing(_: Plan) -> None:
     """Do nothing."""
 
 
@@ -46,9 +46,10 @@ async def reconcile_cluster(
     *,
     cluster: str,
     corrects: Callable[[QuotaChange], bool] = lambda _: True,
-    before_sending: Callable[[Plan, OwnershipRecords], Awaitable[None]] = _nothing,
+    before_sending: Callable[[Plan], Awaitable[None]] = _nothing,
     refuses_removals: Callable[[Plan], Awaitable[str]] = refuse_nothing,
-    allowance: RemovalAllowance | None = None,
+    removal_counts: Sequence[RemovalCount] = (),
+    counted: Collection[Pair] = (),
     fenced: bool = False,
 ) -> Reconciliation:
     """Observe, plan, withhold, send, verify, record; errors are part of the result.
@@ -59,11 +60,12 @@ async def reconcile_cluster(
     Args:
         desired: All documents, without conflicts.
         corrects: Whether a drift may be corrected now; called only for changes whose cause is drift.
-        before_sending: Called with the remaining plan and the records, right before it is sent; a ``KquotaError`` ends
+        before_sending: Called with the remaining plan, right before it is sent; a ``KquotaError`` ends
             the reconciliation.
         refuses_removals: Called once with the plan: returns why it must not remove anything now; "" = removals are
             allowed.
-        allowance: The removal budgets; ``None`` = no removals within the window so far.
+        removal_counts: The removals of the last hour.
+        counted: Pairs whose removal is among them and may have to be sent again.
         fenced: Whether writes of an earlier leader may still take effect: then drift without a recorded start is
             neither reported nor recorded, and the next reconciliation checks again.
 
@@ -91,7 +93,9 @@ async def reconcile_cluster(
             options.guards,
             prepared.observation.live,
             owned=prepared.observation.owned,
-            allowance=RemovalAllowance(now=started) if allowance is None else allowance,
+            now=started,
+            removal_counts=removal_counts,
+            counted=counted,
             refusal=await refuses_removals(considered),
         )
         excluded = (
@@ -135,40 +139,39 @@ def withhold(
     live: QuotaState,
     *,
     owned: OwnershipRecords,
-    allowance: RemovalAllowance,
+    now: float,
+    removal_counts: Sequence[RemovalCount] = (),
+    counted: Collection[Pair] = (),
     refusal: str = "",
 ) -> tuple[Plan, tuple[WithheldChange, ...]]:
-    """Return the plan without changes that violate a guard or exceed a removal budget, and those changes.
+    """Return the plan without changes that violate a guard, and those changes.
 
     The rest is checked again until nothing is withheld, because a plan without some changes has other effects. The plan
     has another change in place of the end of an override whose declared value is withheld: it restores the value from before.
 
     Args:
-        refusal: Why nothing may be removed; "" = guards and budgets decide. The end of an override is carried out.
+        now: Seconds since the epoch.
+        removal_counts: The removals of the last hour.
+        counted: Pairs whose removal is among them and may have to be sent again.
+        refusal: Why nothing may be removed; "" = guards decide. The end of an override is carried out.
     """
-    violations_by_change: dict[QuotaChange, list[Violation]] = {}
+    excess = excess_removals(plan.changes, removal_counts, owned, guards, now=now, counted=counted)
+    violations_by_change = {change: [violation] for change, violation in excess.items()}
     if refusal:
         violations_by_change |= {
             change: [_refusal_violation(change, refusal)]
             for change in plan.changes
             if counts_as_removal(change)
         }
-        plan = without_refused(plan, violations_by_change, owned, now=allowance.now)
-    budgeted = False
     below = below_overrides(live, owned)
     while True:
+        plan = without_refused(plan, violations_by_change, owned, now=now)
         changes = {change.pair: change for change in plan.reviewed}
         for violation in check(plan, guards, below):
             for change in _concerned(violation, changes):
                 violations_by_change.setdefault(change, []).append(violation)
         if violations_by_change.keys().isdisjoint(plan.reviewed):
-            # The remaining violation concerns no change: an empty desired state.
-            if budgeted:
-                break
-            budgeted = True
-            for change, violation in allowance.violations(plan.changes, owned, guards).items():
-                violations_by_change[change] = [violation]
-        plan = without_refused(plan, violations_by_change, owned, now=allowance.now)
+            break  # A remaining violation concerns no change: an empty desired state.
     return plan, tuple(
         WithheldChange(change=change, violations=tuple(violations))
         for change, violations in violations_by_change.items()
@@ -180,7 +183,7 @@ def _refusal_violation(change: QuotaChange, refusal: str) -> Violation:
 
 
 def _concerned(violation: Violation, changes: Mapping[Pair, QuotaChange]) -> Iterable[QuotaChange]:
-    """Return the changes that a violation withholds; budgets withhold those of a whole plan later."""
+    """Return the changes that a violation withholds; not of the number of removals, which :func:`excess_removals` judges."""
     if violation.guard is Guard.EMPTY_DESIRED:
         return filter(counts_as_removal, changes.values())
     if violation.entity is None or violation.key is None:
@@ -265,10 +268,10 @@ async def _apply_rest(
     options: ReconcileOptions,
     prepared: PreparedPlan,
     due: Iterable[QuotaChange],
-    before_sending: Callable[[Plan, OwnershipRecords], Awaitable[None]],
+    before_sending: Callable[[Plan], Awaitable[None]],
 ) -> Outcome | None:
     if prepared.plan.changes:
-        await before_sending(prepared.plan, prepared.observation.owned)
+        await before_sending(prepared.plan)
         return await apply(ports, options, prepared, withheld=due)
     record_changes = bookkeeping(prepared, options)
     if record_changes:

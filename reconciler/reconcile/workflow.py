@@ -239,9 +239,6 @@ def _limit_to_requested(plan: Plan, options: ReconcileOptions, observation: Obse
                 and only(record_change.entity, record_change.key)
             ),
         ),
-        ip_aliases=tuple(
-            alias for alias in plan.ip_aliases if any(only(*pair) for pair in alias.pairs)
-        ),
     )
 
 
@@ -271,7 +268,6 @@ def _warnings(plan: Plan, options: ReconcileOptions, observation: Observation) -
     if options.own_principal is not None:
         warnings.extend(own_limits(observation.live, plan.changes, options.own_principal))
     warnings.extend(warning_sentences(observation.live, plan.changes))
-    warnings.extend(ip_alias.shadow_message for ip_alias in plan.shadowing_ip_aliases)
     waiting = {pair[0] for pair in observation.unsettled(observation.at)}
     if waiting:
         warnings.append(

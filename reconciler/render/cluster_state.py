@@ -12,13 +12,12 @@ from reconciler.quota.planner.plan import Finding
 from reconciler.quota.precedence import (
     ANONYMOUS,
     EffectiveLimit,
-    OverriddenLimit,
     Principal,
     Resolution,
 )
 from reconciler.quota.results.report import ExpiredOverride
 from reconciler.quota.state import QuotaState, set_values
-from reconciler.render.impact_rows import effective_text
+from reconciler.render.impact_rows import effective_text, ranking_doubt
 from reconciler.render.json_values import Json, value_json
 from reconciler.render.table import Cell, Style, fits, fold, fold_lines, row_lines, table
 from reconciler.render.units import PER_BROKER, UNSET, age, count, limit, number, quantity
@@ -126,10 +125,7 @@ def _effective_cells(effective: EffectiveLimit) -> list[Cell | str]:
         LEVEL_NAMES[effective.level] if effective.level else UNSET,
         UNSET
         if effective.source is None
-        else " or ".join(
-            entity_text(source)
-            for source in (effective.source, *(spelling.entity for spelling in effective.spellings))
-        )
+        else entity_text(effective.source)
         + "".join(f" or {parts_text(unranked.entity)}" for unranked in effective.unranked),
         _bucket(effective),
         "; ".join(
@@ -140,7 +136,7 @@ def _effective_cells(effective: EffectiveLimit) -> list[Cell | str]:
 
 
 def unknown_warnings(resolutions: Iterable[Resolution]) -> tuple[str, ...]:
-    """Return one warning per unknown limit, with the reason: contradicting spellings of an address, or foreign types."""
+    """Return one warning per unknown limit, with the entity that may apply."""
     return tuple(
         sentence
         for resolution in resolutions
@@ -151,31 +147,12 @@ def unknown_warnings(resolutions: Iterable[Resolution]) -> tuple[str, ...]:
 
 
 def _unknown_sentences(principal: Principal, effective: EffectiveLimit) -> Iterator[str]:
-    if any(spelling.value != effective.value for spelling in effective.spellings):
-        sources = [
-            (spelling.entity, spelling.value)
-            for spelling in (*_source(effective), *effective.spellings)
-        ]
-        yield (
-            f"{quoted(principal.ip or '')} is live under {len(sources)} spellings with different limits: "
-            + ", ".join(
-                f"{entity_text(source)} {limit(effective.key, value)}" for source, value in sources
-            )
-            + "; brokers apply the one written last, which describe does not show. Remove all of"
-            " them, and set the limit once"
-        )
     for unranked in effective.unranked:
         yield (
             f"{principal_text(principal)}: the effective {effective.key} is unknown, because"
-            f" {parts_text(unranked.entity)} {limit(effective.key, unranked.value)} may apply; which entities win"
-            " over this entity type is not known"
+            f" {parts_text(unranked.entity)} {limit(effective.key, unranked.value)} may apply:"
+            f" {ranking_doubt(unranked.entity)}"
         )
-
-
-def _source(effective: EffectiveLimit) -> tuple[OverriddenLimit, ...]:
-    if effective.source is None or effective.value is None:
-        return ()
-    return (OverriddenLimit(entity=effective.source, level=effective.level, value=effective.value),)
 
 
 def _bucket(effective: EffectiveLimit) -> str:
@@ -216,10 +193,6 @@ def _effective(effective: EffectiveLimit) -> dict[str, Json]:
         "level": effective.level,
         "known": effective.is_known,
         "source": None if effective.source is None else entity_json(effective.source),
-        "spellings": [
-            {"entity": entity_json(spelling.entity), "value": value_json(spelling.value)}
-            for spelling in effective.spellings
-        ],
         "unranked": [
             {
                 "entity": [[kind, name] for kind, name in unranked.entity],

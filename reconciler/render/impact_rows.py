@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from reconciler.base.escaping import quoted
-from reconciler.quota.entity import ABSENT, Entity, Slot
+from reconciler.quota.entity import ABSENT, ENTITY_TYPES, Entity, EntityParts, Slot
 from reconciler.quota.entity_forms import entity_text, parts_text
 from reconciler.quota.planner.effects import bit_slips, unranked_limits
 from reconciler.quota.planner.impact import AffectedPrincipal, BucketSharing, Direction, Impact
@@ -95,11 +95,18 @@ def warning_sentences(live: QuotaState, changes: Sequence[QuotaChange]) -> tuple
         for change in bit_slips(changes)
     )
     unknown = (
-        f"{parts_text(entity_parts)} limits {key}: its entity type is not one of Kafka's, so that the effective limit of its"
+        f"{parts_text(entity_parts)} limits {key}: {ranking_doubt(entity_parts)}, so that the effective limit of its"
         " clients before and after this plan is unknown"
         for entity_parts, key in unranked_limits(live, changes)
     )
     return (*slips, *unknown)
+
+
+def ranking_doubt(entity_parts: EntityParts) -> str:
+    """Return why the place of an entity among the levels is unknown."""
+    if all(kind in ENTITY_TYPES for kind, _ in entity_parts):
+        return "its ip is a host name or another spelling of an address, and brokers apply to an address the limit written last"
+    return "its entity type is not one of Kafka's"
 
 
 def client_entity(principal: Principal) -> Entity:

@@ -311,21 +311,6 @@ def test_a_value_that_another_writer_sets_after_a_lost_write_is_kept(kquota, fol
     assert (ran.code, sandbox.values()[bob]) == (0, {"producer_byte_rate": 4000000.0})
 
 
-def test_an_ip_alias_of_a_declared_address_is_reported_by_plan_and_drift(kquota, folder, sandbox):
-    document = quota("one", "{connectionCreationRate: 5}", entity='{ip: {name: "::1"}}')
-    project(folder, sandbox.bootstrap, document)
-    assert kquota("apply", "--yes").code == 0
-    assert kquota("drift", "--detailed-exitcode").code == 0
-    sandbox.seed({(("ip", "0:0:0:0:0:0:0:1"),): {"connection_creation_rate": 100.0}})
-    command = f"kafka-client-quotas --bootstrap-server {sandbox.bootstrap} --alter --names=ip=0:0:0:0:0:0:0:1"
-    planned = kquota("plan", "--detailed-exitcode")
-    assert (planned.code, command in planned.out + planned.err) == (0, True)
-    drifted = kquota("drift", "--detailed-exitcode")
-    assert (drifted.code, command in drifted.err) == (2, True)
-    (twin,) = json.loads(kquota("drift", "--format", "json").out)["twins"]
-    assert command.partition(" --alter ")[2] in twin["removal"]
-
-
 # ---- overrides that have ended ---------------------------------------------------------------
 
 BRIEFLY = ("--for", "1ms", "--reason", "INC-7", "--yes")

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 
 import pytest
 
@@ -281,31 +280,6 @@ def test_all_clusters_are_applied_and_a_failed_one_does_not_stop_the_others(
     assert "Connection refused" in ran.err
     assert list(sandbox.values()) == [USER_A]
     assert "2 clusters" in kquota("plan").err
-
-
-def test_the_printed_command_that_removes_an_ip_alias_works(kquota, kip, folder, sandbox):
-    sandbox.seed({(("ip", "0:0:0:0:0:0:0:1"),): {"connection_creation_rate": 5.0}})
-    gate = quota("gate", "{connectionCreationRate: 10}", entity='{ip: {name: "::1"}}')
-    project(folder, sandbox.bootstrap, gate, quota("a"))
-    refused = kquota("apply", "--yes")
-    assert refused.code == 3
-    (line,) = set(re.findall("`(kafka-client-quotas .*?)`", refused.out))
-    assert kquota("apply", "--yes", "--only", "user=a").code == 0, "another entity does not wait"
-    command = shlex.split(line)
-    assert command[1:3] == ["--bootstrap-server", sandbox.bootstrap]
-    assert kip(*command[3:]).code == 0
-    assert kquota("apply", "--yes").code == 0
-    assert (("ip", "::1"),) in sandbox.values()
-
-
-def test_a_printed_command_contains_the_command_config_option(kquota, folder, sandbox):
-    sandbox.seed({(("ip", "10.1"),): {"connection_creation_rate": 5.0}})
-    (folder / "my client.properties").write_text(f"bootstrap.servers={sandbox.bootstrap}\n")
-    gate = quota("gate", "{connectionCreationRate: 10}", entity="{ip: {name: 10.0.0.1}}")
-    manifests(folder, gate)
-    ran = kquota("plan", "quotas", "--command-config", "my client.properties", "--cluster", "prod")
-    assert ran.code == 3
-    assert f"{sandbox.bootstrap} --command-config 'my client.properties' --alter" in ran.out
 
 
 def test_the_wrong_cluster_is_never_written_to(kquota, folder, sandbox):

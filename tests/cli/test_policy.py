@@ -137,7 +137,7 @@ def test_a_named_user_far_from_the_default_is_refused_and_the_refusal_names_the_
     ran = kquota("plan")
     assert ran.code == 3
     assert "guards.bounds with min and max for this entity" in ran.out
-    assert kquota("plan", "--max-exception-factor", "100").code == (0 if slip == "100Mi" else 3)
+    assert kquota("plan", "--max-change-factor", "100").code == (0 if slip != "20Gi" else 3)
 
 
 APPROVALS = {
@@ -183,7 +183,7 @@ def test_an_approval_counts_only_from_the_base_revision(kquota, folder, sandbox)
     approval = APPROVALS["a bound for the user"]
     project(folder, sandbox.bootstrap, STRICT_DEFAULT, large, more=approval)
     ran = kquota("plan", "--config-from", "refs/heads/main", "--format", "json")
-    assert (ran.code, set(violations(ran))) == (3, {"maxExceptionFactor"})
+    assert (ran.code, set(violations(ran))) == (3, {"maxChangeFactor"})
     git("commit", "-q", "-a", "-m", "approved")
     assert kquota("plan", "--config-from", "refs/heads/main").code == 0
 

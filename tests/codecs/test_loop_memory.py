@@ -16,7 +16,7 @@ from reconciler.codecs.reader import parsed
 from reconciler.errors import ConfigError
 from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.keys import Key
-from reconciler.quota.planner.removal_budgets import RemovalCount
+from reconciler.quota.planner.removal_guard import RemovalCount
 from tests.inventory.samples import ENTITIES
 
 VALUES = st.none() | st.floats(0, 1e12)
@@ -74,8 +74,6 @@ COUNTS = st.builds(
     at=st.floats(allow_nan=False, allow_infinity=False),
     tenant=st.text(max_size=5),
     count=NUMBERS,
-    owned=NUMBERS,
-    owned_by_all=NUMBERS,
 )
 
 

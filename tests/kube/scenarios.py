@@ -29,7 +29,6 @@ from reconciler.kube.status.quota_cluster import cluster_status
 from reconciler.kube.status.reasons import Reason
 from reconciler.manifest.project.cluster import from_spec
 from reconciler.quota.entity import entity
-from reconciler.quota.keys import Key
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.results.report import Reconciliation
@@ -117,12 +116,6 @@ def _deleting() -> dict[str, Any]:
     world.guards = Guards(max_removals=0)
     world.delete(DOCUMENT, finalizer=True)
     return ran(world)
-
-
-def _ip_alias() -> dict[str, Any]:
-    rate = Key.CONNECTION_CREATION_RATE
-    second_spelling = entity(ip="0:0:0:0:0:0:0:1")
-    return ran(kube_world({second_spelling: {rate: 5.0}}, resource("a", HOME, {rate: 7})))
 
 
 def _guard() -> dict[str, Any]:
@@ -218,7 +211,6 @@ DOCUMENTS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
     Reason.CLUSTER_SUSPENDED: lambda: ran(kube_world(suspend=True)),
     Reason.CONFLICT: _conflict,
     Reason.BROKER_REJECTED: _rejected,
-    Reason.TWIN_SPELLING: _ip_alias,
     Reason.TAKEOVER_PENDING: _takeover,
     Reason.GUARD_REFUSED: _guard,
     Reason.FOUGHT_OVER: _fought,

@@ -8,7 +8,6 @@ from typing import Any
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
-from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.kube.api.custom_resources import FINALIZER, document_of
 from reconciler.kube.api.resource_paths import (
     CLIENT_QUOTA_DEFINITION,
@@ -181,7 +180,7 @@ class World:
             runner=ReconcileRunner(
                 "prod",
                 clock=clock,
-                window=RemovalWindow(inventory.removals, seconds=3600),
+                removals=inventory.removals,
                 tracker=DriftTracker(confirm_after=self.confirm_after),
                 corrections=inventory.corrections,
             ),

@@ -14,6 +14,7 @@ SETTLEMENT = ("tests/quota/planner/test_intent_settlement.py",)
 JUDGEMENT = ("tests/reconcile/test_one_judgement.py",)
 REMOVALS = ("tests/reconcile/test_removal_law.py",)
 GUARDS = ("tests/quota/planner/test_guards.py",)
+REMOVALS = ("tests/quota/planner/test_removal_guard.py",)
 ENDS = ("tests/quota/planner/test_ended_overrides.py",)
 SEQUENCES = ("tests/sequences/test_sequences.py::test_what_random_sequences_found_stays_corrected",)
 DIGEST = ("tests/quota/planner/test_effect_digest.py",)
@@ -537,34 +538,34 @@ FAULTS: tuple[Fault, ...] = (
         ),
     ),
     *in_file(
-        "planner/removal_budgets",
+        "planner/removal_guard",
         (
-            "one tenant uses the removal budget of another",
-            "[removal for removal in self.history if removal.tenant == tenant]",
-            "list(self.history)",
-            ("tests/quota/planner/test_removal_budgets.py",),
+            "removals of the last hour do not count",
+            "too_many_removals(requested + recent, owned + recent, guards)",
+            "too_many_removals(requested, owned + recent, guards)",
+            REMOVALS,
         ),
         (
             "a share is computed from the remaining pairs",
-            "            return removal.owned_by_all if self._together else removal.owned",
-            "            return self._owned",
-            ("tests/quota/planner/test_removal_budgets.py",),
+            "too_many_removals(requested + recent, owned + recent, guards)",
+            "too_many_removals(requested + recent, owned, guards)",
+            REMOVALS,
         ),
         (
-            "removals of the window do not count",
-            "sum(removal.count for removal in self._history) + self._now_used",
-            "self._now_used",
-            ("tests/quota/planner/test_removal_budgets.py",),
+            "one tenant stops the removals of all",
+            "for tenant, number in requested.items() if tenant not in refused)",
+            "for tenant, number in requested.items())",
+            REMOVALS,
+        ),
+        (
+            "an approval never ends",
+            " if now < approval.until}",
+            "}",
+            REMOVALS,
         ),
     ),
     *in_file(
         "planner/guards",
-        (
-            "the end of an override waits for another spelling of the address",
-            "            and (declared_change.cause is not Cause.ENDED or declared_change.claim)\n",
-            "",
-            GUARDS,
-        ),
         (
             "one removal too many is permitted",
             "    if count > guards.max_removals:",

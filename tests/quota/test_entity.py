@@ -134,16 +134,8 @@ def test_two_entities_may_match_the_same_client_exactly_if_some_client_matches_b
 @pytest.mark.parametrize(
     ("spelling", "address"),
     [
-        # Results of java.net.InetAddress.getByName on Java 17.
         ("10.0.0.1", "10.0.0.1"),
-        ("010.0.0.1", "10.0.0.1"),
-        ("10.0.0.01", "10.0.0.1"),
-        ("10.1", "10.0.0.1"),
-        ("10.0.1", "10.0.0.1"),
-        ("167772161", "10.0.0.1"),
-        ("1", "0.0.0.1"),
         ("::ffff:10.0.0.1", "10.0.0.1"),
-        ("[::1]", "::1"),
         ("0:0:0:0:0:0:0:1", "::1"),
         ("2001:DB8::1", "2001:db8::1"),
         ("::1%lo", "::1"),
@@ -159,10 +151,10 @@ def test_every_spelling_of_an_address_has_one_canonical_text(spelling, address):
     [
         "",
         "localhost",
+        "10.1",
+        "010.0.0.1",
+        "[::1]",
         "10.0.0.256",
-        "256.1",
-        "10.16777216",
-        "4294967296",
         "1.2.3.4.5",
         "10.0.0.0/8",
         " 10.0.0.1",
@@ -170,13 +162,6 @@ def test_every_spelling_of_an_address_has_one_canonical_text(spelling, address):
 )
 def test_a_text_that_is_not_a_literal_address_has_no_canonical_text(name):
     assert canonical_address(name) is None
-
-
-@given(st.ip_addresses(v=4), st.lists(st.integers(0, 3), min_size=4, max_size=4))
-def test_leading_zeros_do_not_change_an_address(address, zeros):
-    numbers = str(address).split(".")
-    padded = ".".join("0" * more + number for more, number in zip(zeros, numbers, strict=True))
-    assert canonical_address(padded) == str(address)
 
 
 @given(st.ip_addresses(v=6))

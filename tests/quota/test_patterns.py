@@ -67,8 +67,8 @@ def test_a_pattern_covers_its_names_and_covers_defaults_only_if_listed(pattern, 
     assert covered(pattern) == pattern.covered_forms == forms
 
 
-LOOPBACK = ["::1", "0:0:0:0:0:0:0:1", "[::1]", "0000::0001", "::1%lo"]
-PRIVATE = ["10.0.0.1", "010.0.0.01", "10.1", "167772161", "::ffff:10.0.0.1", "::FFFF:A00:1"]
+LOOPBACK = ["::1", "0:0:0:0:0:0:0:1", "0000::0001", "::1%lo"]
+PRIVATE = ["10.0.0.1", "::ffff:10.0.0.1", "::FFFF:A00:1"]
 SPELLINGS = [*((name, "::1") for name in LOOPBACK), *((name, "10.0.0.1") for name in PRIVATE)]
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied
 from reconciler.quota.overrides import Override
@@ -34,8 +34,7 @@ from reconciler.quota.planner.comparison import (
     NOTE_UNSETTLED,
     compare,
 )
-from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
-from reconciler.quota.planner.guards import Guard, Guards, check
+from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.policy import (
     Action,
@@ -655,49 +654,3 @@ def test_under_observe_an_intent_is_evaluated_and_remains_recorded():
     owned = owns(intended(5.0, GONE, at=NOW - SETTLING_SECONDS))
     new_plan = plan(live=3.0, owned=owned, rules=Rules(policy=Policy.OBSERVE))
     assert (only_finding(new_plan).cause, new_plan.bookkeeping) == (Cause.UNMANAGED, ())
-
-
-# -- ip aliases --------------------------------------------------------------------------------------------
-
-
-def test_a_live_ip_alias_of_an_address_to_set_is_reported():
-    address, alias = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
-    rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
-    desired = merge([Declaration(document="team/one", entity=address, limits=rate)])
-    live = QuotaState(limits={alias: rate, entity(ip=DEFAULT): rate})
-    new_plan = compare(desired=desired, owned=owns(), live=live, rules=Rules())
-    assert [(twin.entity, twin.live) for twin in new_plan.ip_aliases] == [(address, alias)]
-    settled = compare(
-        desired=desired,
-        owned=owns(),
-        live=QuotaState(limits={address: rate, alias: rate}),
-        rules=Rules(),
-    )
-    assert settled.ip_aliases == settled.shadowing_ip_aliases != ()
-    assert (settled.changes, new_plan.shadowing_ip_aliases) == ((), ())
-
-
-def test_an_ip_alias_of_a_declared_address_is_listed_in_every_plan_and_never_removed_automatically():
-    address, alias = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
-    rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
-    desired = merge([Declaration(document="team/one", entity=address, limits=rate)])
-    live = QuotaState(
-        limits={address: rate, alias: limits_of({Key.CONNECTION_CREATION_RATE: 100.0})}
-    )
-    new_plan = compare(desired=desired, owned=owns(), live=live, rules=EXCLUSIVE)
-    assert [change.entity for change in new_plan.changes] == [alias]
-    (violation,) = [
-        violation
-        for violation in check(new_plan, Guards(max_removed_percent=100.0), live)
-        if violation.guard is Guard.TWIN_SPELLING
-    ]
-    assert violation.entity == alias
-    assert "--names=ip=0:0:0:0:0:0:0:1 --delete=connection_creation_rate" in violation.message
-
-
-def test_a_removal_has_no_ip_alias():
-    address, alias = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
-    rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
-    live = QuotaState(limits={address: rate, alias: rate})
-    new_plan = compare(desired=DesiredState(), owned=owns(), live=live, rules=EXCLUSIVE)
-    assert (len(new_plan.changes), new_plan.ip_aliases) == (2, ())

@@ -11,7 +11,6 @@ from reconciler.errors import StalePlan
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, RecordDropped, Recorded
-from reconciler.quota.planner.guards import Guard
 from reconciler.reconcile import (
     NewOverride,
     check_digest,
@@ -258,20 +257,3 @@ def test_a_long_list_of_differences_is_shortened_with_a_count():
         check_same_effect(reviewed(world, many), world.plan(documents({})))
     assert len(caught.value.differences) == 51
     assert caught.value.differences[-1] == "and 10 more"
-
-
-@pytest.mark.parametrize("selected", [LOOPBACK, ALIAS])
-def test_a_selection_of_one_spelling_does_not_remove_the_limit_of_the_declared_one(selected):
-    """Brokers drop the limit of the address with any of its spellings."""
-    world = started()
-    world.apply(ADDRESS)
-    owner = world.owned().records[LOOPBACK].owners[4]
-    world.cluster.write(ALIAS, CONNECTIONS, 7.0)
-    record = Recorded(entity=ALIAS, key=CONNECTIONS, value=7.0, owner=owner)
-    asyncio.run(world.inventory.write(world.cluster.cluster_id, [record]))
-    prepared = world.plan(ADDRESS, only=lambda subject, _: subject == selected)
-    assert [change.entity for change in prepared.plan.changes] == [ALIAS] * (selected == ALIAS)
-    assert [alias.live for alias in prepared.plan.ip_aliases] == [ALIAS]
-    assert [violation.guard for violation in prepared.preview.violations] == [
-        Guard.TWIN_SPELLING
-    ] * (selected == ALIAS)

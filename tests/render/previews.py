@@ -138,7 +138,7 @@ def sample() -> Preview:
 def empty() -> Preview:
     """A preview without changes."""
     full = sample()
-    plan = replace(full.plan, changes=(), findings=(), in_sync=7, ip_aliases=())
+    plan = replace(full.plan, changes=(), findings=(), in_sync=7)
     return replace(
         full,
         plan=plan,

@@ -100,9 +100,7 @@ def test_many_unmanaged_pairs_are_counted_not_listed():
 def only(kind):
     """The sample plan with only the findings of one cause."""
     full = sample()
-    plan = replace(
-        full.plan, changes=(), findings=full.plan.findings_for(kind), in_sync=7, ip_aliases=()
-    )
+    plan = replace(full.plan, changes=(), findings=full.plan.findings_for(kind), in_sync=7)
     return replace(full, plan=plan, impact=None, violations=(), warnings=())
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.app.loop.cluster_loop import ClusterLoop, LoopIntervals, LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, loop_outcome_of
-from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.quota_client import QuotaClient
 from reconciler.errors import ClientError, Interrupted, KquotaError, WrongCluster
@@ -150,16 +149,14 @@ def options(world: "World", process: SimulatedProcess, run: Run) -> ReconcileOpt
 async def watch(world: "World", process: SimulatedProcess) -> None:
     """Run the loop of one cluster as ``kquota watch`` does."""
     clock, chance = world.clock, world.scenario.chance("loop")
-    runner = ReconcileRunner(
-        "prod", clock=clock, window=RemovalWindow(world.removals, seconds=3_600.0)
-    )
+    runner = ReconcileRunner("prod", clock=clock, removals=world.removals)
     session: ProcessPorts | None = None
 
     async def work(trigger: LoopTrigger) -> LoopOutcome:
         nonlocal session
         session = session or ProcessPorts(world, process)
         session.begin()
-        guards, counts = world.guards, tuple(world.removals.counts)
+        guards, counts = world.guards, world.removals.rows
         documents, is_complete = world.documents_read(chance, may_differ=False)
         run = world.begin(process, documents, is_complete=is_complete)
         try:

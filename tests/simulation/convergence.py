@@ -16,12 +16,10 @@ def difference(
     documents: Mapping[str, Declaration],
     *,
     retained: Collection[str] = (),
-    judges_removals: bool = True,
 ) -> str:
     """Return the first difference; "" = none. Limits that ``retained`` documents own may remain.
 
-    ``judges_removals`` is false if a command's guard can refuse removals. Quota keys of suspended documents are frozen,
-    with their records and overrides.
+    Quota keys of suspended documents are frozen, with their records and overrides.
     """
     suspended = {document.entity for document in documents.values() if document.suspended}
     names = {document.document for document in documents.values() if document.suspended}
@@ -36,8 +34,7 @@ def difference(
         and (document.entity, key) not in frozen_pairs
     }
     problems = _differences(laws, declared, set(_frozen(laws, documents)))
-    if judges_removals:
-        problems = chain(problems, _silent(laws, documents, suspended, declared, retained))
+    problems = chain(problems, _silent(laws, documents, suspended, declared, retained))
     return next(problems, "")
 
 

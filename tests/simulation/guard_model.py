@@ -124,7 +124,7 @@ def _of_clients(
     after: Mapping[tuple[Entity, Key], float],
 ) -> Iterator[str]:
     """Yield the guards that the new limits of clients without a closer entity violate."""
-    worst: tuple[float, str] = (1.0, "")
+    worst = 1.0
     for entities in clients_of(change.entity):
         old = next((entity for entity in entities if (entity, change.key) in before), None)
         new = next((entity for entity in entities if (entity, change.key) in after), None)
@@ -135,13 +135,7 @@ def _of_clients(
                 yield "newlyUnlimited"
             continue
         was, will = before[old, change.key], after[new, change.key]
-        factor, allowed, name = max(will / was, was / will), guards.max_change_factor, ""
-        default = new if old == change.entity else old
-        own, replaced = (was, will) if change.after is None else (will, was)
-        if own > replaced and _is_default_beside(default, change.entity):
-            allowed, name = max(allowed, guards.max_exception_factor), "maxExceptionFactor"
-        if factor > max(allowed * (1 + 1e-9), worst[0]):
-            worst = factor, name or "maxChangeFactor"
+        worst = max(worst, will / was, was / will)
     value = change.before if change.after is None else change.after
     bound = _bound(change, guards.bounds)
     is_approved = (
@@ -153,8 +147,8 @@ def _of_clients(
         and bound.maximum / bound.minimum < 1000
         and bound.minimum <= value <= bound.maximum
     )
-    if worst[1] and not is_approved:
-        yield worst[1]
+    if worst > guards.max_change_factor * (1 + 1e-9) and not is_approved:
+        yield "maxChangeFactor"
 
 
 def clients_of(entity: Entity) -> Iterator[tuple[Entity, ...]]:
@@ -168,10 +162,3 @@ def clients_of(entity: Entity) -> Iterator[tuple[Entity, ...]]:
     if client_id is ABSENT:
         clients.append("")
     yield from (seat(*names) for names in product(users, clients))
-
-
-def _is_default_beside(wider: Entity, entity: Entity) -> bool:
-    """Whether ``wider`` is a default for clients that the other entity names."""
-    return DEFAULT in wider and any(
-        isinstance(name, str) and name != slot for name, slot in zip(entity, wider, strict=True)
-    )

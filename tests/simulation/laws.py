@@ -13,7 +13,7 @@ from reconciler.quota.entity import ABSENT, Entity
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.ownership import SETTLING_SECONDS, OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import Declaration
-from reconciler.quota.planner.removal_budgets import WINDOW_SECONDS
+from reconciler.quota.planner.removal_guard import COUNTED_SECONDS
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.sandbox.broker_rules.image import Image, Names
 from tests.quota.log_model import seat
@@ -49,8 +49,8 @@ STALE_SECONDS = 30.0
 ANNOUNCED_SECONDS = 600.0
 """Maximum time from the record of an intent until its write is committed."""
 
-BUDGET_SECONDS = WINDOW_SECONDS - 200.0
-"""Window in which a loop must not exceed its removal budget: it counts removals up to a minute before they are committed."""
+REMOVAL_SECONDS = COUNTED_SECONDS - 200.0
+"""Time in which a loop makes no more removals than allowed: it counts them up to a minute before they are committed."""
 
 Place = tuple[str, Key]
 """A client and a key."""
@@ -154,7 +154,7 @@ class Laws:
     Args:
         rules: The product's rules.
         image: The brokers' quotas at the start.
-        max_removals: Maximum number of removals of a loop within the window of its guard.
+        max_removals: Maximum number of removals of a loop within an hour.
         writers: Prefixes of the names of the processes whose writes are judged; () = all but the foreign writer.
     """
 
@@ -422,7 +422,7 @@ class Laws:
             raise LawBroken(f"a removal under Upsert without a deletionPolicy: {where}")
 
     def _bounded_removal(self, commit: Commit, pair: Pair, where: str) -> None:
-        """Check that a loop removes no more quota keys within its window than its guard allows, across restarts."""
+        """Check that a loop removes no more quota keys within an hour than its guard allows, across restarts."""
         is_counted = commit.writer.startswith(LOOPS) and pair not in self.overridden
         if not is_counted or self.live(pair) is None:
             return
@@ -430,12 +430,12 @@ class Laws:
         owner = None if record is None else record.owners[COLUMNS.index(pair[1])]
         tenant = "" if owner is None else owner.document.partition("/")[0]
         self.removals.append((commit.at, tenant, pair))
-        while self.removals[0][0] <= commit.at - BUDGET_SECONDS:
+        while self.removals[0][0] <= commit.at - REMOVAL_SECONDS:
             _ = self.removals.popleft()
         removed_pairs = {removed for _, whose, removed in self.removals if whose == tenant}
         if len(removed_pairs) > self.max_removals:
             raise LawBroken(
-                f"more removals than the guard allows: {len(removed_pairs)} pairs of {tenant!r} within its window,"
+                f"more removals than the guard allows: {len(removed_pairs)} pairs of {tenant!r} within an hour,"
                 f" by {where}"
             )
 
@@ -555,7 +555,7 @@ class Laws:
             for pair, value in intent_list
             if value is None and pair not in self.overridden and self.live(pair) is not None
         }
-        # Limits without a document have a separate budget.
+        # Limits without a document are counted apart.
         is_command = not process.startswith(LOOPS)
         if is_command and len(run.removals) > self.max_removals * (
             2 if self.rules.exclusive else 1

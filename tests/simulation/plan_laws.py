@@ -9,21 +9,21 @@ from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration
 from reconciler.quota.planner.guards import Guard, Guards
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.removal_budgets import RemovalCount
+from reconciler.quota.planner.removal_guard import RemovalCount
 from reconciler.quota.results.report import Outcome, Preview, Reconciliation, WithheldChange
 from reconciler.quota.state import Visibility
 from tests.simulation.brokers import SimulatedBrokers
-from tests.simulation.budget_model import BudgetModel
 from tests.simulation.guard_model import refusal_of, refusals
 from tests.simulation.hold_model import HoldModel
 from tests.simulation.laws import CLIENTS, NAMES, LawBroken, Laws, names_of
 from tests.simulation.plan_model import SETTLING, PlanInputs, PlanModel, whole
 
-WINDOW = 3_600.0
+HOUR = 3_600.0
+TENANTS, LEAST_OWNED = 5, 20
 UNCOUNTED = frozenset({"Override", "Ended"})
-"""Causes whose removals no budget counts."""
+"""Causes whose removals no guard counts."""
 
-BUDGETED = frozenset({Guard.MAX_REMOVALS, Guard.MAX_REMOVED_SHARE})
+OF_REMOVALS = frozenset({Guard.MAX_REMOVALS, Guard.MAX_REMOVED_SHARE})
 
 LONGEST_LAG = 70.0
 """Seconds for which a stopped broker shows an earlier state, and some more."""
@@ -147,7 +147,7 @@ class PlanLaws:
         counts: Sequence[RemovalCount],
         guards: Guards,
     ) -> None:
-        """Check that removals of a loop wait for their budget exactly while it is used up.
+        """Check that a loop withholds all removals of a tenant exactly if they are too many.
 
         Args:
             inputs: The inputs of the plan.
@@ -155,32 +155,39 @@ class PlanLaws:
             counts: The removals that were counted before it.
             guards: The guards.
         """
-        window = [count for count in counts if count.at > reconciliation.started_at - WINDOW]
-        budgets = BudgetModel(guards=guards, counts=window, owned=inputs.owned)
-        removals = _removals_of(reconciliation)
-        sent = Counter(map(_tenant_of, removals))
-        # The loop counts a removal of unknown outcome once, unless its process has ended meanwhile.
-        certain = Counter(
-            _tenant_of(change) for change in removals if change.pair not in inputs.owned.intents
-        )
-        room_of_all = budgets.room_of_all()
-        waiting = {
-            _tenant_of(withheld.change)
-            for withheld in reconciliation.withheld
-            if {violation.guard for violation in withheld.violations} <= BUDGETED
+        recent = {
+            row.tenant: row.count for row in counts if row.at > reconciliation.started_at - HOUR
         }
-        for tenant in sorted(waiting):
-            if sent[tenant] < budgets.room(tenant) and sent.total() < room_of_all:
+        owned = Counter(owner.document.partition("/")[0] for _, owner in inputs.owned.owners())
+        # The loop counts a removal of unknown outcome once, unless its process has ended meanwhile.
+        requested = Counter(
+            _tenant_of(change)
+            for change in _removals_of(reconciliation)
+            if change.pair not in inputs.owned.intents
+        )
+        excessive = {
+            tenant
+            for tenant, number in requested.items()
+            for earlier in (recent.get(tenant, 0),)
+            if _is_excessive(number + earlier, owned[tenant] + earlier, guards.max_removals, guards)
+        }
+        remaining = sum(number for tenant, number in requested.items() if tenant not in excessive)
+        if _is_excessive(remaining, owned.total(), TENANTS * guards.max_removals, guards):
+            excessive = set(requested)
+        withheld = {
+            withheld.change.pair: {violation.guard for violation in withheld.violations}
+            for withheld in reconciliation.withheld
+        }
+        for change in _removals_of(reconciliation):
+            if change.pair in inputs.owned.intents:
+                continue
+            tenant, refusals = _tenant_of(change), withheld.get(change.pair, set())
+            if tenant in excessive and requested[tenant] and not refusals:
                 raise LawBroken(
-                    f"a removal waits although its budget has room: {sent[tenant]} of {tenant!r} are sent"
-                    f" where {budgets.room(tenant)} are allowed"
+                    f"a removal is made although {tenant!r} asks for too many: {change}"
                 )
-        for tenant, number in certain.items() if reconciliation.outcome is not None else ():
-            if number > max(min(budgets.room(tenant), room_of_all), 0):
-                raise LawBroken(
-                    f"removals are sent although their budget has no room: {number} of {tenant!r}"
-                    f" where {budgets.room(tenant)} are allowed"
-                )
+            if tenant not in excessive and refusals & OF_REMOVALS and not inputs.owned.intents:
+                raise LawBroken(f"a removal is withheld although {tenant!r} asks for few: {change}")
 
     def visible(
         self,
@@ -215,14 +222,19 @@ class PlanLaws:
                         )
 
 
+def _is_excessive(number: int, owned: int, most: int, guards: Guards) -> bool:
+    share = 100 * number > guards.max_removed_percent * owned
+    return number > most or (number > 0 and owned >= LEAST_OWNED and share)
+
+
 def _removals_of(reconciliation: Reconciliation) -> list[QuotaChange]:
-    """Return the removals that budgets count and that no guard withheld."""
-    withheld_changes = {withheld.change for withheld in reconciliation.withheld}
+    """Return the planned removals that the guard counts."""
     plan = () if reconciliation.preview is None else reconciliation.preview.plan.changes
+    waiting = set(reconciliation.waiting)
     return [
         change
         for change in plan
-        if change.removes and change.cause.value not in UNCOUNTED and change not in withheld_changes
+        if change.removes and change.cause.value not in UNCOUNTED and change not in waiting
     ]
 
 

@@ -84,7 +84,7 @@ WORLDS = {
 """Kind of world -> actors and faults."""
 
 FEW_REMOVALS = 2
-"""Removal budget of some worlds."""
+"""The number of removals that the guard allows in some worlds."""
 
 FEW_VALUES = (100_000.0, 200_000.0, 300_000.0)
 MANY_VALUES = tuple(100_000.0 + 1_000.0 * number for number in range(200))
@@ -217,7 +217,7 @@ class Settings:
         event_rate: Mean seconds between events of one actor.
         fault_rate: Mean seconds between faults.
         guards: The guards until the faults are over, except the number of removals; then everything is permitted.
-        removals: Maximum number of removals of a command, and of a loop within its window.
+        removals: Maximum number of removals of a command, and of a loop within an hour, until the faults are over.
         values: Values that documents, overrides and the other writer choose from.
         election_pace: Factor by which the times of the leader election exceed the defaults.
         declares_everything: Whether at first documents declare every quota key, so that guards by share apply.
@@ -266,7 +266,6 @@ def settings_of(scenario: Scenario) -> Settings:
         guards = replace(
             OPEN,
             max_change_factor=guard_chance.choice((3.0, 10.0)),
-            max_exception_factor=guard_chance.choice((3.0, 100.0)),
             newly_unlimited=guard_chance.choice(tuple(NewlyUnlimited)),
             protect_defaults=guard_chance.random() < 0.3,
         )
@@ -322,7 +321,6 @@ def _guards(chance: random.Random) -> Guards:
     return Guards(
         max_removed_percent=chance.choice((10.0, 25.0, 50.0, 100.0)),
         max_change_factor=chance.choice((3.0, 10.0, 1e9)),
-        max_exception_factor=chance.choice((3.0, 100.0)),
         newly_unlimited=chance.choice(tuple(NewlyUnlimited)),
         protect_defaults=chance.random() < 0.3,
         allow_small_values=chance.random() < 0.3,

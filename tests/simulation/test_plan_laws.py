@@ -12,7 +12,7 @@ from reconciler.quota.ownership import Intent, IntentStarted, Owner, OwnershipRe
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.guards import Guard, Guards, Violation
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.removal_budgets import RemovalCount
+from reconciler.quota.planner.removal_guard import RemovalCount
 from reconciler.quota.policy import Cause, Rules
 from reconciler.quota.results.report import (
     Outcome,
@@ -104,50 +104,24 @@ REMOVAL = QuotaChange(
 )
 
 
-def removal_counts(used: int, owned: int = 9) -> list[RemovalCount]:
-    """Return removals of the window: two of another tenant, and some of the tenant of the removal."""
-    return [
-        RemovalCount(at=EPOCH - 10, tenant=tenant, count=count, owned=owned, owned_by_all=owned)
-        for tenant, count in (("team", 2), ("shop", used))
-    ]
-
-
-@pytest.mark.parametrize(
-    ("used", "owned", "percent", "is_seen"),
-    [(0, 9, 100, True), (2, 9, 100, False), (1, 19, 10, True), (1, 20, 5, False), (0, 20, 5, True)],
-)
-def test_a_removal_that_waits_for_nothing_is_seen(world, used, owned, percent, is_seen):
+@pytest.mark.parametrize(("used", "is_withheld"), [(1, False), (2, True)])
+@pytest.mark.parametrize("is_lawful", [True, False])
+def test_a_removal_against_the_guard_of_removals_is_seen(world, used, is_withheld, is_lawful):
     inputs, preview = declared(5_000.0)
     violation = Violation(guard=Guard.MAX_REMOVALS, message="", entity=ALICE, key=RATE)
-    reconciliation = Reconciliation(
-        cluster="prod",
-        preview=preview,
-        withheld=(WithheldChange(change=REMOVAL, violations=(violation,)),),
-        started_at=EPOCH,
-    )
-    guards = Guards(max_removals=2, max_removed_percent=percent)
-    arguments = inputs, reconciliation, removal_counts(used, owned), guards
-    if not is_seen:
-        world.plan_laws.withheld(*arguments)
-        return
-    with pytest.raises(LawBroken, match="waits although its budget has room"):
-        world.plan_laws.withheld(*arguments)
-
-
-@pytest.mark.parametrize(("used", "is_seen"), [(1, False), (2, True)])
-def test_a_removal_beyond_its_budget_is_seen(world, used, is_seen):
-    inputs, preview = declared(5_000.0)
+    withheld = WithheldChange(change=REMOVAL, violations=(violation,))
     reconciliation = Reconciliation(
         cluster="prod",
         preview=replace(preview, plan=replace(preview.plan, changes=(REMOVAL,))),
-        outcome=Outcome(cluster_id="c", digest=""),
+        withheld=(withheld,) if is_withheld is is_lawful else (),
         started_at=EPOCH,
     )
-    arguments = inputs, reconciliation, removal_counts(used), Guards(max_removals=2)
-    if not is_seen:
+    counts = [RemovalCount(at=EPOCH - 10, tenant="shop", count=used)]
+    arguments = inputs, reconciliation, counts, Guards(max_removals=2)
+    if is_lawful:
         world.plan_laws.withheld(*arguments)
         return
-    with pytest.raises(LawBroken, match="their budget has no room"):
+    with pytest.raises(LawBroken, match="asks for"):
         world.plan_laws.withheld(*arguments)
 
 

@@ -154,7 +154,6 @@ GUARDS = st.builds(
     Guards,
     max_removals=st.integers(0, 2),
     max_change_factor=st.sampled_from((1.5, 4.0, 100.0)),
-    max_exception_factor=st.sampled_from((1.5, 50.0)),
     newly_unlimited=st.sampled_from(NewlyUnlimited),
     protect_defaults=st.booleans(),
     allow_small_values=st.booleans(),

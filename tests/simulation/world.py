@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from reconciler.app.loop.cluster_loop import Mailbox
-from reconciler.app.loop.removal_window import MemoryRemovals
+from reconciler.kube.records.stored_records import StoredRows
 from reconciler.quota.entity import ABSENT, Entity
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.guards import Guards
+from reconciler.quota.planner.removal_guard import RemovalCount
 from reconciler.quota.policy import DeletionPolicy, Policy
 from reconciler.quota.results.report import Outcome
 from reconciler.quota.state import limits_of
@@ -30,7 +31,6 @@ from tests.simulation.processes import ProcessKilled, SimulatedProcess, adopt
 from tests.simulation.scenario import (
     ADDRESSES,
     EPOCH,
-    FEW_REMOVALS,
     IN_SCOPE,
     MORE_KEYS,
     NEAR,
@@ -45,11 +45,8 @@ Documents = dict[str, Declaration]
 REST_SECONDS = 4 * 3_600.0
 """Maximum time of convergence after the last fault: a window of corrections and two of retries."""
 
-BUDGET_SECONDS_TO_REST = 30 * 3_600.0
-"""Additional time of convergence with a small removal budget per hour: enough for sixty removals."""
-
 HEALED_INTERVAL, LONG_INTERVAL = 300.0, 1_800.0
-"""Shortest interval of the loop after the faults, in seconds, and with a small removal budget, which is used up for hours."""
+"""Shortest interval of the loop after the faults, in seconds, and that of worlds with operators."""
 
 CALM_INTERVALS = 2.5
 """Time after convergence without any write, in intervals of the loop."""
@@ -129,7 +126,7 @@ class World:
         self.file_laws = self.laws
         self.plan_laws = PlanLaws(self.laws, self.brokers)
         self.last_outcome: Outcome | None = None
-        self.removals = MemoryRemovals()
+        self.removals = StoredRows[RemovalCount]()
         self.mailboxes: list[Mailbox] = []
         self.documents: dict[str, Declaration] = {}
         self.processes: dict[str, SimulatedProcess] = {}
@@ -204,9 +201,10 @@ class World:
 
     @property
     def guards(self) -> Guards:
-        """The guards now: after the faults everything is permitted, except too many removals."""
-        guards = OPEN if self.is_healed else self.settings.guards
-        return replace(guards, max_removals=self.settings.removals)
+        """The guards now: after the faults everything is permitted."""
+        if self.is_healed:
+            return OPEN
+        return replace(self.settings.guards, max_removals=self.settings.removals)
 
     def begins(self, fault: str, until: float) -> None:
         """Note a fault that begins now and ends at a time of the loop."""
@@ -374,8 +372,8 @@ class World:
 
     def _heal(self) -> None:
         self.is_healed = True
-        shortest = LONG_INTERVAL if self.has_small_budget else self.healed_interval
-        interval = max(self.settings.interval, shortest)
+        self.laws.max_removals = self.file_laws.max_removals = OPEN.max_removals
+        interval = max(self.settings.interval, self.healed_interval)
         self.settings = replace(self.settings, interval=interval)
         self.brokers.heal()
         self.disk.full = False
@@ -393,33 +391,21 @@ class World:
             self._break(f"the loop died: {type(error).__name__}: {error}")
 
     @property
-    def has_small_budget(self) -> bool:
-        """Whether the removal budget is a few per hour."""
-        return self.settings.removals <= FEW_REMOVALS
-
-    @property
     def calm_seconds(self) -> float:
         """Time after convergence without any write."""
         return CALM_INTERVALS * self.settings.interval
-
-    @property
-    def patience(self) -> float:
-        """Maximum time of convergence after the last fault, in seconds."""
-        return self.rest_seconds + (BUDGET_SECONDS_TO_REST if self.has_small_budget else 0.0)
 
     async def _comes_to_rest(self) -> None:
         """Check that the product converges after the faults, and then writes nothing."""
         if self.settings.rules.in_force in {Policy.OBSERVE, Policy.CREATE_ONLY}:
             return
-        end = self.loop.time() + self.patience
-        # A command always refuses a plan with too many removals.
-        judges_removals = "watch" in self.scenario.actors or not self.has_small_budget
+        end = self.loop.time() + self.rest_seconds
         problem, image = "?", self.laws.image
         records: OwnershipRecords | None = None
         while problem:
             if self.loop.time() > end:
                 self._break(
-                    f"not as declared {self.patience:.0f} s after the last fault: {problem}"
+                    f"not as declared {self.rest_seconds:.0f} s after the last fault: {problem}"
                 )
             if "watch" not in self.scenario.actors:
                 process = self.process("apply")
@@ -427,7 +413,7 @@ class World:
             await asyncio.sleep(61.0)
             if self.laws.image is not image or self.laws.records is not records:
                 image, records = self.laws.image, self.laws.records
-                problem = difference(self.laws, self.documents, judges_removals=judges_removals)
+                problem = difference(self.laws, self.documents)
         self.trace("world", "everything is as declared")
         await asyncio.sleep(self.settings.interval)
         before = self.laws.own_commits, self.laws.record_writes

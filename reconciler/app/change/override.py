@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from reconciler.app.change.apply import ApplyRun, prepared_run
-from reconciler.app.change.plan_preparation import address_commands, limit_findings
+from reconciler.app.change.plan_preparation import limit_findings
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.clusters.documents import documents_or_warning
 from reconciler.app.clusters.record_stores import current_principal, read_only_inventory
@@ -239,7 +239,7 @@ async def _prepare_override(
         ),
         options,
     )
-    return options, address_commands(prepared, target, runtime)
+    return options, prepared
 
 
 def _check_known(

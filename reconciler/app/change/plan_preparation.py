@@ -1,6 +1,5 @@
 """The part shared by ``plan`` and ``apply``: makes a prepared plan from documents and options."""
 
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,6 @@ from reconciler.app.requests import PlanLimits, RecordSource
 from reconciler.errors import PlanRefused
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.ip_aliases import ADDRESS
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState
@@ -78,7 +76,7 @@ async def prepare_task(task: PlanTask, runtime: Runtime) -> PreparedPlan:
     """Observe, plan, guard, validate."""
     options = replace(task.options, own_principal=runtime.own_principal)
     prepared = limit_findings(await prepare(runtime.ports, options, task.desired), options)
-    return address_commands(with_warnings(prepared, task), task.target, runtime)
+    return with_warnings(prepared, task)
 
 
 def with_warnings(prepared: PreparedPlan, task: PlanTask) -> PreparedPlan:
@@ -99,30 +97,6 @@ def with_warnings(prepared: PreparedPlan, task: PlanTask) -> PreparedPlan:
         )
     preview = prepared.preview
     return replace(prepared, preview=replace(preview, warnings=(*preview.warnings, *warnings)))
-
-
-def address_commands(
-    prepared: PreparedPlan, target: ClusterTarget, runtime: Runtime
-) -> PreparedPlan:
-    """Put this cluster's address into the commands that violations suggest."""
-    preview = prepared.preview
-    if not (preview.violations or preview.plan.ip_aliases):
-        return prepared
-    address = broker_text(target, runtime)
-    violations = tuple(
-        replace(violation, message=violation.message.replace(ADDRESS, address))
-        for violation in preview.violations
-    )
-    warnings = tuple(warning.replace(ADDRESS, address) for warning in preview.warnings)
-    return replace(prepared, preview=replace(preview, violations=violations, warnings=warnings))
-
-
-def broker_text(target: ClusterTarget, runtime: Runtime) -> str:
-    """Return the text after ``--bootstrap-server`` in a command for this cluster."""
-    text = str(runtime.config.bootstrap[0])
-    if target.options.command_config is not None:
-        text += f" --command-config {shlex.quote(str(target.options.command_config))}"
-    return text
 
 
 def limit_findings(prepared: PreparedPlan, options: ReconcileOptions) -> PreparedPlan:

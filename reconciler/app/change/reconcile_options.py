@@ -87,7 +87,6 @@ def _guards(configured: Guards, limits: PlanLimits) -> Guards:
             ("max_removals", limits.max_removals),
             ("max_removed_percent", limits.max_removed_percent),
             ("max_change_factor", limits.max_change_factor),
-            ("max_exception_factor", limits.max_exception_factor),
             ("newly_unlimited", NewlyUnlimited.LIST if limits.allow_newly_unlimited else None),
             ("allow_small_values", limits.allow_small_values or None),
             ("protect_defaults", False if limits.allow_defaults else None),

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reconciler.app.change.plan_preparation import broker_text
 from reconciler.app.change.reconcile_options import observing_options
 from reconciler.app.clusters.documents import documents_or_warning
 from reconciler.app.clusters.runtime import RecordOptions, open_runtime
@@ -23,7 +22,6 @@ from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.notify.message import ClusterDrift, drift_of
 from reconciler.notify.notifier import Notifier, Receiver
 from reconciler.quota.drift_tracker import DriftTracker
-from reconciler.quota.ip_aliases import ADDRESS
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import (
@@ -146,7 +144,7 @@ class ObservedDrift:
     def has_drift(self) -> bool:
         """Whether there is drift that requires attention."""
         is_changed = any(not finding.ignored for finding in self.findings)
-        return is_changed or bool(self.prepared.plan.ip_aliases or self.expired)
+        return is_changed or bool(self.expired)
 
     @property
     def is_known(self) -> bool:
@@ -204,9 +202,6 @@ async def observe_drift(
                 InventoryError
             ) as error:  # The drift is known, and must not be lost with its time.
                 notices.warning(f"when drift was first seen is not recorded: {error.message}")
-        broker = broker_text(target, runtime)
-        for alias in prepared.plan.ip_aliases:
-            notices.warning(alias.shadow_message.replace(ADDRESS, broker))
     if not observation.settlement.owned.is_known:
         notices.warning(_unknown_drift(target.display_name))
     return ObservedDrift(target=target, prepared=prepared)

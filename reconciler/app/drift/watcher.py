@@ -18,7 +18,6 @@ from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.loop.cluster_loop import LoopIntervals, LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, needs_confirmation
-from reconciler.app.loop.removal_window import MemoryRemovals, RemovalWindow
 from reconciler.app.notices import Notice, NoticeLog, TextReceiver, replay
 from reconciler.base.protocols import Clock
 from reconciler.client import QuotaClient
@@ -91,7 +90,6 @@ class DriftWatcher:
         self._runner = ReconcileRunner(
             self.name,
             clock=clock,
-            window=RemovalWindow(MemoryRemovals(), seconds=target.settings.guard_window),
             tracker=DriftTracker(confirm_after=watching.confirm_after),
         )
         if metrics is not None:

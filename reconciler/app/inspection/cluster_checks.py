@@ -9,7 +9,7 @@ import os
 import shlex
 import socket
 import stat
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,13 +21,14 @@ from reconciler.base.durable_files import is_writable
 from reconciler.client import Address, ClientConfig, ClientEvents, QuotaClient, SecurityProtocol
 from reconciler.client.events import Authenticated, Connected
 from reconciler.errors import AuthorizationError, ClientError, KquotaError
-from reconciler.quota.entity import entity
+from reconciler.quota.entity import EntityParts, entity
 from reconciler.quota.entity_forms import entity_text, parts_text
 from reconciler.quota.filters import exactly
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.precedence import unranked_entities
-from reconciler.quota.state import Cluster
+from reconciler.quota.state import Cluster, QuotaState
 from reconciler.render.cluster_state import Check, CheckStatus
+from reconciler.render.impact_rows import ranking_doubt
 from reconciler.render.units import age, count
 
 PATIENCE_SECONDS: Final = 10.0
@@ -253,16 +254,8 @@ async def _rights(client: QuotaClient, cluster: Cluster, patience: float) -> Asy
         yield _failed_check("may read", error, _READ_TODO)
     else:
         yield _ok("may read", count(len(state.limits), "entity", "entities"))
-        entities = [entity_parts for entity_parts, _ in unranked_entities(state)]
-        if entities:
-            text = "; ".join(map(parts_text, entities[:_SHOWN_ENTITIES]))
-            more = len(entities) - _SHOWN_ENTITIES
-            yield _warning(
-                "entity types",
-                f"{count(len(entities), 'entity', 'entities')} of a type that is not Kafka's: {text}"
-                + (f" and {more} more" if more > 0 else ""),
-                "the effective limits of their clients are unknown; kquota resolve and kquota plan list them",
-            )
+        for check in _unknown_limits(state):
+            yield check
     if cluster.rights is None:
         advice = "grant Describe on the cluster, so that plan can check its permissions"
         yield _warning(
@@ -273,6 +266,21 @@ async def _rights(client: QuotaClient, cluster: Cluster, patience: float) -> Asy
     else:
         yield _warning(
             "may write", "AlterConfigs is missing: plan works, apply does not", _WRITE_TODO
+        )
+
+
+def _unknown_limits(state: QuotaState) -> Iterator[Check]:
+    """Return a warning for each reason why the limits of some clients are unknown."""
+    reasons: dict[str, list[EntityParts]] = {}
+    for entity_parts, _ in unranked_entities(state):
+        reasons.setdefault(ranking_doubt(entity_parts), []).append(entity_parts)
+    for reason, entities in reasons.items():
+        text = "; ".join(map(parts_text, entities[:_SHOWN_ENTITIES]))
+        more = len(entities) - _SHOWN_ENTITIES
+        yield _warning(
+            "unknown limits",
+            f"{text}{f' and {more} more' if more > 0 else ''}: {reason}",
+            "the effective limits of their clients are unknown; kquota resolve and kquota plan list them",
         )
 
 

@@ -178,8 +178,6 @@ class LoopOutcome:
     confirm: bool = False
     # Seconds until that observation can prove something; None = as the intervals have it.
     confirm_after: float | None = None
-    # Seconds until a removal that waits for its budget can be made; None = none waits for one.
-    removal_after: float | None = None
 
 
 Work: TypeAlias = Callable[[LoopTrigger], Awaitable[LoopOutcome]]
@@ -189,7 +187,7 @@ class ClusterLoop:
     """Calls the work repeatedly, never concurrently.
 
     A reconciliation follows a key at once (after lingering), the interval, a retriable failure (after a growing
-    wait), an observation that needs another one (after a few seconds), or room in a removal budget. A key also ends the wait after a failure,
+    wait), or an observation that needs another one (after a few seconds). A key also ends the wait after a failure,
     because the change may correct it; ``gap`` limits the rate, and the failures still count. A terminal failure waits
     for a key or the resync.
 
@@ -221,7 +219,6 @@ class ClusterLoop:
         self._resync_at = clock.monotonic()
         self._retry_at: float | None = None
         self._confirm_at: float | None = None
-        self._removal_at: float | None = None
 
     @property
     def interval(self) -> float:
@@ -262,7 +259,7 @@ class ClusterLoop:
         if remaining_rest > 0:
             await self._clock.sleep(remaining_rest)
         while True:
-            times = self._resync_at, self._retry_at, self._confirm_at, self._removal_at
+            times = self._resync_at, self._retry_at, self._confirm_at
             due = min(due_time for due_time in times if due_time is not None)
             batch = await self.mailbox.batch(
                 linger=pace.linger, max_keys=pace.batch, timeout=due - self._clock.monotonic()
@@ -297,8 +294,6 @@ class ClusterLoop:
         after = loop_outcome.confirm_after
         confirm = pace.confirm if after is None else after
         self._confirm_at = ended + confirm if loop_outcome.confirm else None
-        removal_after = loop_outcome.removal_after
-        self._removal_at = None if removal_after is None else ended + removal_after
         if not loop_outcome.retry:
             self.failures, self._retry_at = 0, None
             if loop_outcome.note:

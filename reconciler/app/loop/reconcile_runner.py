@@ -1,32 +1,37 @@
-"""Runs reconciliations with state between them: removals of the window for the guards, drift observations, corrections."""
+"""Runs reconciliations with state between them: removals of the last hour for the guards, drift observations, corrections."""
 
-import math
-from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Protocol
 
 from reconciler.app.loop.cluster_loop import LoopOutcome
-from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.base.protocols import Clock
 from reconciler.errors import Interrupted, KquotaError
 from reconciler.quota.drift_tracker import CorrectionHistory, DriftTracker
 from reconciler.quota.outcome import Applied, Rejected, Unknown
-from reconciler.quota.ownership import OwnershipRecords, Pair
+from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.planner.removal_budgets import (
-    RemovalAllowance,
-    counts_as_removal,
-    counts_of,
-    tenant_of,
-)
+from reconciler.quota.planner.removal_guard import RemovalCount, counts_after
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliation
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, reconcile_cluster, refuse_nothing
 
-CLOCK_SECONDS: Final = 1.0
-"""A removal is made this much later than its budget allows it, because the clocks of a wait and of the day differ."""
+
+class RemovalStore(Protocol):
+    """Stores the counts of removals beyond the process, so that a restart does not reset them."""
+
+    async def load(self) -> Sequence[RemovalCount]:
+        """Return all counts; empty if none were ever stored.
+
+        Raises:
+            KquotaError: They exist and cannot be read; an empty result is never returned instead.
+        """
+        ...
+
+    async def save(self, rows: Sequence[RemovalCount]) -> None:
+        """Replace all counts durably."""
+        ...
 
 
 class CorrectionStore(Protocol):
@@ -45,7 +50,7 @@ class ReconcileRunner:
     """Runs all reconciliations of one cluster, one after the other.
 
     Args:
-        window: Removals of the window; may be replaced between reconciliations when its length changes.
+        removals: Stores the counts of removals beyond the process; ``None`` = not stored.
         tracker: Drift observations; the attribute has those after the latest reconciliation.
         corrections: Stores corrections beyond the process; ``None`` = not stored.
     """
@@ -55,19 +60,19 @@ class ReconcileRunner:
         name: str,
         *,
         clock: Clock,
-        window: RemovalWindow,
+        removals: RemovalStore | None = None,
         tracker: DriftTracker | None = None,
         corrections: CorrectionStore | None = None,
     ) -> None:
         self.name = name
-        self.window = window
         self.tracker = DriftTracker() if tracker is None else tracker
         self._clock = clock
         self._corrections = corrections
         self._saved_corrections: Sequence[CorrectionHistory] | None = None
         # Removals that the previous reconciliation counted and whose outcome is unknown.
         self._open: frozenset[Pair] = frozenset()
-        self._asked_since: dict[Pair, float] = {}
+        self._removals = removals
+        self._counts: Sequence[RemovalCount] | None = None if removals else ()
 
     async def run(
         self,
@@ -86,11 +91,11 @@ class ReconcileRunner:
             refuses_removals: Returns why no removal of a plan is allowed now; "" = allowed.
 
         Returns:
-            The reconciliation with the drift observations. A window that cannot be read or written is its error.
+            The reconciliation with the drift observations. Counts that cannot be read or written are its error.
         """
         at = self._clock.now()
         try:
-            history = await self.window.history(at)
+            counts = await self._load_counts()
             await self._load_corrections()
         except KquotaError as error:
             ended = self._clock.now()
@@ -101,21 +106,15 @@ class ReconcileRunner:
                 started_at=at,
                 ended_at=ended,
             )
-        counted_pairs: dict[Pair, str] = {}
+        planned: list[QuotaChange] = []
 
         def corrects(change: QuotaChange) -> bool:
             return counts_drift and self.tracker.corrects(change, at)
 
-        async def count(plan: Plan, owned: OwnershipRecords) -> None:
-            # Before anything is sent, so that a crash cannot hide a removal from the budget. A retry was counted
-            # before.
-            new = [
-                change
-                for change in plan.changes
-                if counts_as_removal(change) and change.pair not in self._open
-            ]
-            counted_pairs.update({change.pair: tenant_of(change) for change in new})
-            await self.window.add(counts_of(new, owned, at=at), at)
+        async def count(plan: Plan) -> None:
+            # Before anything is sent, so that a crash cannot hide a removal. A retry was counted before.
+            planned.extend(change for change in plan.changes if change.pair not in self._open)
+            await self._save_counts(counts_after(counts, planned, now=at))
 
         reconciliation = await reconcile_cluster(
             ports,
@@ -125,21 +124,18 @@ class ReconcileRunner:
             corrects=corrects,
             before_sending=count,
             refuses_removals=refuses_removals,
-            allowance=RemovalAllowance(
-                history=history,
-                now=at,
-                window=self.window.seconds,
-                paid=self._open,
-                asked_since=self._asked_since,
-            ),
+            removal_counts=counts,
+            counted=self._open,
             fenced=not counts_drift,
         )
-        self._remember_waiting(reconciliation, at)
         tracker = self._tracker_after(reconciliation)
         if counts_drift:
             self.tracker = tracker
         try:
-            await self._settle(counted_pairs, reconciliation.outcome, at)
+            sent_pairs = self._sent_pairs(reconciliation.outcome)
+            if planned:
+                sent = [change for change in planned if change.pair in sent_pairs]
+                await self._save_counts(counts_after(counts, sent, now=at))
             await self._save_corrections()
         except KquotaError as error:
             reconciliation = replace(reconciliation, error=reconciliation.error or error)
@@ -167,21 +163,18 @@ class ReconcileRunner:
             await self._corrections.save(histories)
             self._saved_corrections = histories
 
-    def _remember_waiting(self, reconciliation: Reconciliation, at: float) -> None:
-        """Record since when removals wait for their budget, so that later ones do not overtake them."""
-        if reconciliation.preview is None:
-            return
-        waiting = (
-            withheld.change.pair
-            for withheld in reconciliation.withheld
-            if counts_as_removal(withheld.change)
-        )
-        self._asked_since = {pair: self._asked_since.get(pair, at) for pair in waiting}
+    async def _load_counts(self) -> Sequence[RemovalCount]:
+        if self._counts is None and self._removals is not None:
+            self._counts = await self._removals.load()
+        return self._counts or ()
 
-    async def _settle(
-        self, counted_pairs: Mapping[Pair, str], outcome: Outcome | None, at: float
-    ) -> None:
-        """Take back counted removals that were not sent."""
+    async def _save_counts(self, counts: Sequence[RemovalCount]) -> None:
+        if self._removals is not None and counts != self._counts:
+            await self._removals.save(counts)
+        self._counts = counts
+
+    def _sent_pairs(self, outcome: Outcome | None) -> Collection[Pair]:
+        """Return the pairs that were sent, and remember those whose outcome is unknown."""
         sent_pairs: set[Pair] = set()
         unknown: set[Pair] = set()
         for pair_outcome in () if outcome is None else outcome.pairs:
@@ -194,8 +187,7 @@ class ReconcileRunner:
             ):
                 unknown.add(pair)
         self._open = frozenset(unknown)
-        unsent = Counter(tenant for pair, tenant in counted_pairs.items() if pair not in sent_pairs)
-        await self.window.take_back(unsent, at)
+        return sent_pairs
 
 
 def corrected_pairs(outcome: Outcome | None) -> Collection[Pair]:
@@ -211,8 +203,8 @@ def corrected_pairs(outcome: Outcome | None) -> Collection[Pair]:
 def loop_outcome_of(reconciliation: Reconciliation) -> LoopOutcome:
     """Return whether the reconciliation is retried soon, and the log message.
 
-    Changes that a guard withholds or the broker refuses, and those held because of them, wait for a key, the resync
-    or room in a removal budget: a retry would not change them.
+    Changes that a guard withholds or the broker refuses, and those held because of them, wait for a key or the
+    resync: a retry would not change them.
     """
     error = reconciliation.error
     if isinstance(error, Interrupted):
@@ -229,20 +221,7 @@ def loop_outcome_of(reconciliation: Reconciliation) -> LoopOutcome:
         retry=bool(note),
         note=note,
         confirm=needs_confirmation(reconciliation),
-        removal_after=removal_after(reconciliation),
     )
-
-
-def removal_after(reconciliation: Reconciliation) -> float | None:
-    """Return the seconds until a removal that waits for its budget can be made; ``None`` = none waits for one alone."""
-    times = [
-        max((violation.retry_at or math.inf for violation in withheld.violations), default=math.inf)
-        for withheld in reconciliation.withheld
-    ]
-    next_at = min(times, default=math.inf)
-    if next_at == math.inf:
-        return None
-    return max(next_at - reconciliation.ended_at, 0.0) + CLOCK_SECONDS
 
 
 def needs_confirmation(reconciliation: Reconciliation) -> bool:

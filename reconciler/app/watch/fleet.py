@@ -6,7 +6,6 @@ from typing import Any
 
 from reconciler.app.loop.cluster_loop import ClusterLoop, Random
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
-from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.loop.wait import first_of, until_ended
 from reconciler.app.watch.cluster import Opener, WatchedCluster
@@ -93,7 +92,7 @@ class WatchedFleet:
             project_cluster.name: WatchedCluster(
                 project_cluster.name,
                 revision=self._revision,
-                runner=self._runner_of(project_cluster.name, project_cluster.cluster.guard_window),
+                runner=self._runner_of(project_cluster.name),
                 opener=self._opener,
                 telemetry=self._telemetry,
                 clock=self._clock,
@@ -110,13 +109,11 @@ class WatchedFleet:
         for name, cluster in self.clusters.items():
             self._telemetry.interval(name, cluster.pace().interval)
 
-    def _runner_of(self, name: str, seconds: float) -> ReconcileRunner:
-        window = RemovalWindow(self._state.removals(name), seconds=seconds)
-        runner = self._runners.setdefault(
-            name, ReconcileRunner(name, clock=self._clock, window=window)
+    def _runner_of(self, name: str) -> ReconcileRunner:
+        removals = self._state.removals(name)
+        return self._runners.setdefault(
+            name, ReconcileRunner(name, clock=self._clock, removals=removals)
         )
-        runner.window = window
-        return runner
 
     async def _epoch(self, stop: asyncio.Event) -> None:
         """Run the loops until ``stop`` is set or settings have changed; then end them and close the sessions."""

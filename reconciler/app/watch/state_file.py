@@ -8,7 +8,7 @@ from typing import Any, Final
 from reconciler.base.durable_files import DISK, DurableFiles
 from reconciler.codecs.loop_memory import WatchStateContent, read_watch_state, watch_state_text
 from reconciler.errors import ConfigError, InventoryError
-from reconciler.quota.planner.removal_budgets import RemovalCount
+from reconciler.quota.planner.removal_guard import RemovalCount
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Maximum size of the file; a larger one is damaged."""
@@ -60,9 +60,9 @@ class ClusterRemovals:
         """Return all counts of the cluster."""
         return self.state.now.removals.get(self.cluster, ())
 
-    async def save(self, counts: Sequence[RemovalCount]) -> None:
+    async def save(self, rows: Sequence[RemovalCount]) -> None:
         """Replace the counts durably."""
-        self.state.remember(removals={**self.state.now.removals, self.cluster: tuple(counts)})
+        self.state.remember(removals={**self.state.now.removals, self.cluster: tuple(rows)})
 
 
 def _read(path: Path, files: DurableFiles) -> WatchStateContent:

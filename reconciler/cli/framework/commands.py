@@ -36,7 +36,7 @@ _OUTPUT: Final = (
 _COMMON: Final = _headings("""
 Cluster: --cluster --all --project --config-from --bootstrap-server --command-config --timeout --concurrency
 Policy and ownership: --policy --confirm-sync --only --correct-drift --force --no-inventory --take-over --validate
-Guards: --max-removals --max-removed-percent --max-change-factor --max-exception-factor --allow-newly-unlimited \
+Guards: --max-removals --max-removed-percent --max-change-factor --allow-newly-unlimited \
 --allow-small-values --allow-defaults --allow-empty
 Documents: --namespace --split --team --partial --out-dir
 Recorded use: --evidence --no-evidence --require-evidence

@@ -50,11 +50,6 @@ limit_options: Final = OptionPack(
             "Largest factor by which a limit may change, up or down.",
             click.FloatRange(1),
         ),
-        option(
-            "--max-exception-factor F",
-            "Largest factor above the default for the first own limit of a client.",
-            click.FloatRange(1),
-        ),
         flag("--allow-newly-unlimited", "Allow changes that leave clients without any limit."),
         flag("--allow-small-values", "Allow values that look like a wrong unit."),
         flag(

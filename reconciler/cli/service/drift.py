@@ -309,7 +309,6 @@ def _json(console: Console, observations: "Sequence[ObservedDrift]", *, alone: b
             observation.expired,
             cluster_id=observation.prepared.plan.cluster_id,
             now=observation.prepared.observation.at,
-            aliases=observation.prepared.plan.ip_aliases,
             records_known=observation.is_known,
         )
         | {"ownedPairs": observation.prepared.observation.owned.pair_count}

@@ -23,11 +23,11 @@ from reconciler.kube.api.custom_resources import (
 from reconciler.kube.records.document_presence import CONTRADICTORY_UID
 from reconciler.kube.records.series_layout import current
 from reconciler.kube.records.stored_records import (
-    BUDGETS,
     CONTENT,
     CORRECTIONS,
     DOCUMENTS,
     LEDGER,
+    REMOVALS,
     SERIES_LABEL,
     StoredRecords,
     hash_of,
@@ -35,7 +35,7 @@ from reconciler.kube.records.stored_records import (
 from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
 from reconciler.quota.ownership import OwnershipRecord, OwnershipRecords
-from reconciler.quota.planner.removal_budgets import RemovalCount
+from reconciler.quota.planner.removal_guard import RemovalCount
 
 T = TypeVar("T")
 
@@ -145,7 +145,7 @@ def _part(
         version=version,
         records=_share_records(_decoded(config_map, cluster_id), earlier_records),
         uids=_read_uids(config_map),
-        removals=_rows(config_map, BUDGETS, read_removals),
+        removals=_rows(config_map, REMOVALS, read_removals),
         corrections=_rows(config_map, CORRECTIONS, read_corrections),
     )
     decoded[name] = part

@@ -27,13 +27,13 @@ from reconciler.kube.records.series_parts import (
     lay_out,
 )
 from reconciler.kube.records.stored_records import (
-    BUDGETS,
     CLUSTER_ID,
     CLUSTER_LABEL,
     CONTENT,
     CORRECTIONS,
     DOCUMENTS,
     LEDGER,
+    REMOVALS,
     SERIES_LABEL,
     StoredRecords,
     changed_parts,
@@ -140,7 +140,7 @@ def _extra_data(stored: StoredRecords) -> dict[str, Any]:
     """Return the plain-text entries of the first part."""
     texts: dict[str, str] = {}
     if stored.removals:
-        texts[BUDGETS] = json.dumps(removal_rows(stored.removals))
+        texts[REMOVALS] = json.dumps(removal_rows(stored.removals))
     if stored.corrections:
         texts[CORRECTIONS] = json.dumps(correction_rows(stored.corrections), separators=(",", ":"))
     return {"data": texts} if texts else {}

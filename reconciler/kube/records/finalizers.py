@@ -1,7 +1,7 @@
 """Our finalizer: which documents need it, when it is removed, and the JSON patches for it. Without side effects.
 
 It is set only if deletion has an effect, and removed at the latest after ``deletionTimeout``: an unavailable broker
-must not block the deletion of a namespace. A wait for a removal budget does not count against that time.
+must not block the deletion of a namespace. While the removal guard withholds its removals, it waits for a day.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,9 +19,12 @@ from reconciler.kube.api.custom_resources import (
 from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.outcome import Held
 from reconciler.quota.ownership import Orphaned, OwnershipRecords, Pair, RecordChange, Recorded
-from reconciler.quota.planner.removal_budgets import NEXT_AT
+from reconciler.quota.planner.removal_guard import NONE_IS_MADE, REMOVAL_GUARDS
 from reconciler.quota.policy import DeletionPolicy, Policy
 from reconciler.quota.results.report import Outcome, Reconciliation
+
+WITHHELD_SECONDS: Final = 86_400.0
+"""How long a deletion waits while the removal guard withholds it, if that is more than the deletion timeout."""
 
 NOTHING_TO_WRITE: Final = frozenset({Policy.OBSERVE, Policy.CREATE_ONLY})
 """Policies that never remove: a deletion need not wait."""
@@ -91,13 +94,13 @@ class DeletionHold:
     """The documents that are being deleted and are not released yet."""
 
     waiting: frozenset[str] = frozenset()  # documents that wait for the removal of their limits
-    budgeted: frozenset[str] = frozenset()  # of these, those that only wait for a removal budget
+    withheld: frozenset[str] = frozenset()  # of these, those that only the removal guard withholds
     # Documents that are released and were applied to another cluster, whose reconciliations do not see them, with its id.
     elsewhere: Mapping[str, str] = field(default_factory=dict[str, str])
     # The limits that stay of documents past the deletion timeout, which are released.
     late: Mapping[str, Collection[Pair]] = field(default_factory=dict[str, Collection[Pair]])
-    # When documents last waited for a removal budget, in seconds since the epoch: their timeout starts after that.
-    waited: Mapping[str, float] = field(default_factory=dict[str, float])
+    # When the removal guard last withheld documents, in seconds since the epoch: their timeout starts after that.
+    withheld_at: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def after(
         self,
@@ -125,27 +128,49 @@ class DeletionHold:
         if report.error is not None:
             for document in elsewhere:
                 _ = held_pairs.setdefault(document, set())
-        budgeted_pairs = pairs_in_budget_queue(report)
-        waited = _waited_for_budget(
-            leaving, held_pairs, report, budgeted_pairs, self.waited, now=now
-        )
+        withheld_pairs = pairs_withheld(report)
+        times = self._last_withheld(leaving, held_pairs, report, withheld_pairs, now=now)
+        longest = max(timeout, WITHHELD_SECONDS)
+        deleted_at = {
+            document: deletion_requested_at(leaving[document]) or now for document in held_pairs
+        }
         late = {
             document: pairs
             for document, pairs in sorted(held_pairs.items())
-            if now - max(deletion_requested_at(leaving[document]) or now, waited.get(document, 0.0))
-            >= timeout
+            if now - max(deleted_at[document], times.get(document, 0.0)) >= timeout
+            or now - deleted_at[document] >= longest
         }
         waiting = frozenset(held_pairs).difference(late)
         elsewhere = {name: place for name, place in elsewhere.items() if name not in waiting}
         return DeletionHold(
             waiting=waiting,
-            budgeted=frozenset(
-                name for name in waiting if held_pairs[name] and held_pairs[name] <= budgeted_pairs
+            withheld=frozenset(
+                name for name in waiting if held_pairs[name] and held_pairs[name] <= withheld_pairs
             ),
             elsewhere=elsewhere,
             late=late,
-            waited=waited,
+            withheld_at=times,
         )
+
+    def _last_withheld(
+        self,
+        leaving: Mapping[str, Obj],
+        held_pairs: Mapping[str, Collection[Pair]],
+        report: Reconciliation,
+        withheld_pairs: set[Pair],
+        *,
+        now: float,
+    ) -> Mapping[str, float]:
+        """Return when the removal guard last withheld documents; after a restart, their statuses say that it did."""
+        times: dict[str, float] = {}
+        for document, pairs in held_pairs.items():
+            if report.preview is not None and withheld_pairs.intersection(pairs):
+                times[document] = now
+            elif document in self.withheld_at:
+                times[document] = self.withheld_at[document]
+            elif _shows_withheld(leaving[document]):
+                times[document] = now
+        return times
 
 
 def orphaned(documents: Collection[str], owned: OwnershipRecords) -> tuple[Orphaned, ...]:
@@ -173,12 +198,12 @@ def given_up(pairs: Iterable[Pair], owned: OwnershipRecords) -> Iterator[RecordC
             yield Orphaned(entity=subject, key=key)
 
 
-def pairs_in_budget_queue(report: Reconciliation) -> set[Pair]:
-    """Return the limits whose removal waits for a budget, or is held until such a removal of another document is made."""
+def pairs_withheld(report: Reconciliation) -> set[Pair]:
+    """Return the limits whose removal the removal guard withholds, or is held until such a removal of another document is made."""
     pairs = {
         withheld.change.pair
         for withheld in report.withheld
-        if any(violation.retry_at is not None for violation in withheld.violations)
+        if any(violation.guard in REMOVAL_GUARDS for violation in withheld.violations)
     }
     waits = [
         (pair_outcome.change.pair, frozenset(pair_outcome.result.waits_for))
@@ -193,48 +218,17 @@ def pairs_in_budget_queue(report: Reconciliation) -> set[Pair]:
 
 
 def needs_retry(report: Reconciliation, outcome: Outcome) -> bool:
-    """Whether an outcome is not complete for another reason than changes that wait for a removal budget."""
+    """Whether an outcome is not complete for another reason than removals that the removal guard withholds."""
     if outcome.failure or outcome.interrupted or not outcome.recorded:
         return True
-    queue = pairs_in_budget_queue(report)
-    return any(pair_outcome.change.pair not in queue for pair_outcome in outcome.troubled)
+    withheld_pairs = pairs_withheld(report)
+    return any(pair_outcome.change.pair not in withheld_pairs for pair_outcome in outcome.troubled)
 
 
-def _waited_for_budget(
-    leaving: Mapping[str, Obj],
-    waiting_pairs: Mapping[str, Collection[Pair]],
-    report: Reconciliation,
-    budgeted_pairs: set[Pair],
-    before: Mapping[str, float],
-    *,
-    now: float,
-) -> Mapping[str, float]:
-    """Return when documents that are being deleted last waited for a budget, in seconds since the epoch.
-
-    Args:
-        leaving: Documents that are being deleted, with their current statuses.
-        waiting_pairs: Documents whose limits still have to be removed, with these limits.
-        budgeted_pairs: The limits whose removal waits for a budget.
-        before: The result of the previous reconciliation; empty after a restart.
-        now: Seconds since the epoch.
-    """
-    times: dict[str, float] = {}
-    for document, pairs in waiting_pairs.items():
-        if report.preview is None:
-            # No plan: use the previous result, or after a restart the status.
-            at = before.get(document, now if _mentions_next_removal(leaving[document]) else 0.0)
-        else:
-            at = now if budgeted_pairs.intersection(pairs) else before.get(document, 0.0)
-            if not at and _mentions_next_removal(leaving[document]):
-                at = now  # It waited until this reconciliation, whose removal failed.
-        if at:
-            times[document] = at
-    return times
-
-
-def _mentions_next_removal(obj: Obj) -> bool:
+def _shows_withheld(obj: Obj) -> bool:
     return any(
-        NEXT_AT in str(key_entry.get("message", "")) for key_entry in status_of(obj).get("keys", ())
+        NONE_IS_MADE in str(key_entry.get("message", ""))
+        for key_entry in status_of(obj).get("keys", ())
     )
 
 

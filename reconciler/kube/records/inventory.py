@@ -35,7 +35,7 @@ from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
 from reconciler.quota.grants import TenantGrant, may_remove
 from reconciler.quota.ownership import OverrideEnded, OwnershipRecords, Pair, RecordChange
-from reconciler.quota.planner.removal_budgets import RemovalCount
+from reconciler.quota.planner.removal_guard import RemovalCount
 from reconciler.quota.policy import DeletionPolicy
 
 TRIES: Final = 3
@@ -45,7 +45,7 @@ _UNREAD: Final = OwnershipRecords(cluster_id="", is_known=False)
 
 
 class KubeInventory:
-    """The ownership records of one cluster, with the removals of the guard's window and the corrections of drift.
+    """The ownership records of one cluster, with the removals of the last hour and the corrections of drift.
 
     Args:
         cache: The cached documents.
@@ -54,7 +54,7 @@ class KubeInventory:
 
     Attributes:
         owned: The records of this reconciliation; of no cluster if they could not be read.
-        removals: Removals within the guard's window; written with the intents, before anything is sent to Kafka.
+        removals: The removals of the last hour; written with the intents, before anything is sent to Kafka.
         corrections: Corrections of drift; written with :meth:`flush` at the latest.
     """
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from reconciler.kube.records.series_layout import part_of
 from reconciler.quota.entity import Entity
 from reconciler.quota.ownership import OwnershipRecord, OwnershipRecords, RecordCounts
-from reconciler.quota.planner.removal_budgets import owned_by_tenant
+from reconciler.quota.planner.removal_guard import owned_by_tenant
 
 
 class RecordIndex:

@@ -10,13 +10,13 @@ from reconciler.kube.records.series_layout import ONE, SeriesLayout, part_of
 from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
 from reconciler.quota.ownership import OwnershipRecords
-from reconciler.quota.planner.removal_budgets import RemovalCount
+from reconciler.quota.planner.removal_guard import RemovalCount
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 LEDGER: Final = "ledger"
-CONTENT, DOCUMENTS, BUDGETS, CORRECTIONS = "content", "documents", "budgets", "corrections"
+CONTENT, DOCUMENTS, REMOVALS, CORRECTIONS = "content", "documents", "removals", "corrections"
 CLUSTER_LABEL: Final = f"{GROUP}/cluster"
 SERIES_LABEL: Final = f"{GROUP}/records"
 CLUSTER_ID: Final = f"{GROUP}/cluster-id"
@@ -29,7 +29,7 @@ class StoredRecords:
     owned: OwnershipRecords  # all records, intents, overrides, orphans and drift times
     # The uids of the documents that own something and whose deletion was not observed.
     uids: Mapping[str, str] = field(default_factory=dict[str, str])
-    removals: Sequence[RemovalCount] = ()  # removals within the guard's window
+    removals: Sequence[RemovalCount] = ()  # the removals of the last hour
     # Corrections of drift within the tracker's window.
     corrections: Sequence[CorrectionHistory] = ()
     layout: SeriesLayout = ONE  # the present layout of the parts

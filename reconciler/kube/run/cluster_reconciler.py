@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Final
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
-from reconciler.app.loop.reconcile_runner import ReconcileRunner, needs_confirmation, removal_after
+from reconciler.app.loop.reconcile_runner import ReconcileRunner, needs_confirmation
 from reconciler.errors import KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,
@@ -133,7 +133,6 @@ class ClusterReconciler:
             note=pending,
             confirm=draft.is_fenced or needs_confirmation(result.report),
             confirm_after=self._context.fence_seconds() if draft.is_fenced else None,
-            removal_after=removal_after(result.report),
         )
 
     async def _reconcile(self, draft: _ReconcileDraft) -> ReconcileResult:
@@ -171,7 +170,6 @@ class ClusterReconciler:
             draft.obj, allow_references=self._context.settings.allow_references
         )
         unreported = partial(self._assess_unreported, cluster)
-        self._runner.window.seconds = cluster.guard_window
         store = await self._publisher.awaited(self._context.store_of(cluster), unreported)
         answering = await self._publisher.awaited(store.cluster(), unreported)
         draft.behaves_as = answering.behaves_as

@@ -18,7 +18,6 @@ from reconciler.app.event_loop import signals_handled
 from reconciler.app.loop.cluster_loop import LoopIntervals, Work
 from reconciler.app.loop.health import hung_loops, is_late, late_loops
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
-from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.loop.wait import first_of
 from reconciler.base.clock import SystemClock
@@ -53,7 +52,6 @@ from reconciler.manifest.project.cluster import (
     seconds,
 )
 from reconciler.metrics import HealthServer, Metrics, address
-from reconciler.quota.planner.removal_budgets import WINDOW_SECONDS
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 
@@ -273,9 +271,11 @@ class Operator:
         inventory = KubeInventory(
             self._api, self._cache, name=name, namespace=self._settings.operator_namespace
         )
-        window = RemovalWindow(inventory.removals, seconds=WINDOW_SECONDS)
         runner = ReconcileRunner(
-            name, clock=self._clock, window=window, corrections=inventory.corrections
+            name,
+            clock=self._clock,
+            removals=inventory.removals,
+            corrections=inventory.corrections,
         )
         work = ClusterReconciler(
             name, self._operator_context(name), inventory=inventory, runner=runner

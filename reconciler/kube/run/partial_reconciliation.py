@@ -2,7 +2,7 @@
 
 The steps are those of a complete reconciliation. Their input is smaller: the claims, records and quotas of the changed
 entities and of those that guards look at for them. The result equals that of a complete one if nothing was open for
-all other entities: no difference that waits for time, a second observation, a budget or a retry. Otherwise, and after
+all other entities: no difference that waits for time, a second observation, a guard or a retry. Otherwise, and after
 each resync, the next reconciliation is complete.
 """
 
@@ -19,7 +19,6 @@ from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL, Filter, exactly
-from reconciler.quota.ip_aliases import is_named_ip
 from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.claims import Losses, ResolvedClaims
@@ -165,10 +164,8 @@ class PartialReconciliation:
 
     @property
     def is_describable(self) -> bool:
-        """Whether the entities can be described alone: few, and no named ip address, of which others may be spellings."""
-        return len(self.entities) <= MOST_DESCRIBED and not any(
-            map(is_named_ip, self.scope.entities)
-        )
+        """Whether the entities can be described alone: few."""
+        return len(self.entities) <= MOST_DESCRIBED
 
     async def is_confirmed(self) -> bool:
         """Whether the entities are unchanged in Kafka.

@@ -16,7 +16,7 @@ from reconciler.quota.keys import COLUMN_OF, COLUMNS
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecords
 from reconciler.quota.planner.claims import ResolvedClaims
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.planner.removal_budgets import counts_as_removal
+from reconciler.quota.planner.removal_guard import counts_as_removal
 from reconciler.quota.policy import Policy, Rules
 
 BEING_DELETED: Final = (
@@ -44,7 +44,7 @@ class DefinitionGuard:
         """Return why no removal of a plan is allowed now; "" = allowed.
 
         Sends one request if a removal belongs to a document that is deleted or being deleted, otherwise none. Without
-        permission to read the definition removals are allowed and only their budgets bound them.
+        permission to read the definition removals are allowed and only the removal guard bounds them.
 
         Args:
             name: Name of the QuotaCluster.
@@ -57,7 +57,7 @@ class DefinitionGuard:
             return BEING_DELETED
         except Forbidden as error:
             if not self._forbidden:
-                _LOG.warning("%s; removals are bounded by their budgets alone", error)
+                _LOG.warning("%s; the removal guard alone bounds removals", error)
             self._forbidden = True
             return ""
         except KubernetesError as error:

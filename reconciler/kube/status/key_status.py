@@ -19,7 +19,7 @@ from reconciler.quota.keys import same_value
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.claims import Losses
-from reconciler.quota.planner.guards import Guard, Violation
+from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy
 from reconciler.quota.results.report import (
@@ -310,15 +310,6 @@ class KeyStatusIndex:
     def _quiet(self, pair: Pair, live: float | None) -> KeyStatus:
         """Return the status of a pair without change or finding: in sync, or drift that is unconfirmed or not reported."""
         applied, preview = self.applied(pair), self.report.preview
-        aliases = () if preview is None else preview.plan.shadowing_ip_aliases
-        shadowed = [alias.shadow_message for alias in aliases if alias.entity == pair[0]]
-        if shadowed:
-            return KeyStatus(
-                reason=Reason.TWIN_SPELLING,
-                cause=Cause.IN_SYNC.value,
-                message=escaped("; ".join(shadowed)),
-                live=live,
-            )
         if applied is None or same_value(pair[1], applied, live):
             return KeyStatus(reason=Reason.SYNCED, live=live)
         disabled = preview is not None and preview.drift_mode is DriftMode.DISABLED
@@ -334,10 +325,7 @@ def _filed(items: Iterable[_T]) -> dict[Pair, _T]:
 
 
 def _withheld_reading(withheld: WithheldChange, live: float | None) -> KeyStatus:
-    guards = {violation.guard for violation in withheld.violations}
-    if Guard.TWIN_SPELLING in guards:
-        reason = Reason.TWIN_SPELLING
-    elif withheld.change.cause is Cause.TAKEOVER:
+    if withheld.change.cause is Cause.TAKEOVER:
         reason = Reason.TAKEOVER_PENDING
     else:
         reason = Reason.GUARD_REFUSED

@@ -192,8 +192,8 @@ class StatusPublisher:
             everything: Check every document, whether or not the reconciliation mentions it.
 
         Returns:
-            What could not be done yet and has to be retried, as a sentence; "" = nothing. Removals that wait for their
-            budget are not retried: more time has to pass.
+            What could not be done yet and has to be retried, as a sentence; "" = nothing. Removals that the removal
+            guard withholds are not retried.
 
         Raises:
             KquotaError: The records could not be written; the QuotaCluster reports it.
@@ -226,7 +226,7 @@ class StatusPublisher:
         if result.report.error is None:
             events.extend(left_in_kafka(result.report, result.rules))
             await self._writer.events(shared_out(events), otherwise=result.obj)
-        return _pending_text(result, unsaved, stuck, hold.waiting - hold.budgeted)
+        return _pending_text(result, unsaved, stuck, hold.waiting - hold.withheld)
 
     def _outage(self, report: Reconciliation) -> float:
         """Return for how many seconds reconciliations have failed."""

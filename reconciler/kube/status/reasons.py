@@ -41,7 +41,7 @@ class Reason(StrEnum):
         "Q",
         "it was deleted; its limits are being removed first",
         (
-            "Wait. After deletionTimeout (10 minutes) the document is deleted and its limits stay in Kafka. "
+            "Wait. After deletionTimeout (10 minutes; a day if too many removals are refused) the document is deleted and its limits stay in Kafka. "
             "The message says what the removal waits for: a guard, an unreachable broker, an incomplete listing."
         ),
     )
@@ -259,13 +259,6 @@ class Reason(StrEnum):
         "the broker refused the limit",
         "Correct the value or the entity; the message contains the broker's error.",
     )
-    TWIN_SPELLING = (
-        "TwinSpelling",
-        "Degraded",
-        "Q",
-        "the same IP address is live in another form",
-        "Remove the other form with the command in the message; brokers would apply the one written last.",
-    )
     TAKEOVER_PENDING = (
         "TakeoverPending",
         "Degraded",
@@ -283,8 +276,8 @@ class Reason(StrEnum):
         "a guard of the QuotaCluster refuses the change",
         (
             "The message names the guard and the field in spec.guards that allows it, or says that the definition of ClientQuota is "
-            "being deleted: apply the definitions again and restore the documents. Each namespace has a "
-            "removal budget that refills over guards.window (1 hour): wait, or raise maxRemovals for a while."
+            "being deleted: apply the definitions again and restore the documents. A namespace that asks for too many "
+            "removals within an hour gets none: list it in guards.approvedRemovals, or raise maxRemovals for a while."
         ),
     )
     FOUGHT_OVER = (

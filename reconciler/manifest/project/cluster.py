@@ -14,7 +14,7 @@ from reconciler.manifest.rules.cluster import seconds_of
 from reconciler.quota.grants import Permission, TenantGrant, granted_ranges
 from reconciler.quota.keys import FIELDS, Key
 from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
-from reconciler.quota.planner.guards import Guards, NewlyUnlimited, Protection
+from reconciler.quota.planner.guards import Guards, NewlyUnlimited, Protection, RemovalApproval
 from reconciler.quota.planner.value_ranges import ValueRange
 from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
 
@@ -23,7 +23,7 @@ Spec: TypeAlias = Mapping[str, Any]
 
 DEFAULT_INTERVAL: Final = 120.0
 LEAST_SECONDS: Final = 1.0
-"""Minimum of ``interval`` and ``guards.window``: ``0s`` means hardly any time."""
+"""Minimum of ``interval``: ``0s`` means hardly any time."""
 
 _UNITS: Final = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600)}
 
@@ -62,7 +62,6 @@ class QuotaCluster:
     scope: tuple[EntityPattern, ...]  # the managed entities; empty = all
     ignore: tuple[IgnoreRule, ...]  # pairs whose differences are ignored and never written
     guards: Guards
-    guard_window: float  # seconds over which a loop counts removals
     grants: tuple[Grant, ...]  # the tenants; empty = every document may declare everything
     operator_class: str  # class of the operator for this cluster; "" = the one without a class
     telemetry: Spec = field(repr=False)  # the source of recorded usage, as written
@@ -130,7 +129,6 @@ def from_spec(name: str, spec: Spec) -> QuotaCluster:
         scope=tuple(pattern_of(pattern_spec) for pattern_spec in spec.get("scope", ())),
         ignore=tuple(_ignore_rule(ignore_spec) for ignore_spec in spec.get("ignore", ())),
         guards=_guards(guards, granted_ranges(grant.tenant for grant in grants)),
-        guard_window=max(seconds(guards.get("window", "1h")), LEAST_SECONDS),
         grants=grants,
         operator_class=spec.get("operatorClass", ""),
         telemetry=spec.get("telemetry", {}),
@@ -224,8 +222,13 @@ def _guards(spec: Spec, granted: tuple[ValueRange, ...]) -> Guards:
     return Guards(
         max_removals=spec.get("maxRemovals", usual.max_removals),
         max_removed_percent=_float(spec.get("maxRemovedPercent", usual.max_removed_percent)),
+        approved_removals=tuple(
+            RemovalApproval(
+                namespace=approval["namespace"], until=seconds_of(approval["until"]) or 0.0
+            )
+            for approval in spec.get("approvedRemovals", ())
+        ),
         max_change_factor=_float(spec.get("maxChangeFactor", usual.max_change_factor)),
-        max_exception_factor=_float(spec.get("maxExceptionFactor", usual.max_exception_factor)),
         newly_unlimited=NewlyUnlimited(spec.get("newlyUnlimited", usual.newly_unlimited)),
         protect_defaults=spec.get("protectDefaults", usual.protect_defaults),
         protected=tuple(

@@ -140,11 +140,14 @@ CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
         "confirmSync is not the expectedClusterId",
         _confirm_broken,
     ),
-    RuleScope(CLUSTER, ("ignore", "*", "until")).rule(
-        "ignore-until",
-        "timestamp(self).getFullYear() > 0",
-        "must be a time that exists",
-        _time_broken,
+    *(
+        RuleScope(CLUSTER, at).rule(
+            f"{at[-3]}-until",
+            "timestamp(self).getFullYear() > 0",
+            "must be a time that exists",
+            _time_broken,
+        )
+        for at in (("ignore", "*", "until"), ("guards", "approvedRemovals", "*", "until"))
     ),
     *(
         RuleScope(CLUSTER, at).rule(

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.quota.entity import Entity, sort_key
-from reconciler.quota.ip_aliases import find_ip_aliases, is_named_ip
 from reconciler.quota.keys import COLUMNS, same_value
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
@@ -144,17 +143,6 @@ class _Comparison:
             findings=tuple(self.findings),
             bookkeeping=tuple(self.bookkeeping),
             conflicts=self.desired.conflicts,
-            ip_aliases=find_ip_aliases(
-                {
-                    *filter(is_named_ip, self.desired.limits),
-                    *(
-                        change.entity
-                        for change in self.changes
-                        if is_named_ip(change.entity) and not change.removes
-                    ),
-                },
-                self.live,
-            ),
             documents=len(self.desired.documents),
             desired_pairs=pairs,
             in_sync=pairs - self.unfinished,

@@ -34,9 +34,6 @@ class LimitEffect(NamedTuple):
     before: float | None  # its limit from any level, None = unlimited
     after: float | None  # the same after the whole plan
     is_decisive: bool  # whether the changed entity is the source of one of the two
-    # Whether the source of the other one is a default, and the changed entity has a name where the default has none:
-    # the change creates or ends an exception from a default.
-    exception: bool = False
 
     @property
     def factor(self) -> float | None:
@@ -64,27 +61,8 @@ def effects_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> tupl
     for candidates in candidates_by_client(subject):
         was, old = _first(live, candidates, change.key)
         will, new = _first(after, candidates, change.key)
-        exception = (was == subject and _is_default_beside(will, subject)) or (
-            will == subject and _is_default_beside(was, subject)
-        )
-        effects.append(
-            LimitEffect(
-                before=old, after=new, is_decisive=subject in (was, will), exception=exception
-            )
-        )
+        effects.append(LimitEffect(before=old, after=new, is_decisive=subject in (was, will)))
     return tuple(effects)
-
-
-def _is_default_beside(wider: Entity | None, subject: Entity) -> bool:
-    """Whether an entity is a default that does not have every name of the subject."""
-    return (
-        wider is not None
-        and DEFAULT in wider
-        and any(
-            isinstance(name, str) and name != slot
-            for name, slot in zip(subject, wider, strict=True)
-        )
-    )
 
 
 def effect_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> LimitEffect:

@@ -13,7 +13,6 @@ from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.planner.effects import LimitEffect, effects_of
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
 from reconciler.quota.planner.value_ranges import ValueRange, is_approved, range_of
-from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState
 
 MIN_SHARE_FROM: Final = 20
@@ -33,14 +32,12 @@ class Guard(StrEnum):
     MAX_REMOVALS = "maxRemovals"
     MAX_REMOVED_SHARE = "maxRemovedPercent"
     MAX_CHANGE_FACTOR = "maxChangeFactor"
-    MAX_EXCEPTION_FACTOR = "maxExceptionFactor"
     NEWLY_UNLIMITED = "newlyUnlimited"
     BOUNDS_UNIT = "bounds"
     BOUNDS_RANGE = "bounds.range"
     PROTECTED = "protectDefaults"
     PROTECTED_ENTITIES = "protected"
     EMPTY_DESIRED = "allowEmpty"
-    TWIN_SPELLING = "twinSpelling"
     DEFINITION = "definition"
 
 
@@ -50,17 +47,12 @@ ALLOWED_WITH: Final[Mapping[Guard, tuple[str, str]]] = {
     Guard.MAX_REMOVALS: ("guards.maxRemovals", "--max-removals N"),
     Guard.MAX_REMOVED_SHARE: ("guards.maxRemovedPercent", "--max-removed-percent P"),
     Guard.MAX_CHANGE_FACTOR: (f"{_APPROVAL}, guards.maxChangeFactor", "--max-change-factor F"),
-    Guard.MAX_EXCEPTION_FACTOR: (
-        f"{_APPROVAL}, guards.maxExceptionFactor",
-        "--max-exception-factor F",
-    ),
     Guard.NEWLY_UNLIMITED: ("guards.newlyUnlimited", "--allow-newly-unlimited"),
     Guard.BOUNDS_UNIT: ("guards.bounds", "--allow-small-values"),
     Guard.BOUNDS_RANGE: ("guards.bounds", ""),
     Guard.PROTECTED: ("guards.protectDefaults", "--allow-defaults"),
     Guard.PROTECTED_ENTITIES: ("guards.protected", ""),
     Guard.EMPTY_DESIRED: ("", "--allow-empty"),
-    Guard.TWIN_SPELLING: ("removal of the other form of the address", ""),
     Guard.DEFINITION: ("an installed ClientQuota definition", ""),
 }
 """What allows a violation: in the trusted configuration (or a step), and the option of a command that a person runs."""
@@ -78,6 +70,14 @@ class Protection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalApproval:
+    """Lets the removals of one namespace pass the removal guard of loops until a time."""
+
+    namespace: str
+    until: float  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
     """The bounds on one plan, from the trusted configuration.
 
@@ -85,16 +85,17 @@ class Guards:
         QuotaValueError: A limit is below its minimum or NaN, with which every comparison is false.
     """
 
-    # Maximum removals of one plan; in a loop, of one tenant within the window.
+    # Maximum removals of one plan; in a loop, of one tenant, with those of the last hour.
     max_removals: int = 10
-    # Maximum removals in percent of the owned pairs (in a loop, those of the tenant when the window began); checked
-    # from 20 owned pairs on.
+    # Maximum removals in percent of the owned pairs (in a loop, those of the tenant); checked from 20 owned pairs on.
     max_removed_percent: float = 20.0
-    # Maximum factor by which a limit may grow or shrink for a client limited before and after.
-    max_change_factor: float = 10.0
-    # Maximum factor by which the limit of a new exception may exceed the default, if this is more than
-    # `max_change_factor`. A limit below the default is bound by `max_change_factor`.
-    max_exception_factor: float = 50.0
+    # Namespaces whose removals a loop makes whatever their number.
+    approved_removals: tuple[RemovalApproval, ...] = field(
+        default_factory=tuple[RemovalApproval, ...]
+    )
+    # Maximum factor by which a limit may grow or shrink for a client limited before and after. Its square is below the
+    # smallest slip between units (1000), so that of a value and its slip at most one passes.
+    max_change_factor: float = 30.0
     # Whether a client may lose its last limit.
     newly_unlimited: NewlyUnlimited = NewlyUnlimited.LIST
     protect_defaults: bool = True  # whether any change of a default entity needs permission
@@ -108,14 +109,12 @@ class Guards:
     granted: tuple[ValueRange, ...] = field(default_factory=tuple[ValueRange, ...])
     # Entities that no plan may change.
     protected: tuple[Protection, ...] = field(default_factory=tuple[Protection, ...])
-    # Labels that the documents of some entities need; all matching rules apply.
 
     def __post_init__(self) -> None:
         for name, number, least in (
             (Guard.MAX_REMOVALS, self.max_removals, 0),
             (Guard.MAX_REMOVED_SHARE, self.max_removed_percent, 0),
             (Guard.MAX_CHANGE_FACTOR, self.max_change_factor, 1),
-            (Guard.MAX_EXCEPTION_FACTOR, self.max_exception_factor, 1),
         ):
             if not number >= least:
                 raise QuotaValueError(
@@ -132,8 +131,6 @@ class Violation:
     entity: Entity | None = None  # the entity concerned; None = the whole plan
     key: Key | None = None  # the key concerned
     place: str = ""  # `path:line` of the declaration, or ""
-    # For a removal that waits for its budget: when the budget has room again, in seconds since the epoch.
-    retry_at: float | None = None
 
     @property
     def allow_with(self) -> str:
@@ -147,7 +144,7 @@ class Violation:
 
 
 def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]:
-    """Return all violations of a plan, in a fixed order; empty = it may be applied. Loops also have removal budgets.
+    """Return all violations of a plan, in a fixed order; empty = it may be applied. Loops have another guard of removals.
 
     Args:
         live: The live state below overrides (``below_overrides``). What documents change there is judged, and no override.
@@ -160,7 +157,6 @@ def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]
         *_protection_violations(planned, guards.protected),
         *_value_violations(planned, guards),
         *_effect_violations(planned, guards, live, apply_to(live, planned)),
-        *_ip_alias_violations(plan, live),
     )
 
 
@@ -270,43 +266,20 @@ def _effect_violations(
 
 
 def _factor_violation(
-    change: QuotaChange, effects: Iterable[LimitEffect], guards: Guards
+    change: QuotaChange, effects: Sequence[LimitEffect], guards: Guards
 ) -> list[Violation]:
     """Return the largest jump of clients that are limited before and after, if it is too large and not approved."""
-    large_effects = [
-        effect
-        for effect in effects
-        if _factor_of(effect) > _allowed_factor(effect, change, guards) * ROUNDING
-    ]
-    if not large_effects or is_approved(change, guards.bounds, guards.granted):
+    factor = max(map(_factor_of, effects), default=1.0)
+    largest = guards.max_change_factor
+    if factor <= largest * ROUNDING or is_approved(change, guards.bounds, guards.granted):
         return []
-    worst = max(large_effects, key=_factor_of)
-    largest = _allowed_factor(worst, change, guards)
+    worst = next(effect for effect in effects if _factor_of(effect) == factor)
     message = (
         f"{change.key} goes from {limit(change.key, worst.before)} to {limit(change.key, worst.after)}"
         " for clients under it:"
-        f" a factor of {_format_above(_factor_of(worst), largest)}, {largest:.15g} is allowed"
+        f" a factor of {_format_above(factor, largest)}, {largest:.15g} is allowed"
     )
-    if not _is_above_default(worst, change):
-        return [_violation_of(change, Guard.MAX_CHANGE_FACTOR, message)]
-    return [_violation_of(change, Guard.MAX_EXCEPTION_FACTOR, f"{message} above a default")]
-
-
-def _allowed_factor(effect: LimitEffect, change: QuotaChange, guards: Guards) -> float:
-    """Return the largest allowed factor between the two limits of an effect."""
-    if _is_above_default(effect, change):
-        return max(guards.max_exception_factor, guards.max_change_factor)
-    return guards.max_change_factor
-
-
-def _is_above_default(effect: LimitEffect, change: QuotaChange) -> bool:
-    """Whether a change creates or ends an exception whose limit is larger than the default."""
-    if not effect.exception or effect.before is None or effect.after is None:
-        return False
-    default, own_limit = (
-        (effect.after, effect.before) if change.removes else (effect.before, effect.after)
-    )
-    return own_limit > default
+    return [_violation_of(change, Guard.MAX_CHANGE_FACTOR, message)]
 
 
 def _format_above(number: float, bound: float) -> str:
@@ -321,38 +294,6 @@ def _factor_of(effect: LimitEffect) -> float:
         return 1.0
     factor = effect.factor
     return math.inf if factor is None else max(factor, 1 / factor)
-
-
-def _ip_alias_violations(plan: Plan, live: QuotaState) -> list[Violation]:
-    """Return sets of an address with another live spelling, and removals of a spelling whose address is declared differently.
-
-    The end of an override that restores a value is no such set: no other writer keeps an override in force. The removal
-    that ends an override is none if the declared spelling is not live: the address had no limit before it.
-    """
-    change_by_entity = {change.entity: change for change in plan.changes}
-    violations: list[Violation] = []
-    for alias in plan.ip_aliases:
-        declared_change = change_by_entity.get(alias.entity)
-        live_change = change_by_entity.get(alias.live)
-        if (
-            declared_change is not None
-            and not declared_change.removes
-            and (declared_change.cause is not Cause.ENDED or declared_change.claim)
-        ):
-            violations.append(_ip_alias_violation(declared_change, alias.message))
-        elif (
-            live_change is not None
-            and live_change.removes
-            and (live_change.cause is not Cause.ENDED or alias.entity in live.limits)
-        ):
-            violations.append(_ip_alias_violation(live_change, alias.shadow_message))
-    return violations
-
-
-def _ip_alias_violation(change: QuotaChange, message: str) -> Violation:
-    return Violation(
-        guard=Guard.TWIN_SPELLING, entity=change.entity, key=change.key, message=message
-    )
 
 
 def _violation_of(change: QuotaChange, guard: Guard, message: str) -> Violation:

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from reconciler.quota.entity import Entity
-from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, Pair, RecordChange
 from reconciler.quota.planner.desired_state import Declaration, DeclarationConflict
@@ -114,8 +113,6 @@ class Plan:
     # Changes of the records that need no write to the broker.
     bookkeeping: tuple[RecordChange, ...] = ()
     conflicts: tuple[DeclarationConflict, ...] = ()  # pairs that two documents claim
-    # Declared ip entities, and those to be set, whose address is live under another spelling.
-    ip_aliases: tuple[IpAlias, ...] = ()
     documents: int = 0  # number of documents, frozen ones included
     desired_pairs: int = 0  # number of declared pairs
     in_sync: int = 0  # number of declared pairs that need no change
@@ -164,12 +161,6 @@ class Plan:
     def ignored(self) -> tuple[Finding, ...]:
         """Differences that an ignore rule covers: neither written nor reported as a problem."""
         return tuple(finding for finding in self.findings if finding.ignored)
-
-    @property
-    def shadowing_ip_aliases(self) -> tuple[IpAlias, ...]:
-        """IP aliases of declared entities that are not written: brokers may apply the alias instead of the declared entity."""
-        written_entities = {change.entity for change in self.changes if not change.removes}
-        return tuple(alias for alias in self.ip_aliases if alias.entity not in written_entities)
 
     @property
     def restricted(self) -> tuple[Finding, ...]:

@@ -404,15 +404,6 @@ def test_an_observation_that_can_be_confirmed_only_later_is_repeated_at_that_tim
     Stage(ends=[LoopOutcome(confirm=True, confirm_after=40.0)]).play(story)
 
 
-def test_a_removal_that_waits_for_its_budget_is_made_when_the_budget_has_room() -> None:
-    async def story(stage: Stage) -> None:
-        await stage.clock.turn(110.0)
-        assert stage.began == pytest.approx([0.0, 40.0, 100.0])
-        assert [wake.resync for wake in stage.wakes] == [True, False, True]
-
-    Stage(ends=[LoopOutcome(removal_after=40.0)]).play(story)
-
-
 CHANCE = st.floats(0, 1, exclude_max=True)
 PACES = st.builds(
     LoopIntervals,

@@ -5,7 +5,6 @@ import pytest
 
 from reconciler.app.loop.cluster_loop import LoopOutcome
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, loop_outcome_of
-from reconciler.app.loop.removal_window import MemoryRemovals, RemovalWindow
 from reconciler.errors import (
     AuthenticationError,
     ConnectError,
@@ -20,7 +19,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.removal_budgets import RemovalCount
+from reconciler.quota.planner.removal_guard import RemovalCount
 from reconciler.quota.policy import Cause, DriftMode, Policy, Rules
 from reconciler.quota.results.report import (
     Outcome,
@@ -34,6 +33,19 @@ from tests.reconcile.scenarios import ALICE, BOB, OPEN, RATE, SHARE, World, docu
 
 USERS = {ALICE: {RATE: 1000.0, SHARE: 50.0}, BOB: {RATE: 2000.0, SHARE: 50.0}}
 CORRECT = Rules(policy=Policy.SYNC, sync_confirmed=True, drift=DriftMode.CORRECT)
+
+
+class MemoryRemovals:
+    """Counts in memory only. Implements ``RemovalStore``."""
+
+    def __init__(self) -> None:
+        self.counts: tuple[RemovalCount, ...] = ()
+
+    async def load(self) -> tuple[RemovalCount, ...]:
+        return self.counts
+
+    async def save(self, rows) -> None:
+        self.counts = tuple(rows)
 
 
 class Loop:
@@ -52,9 +64,8 @@ class Loop:
         self.restarted()
 
     def restarted(self) -> None:
-        window = RemovalWindow(self.store, seconds=3600.0)
         self.passes = ReconcileRunner(
-            "prod", clock=self.world.cluster.clock, window=window, tracker=self.tracker
+            "prod", clock=self.world.cluster.clock, removals=self.store, tracker=self.tracker
         )
 
     def run(self, limits: dict, *, counts_drift: bool = True, **orders) -> Reconciliation:
@@ -135,7 +146,7 @@ def test_a_removal_with_unknown_outcome_is_counted_once_for_any_number_of_tries(
 
 def test_removals_whose_count_cannot_be_saved_are_not_sent() -> None:
     class Full(MemoryRemovals):
-        async def save(self, counts: object) -> None:
+        async def save(self, rows: object) -> None:
             raise InventoryError("no space left on device")
 
     loop = Loop(World(), store=Full())
@@ -161,10 +172,10 @@ def test_removal_counts_that_cannot_be_read_end_the_reconciliation_before_the_cl
 
 def test_an_error_reports_that_removals_cannot_be_subtracted_again() -> None:
     class Once(MemoryRemovals):
-        async def save(self, counts) -> None:
+        async def save(self, rows) -> None:
             if self.counts:
                 raise InventoryError("no space left on device")
-            await super().save(counts)
+            await super().save(rows)
 
     loop = Loop(World(), store=Once())
     loop.run(USERS)
@@ -324,33 +335,6 @@ def test_a_rejected_operation_and_the_operations_held_by_it_wait_for_the_next_tr
 
 def test_a_change_that_a_guard_withholds_waits_for_the_next_trigger():
     assert ended(pair(HELD), withheld=(WITHHELD,)) == LoopOutcome()
-
-
-@pytest.mark.parametrize(
-    ("retry_times", "seconds"),
-    [
-        ([[1_090.0]], 91.0),
-        ([[1_090.0], [1_050.0], [None]], 51.0),
-        ([[1_050.0, 1_070.0]], 71.0),
-        ([[1_090.0, None]], None),
-        ([[990.0]], 1.0),
-    ],
-    ids=["one", "the first", "of both budgets", "another guard refuses it", "a time that passed"],
-)
-def test_a_removal_that_waits_for_its_budget_is_due_when_the_budget_has_room(
-    retry_times: list[list[float | None]], seconds: float | None
-):
-    withheld = tuple(
-        WithheldChange(
-            change=CHANGE,
-            violations=tuple(
-                Violation(guard=Guard.MAX_REMOVALS, message="used", retry_at=at) for at in times
-            ),
-        )
-        for times in retry_times
-    )
-    reconciliation = Reconciliation(cluster="prod", withheld=withheld, ended_at=1_000.0)
-    assert loop_outcome_of(reconciliation) == LoopOutcome(removal_after=seconds)
 
 
 def test_a_value_that_another_writer_changed_is_drift_of_the_next_observation():

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from reconciler.app.watch.state_file import WatchState
 from reconciler.codecs.loop_memory import WatchStateContent, read_watch_state, watch_state_text
 from reconciler.errors import InventoryError
-from reconciler.quota.planner.removal_budgets import RemovalCount
+from reconciler.quota.planner.removal_guard import RemovalCount
 
-COUNT = RemovalCount(at=1.5, tenant="team", count=3, owned=20, owned_by_all=30)
+COUNT = RemovalCount(at=1.5, tenant="team", count=3)
 
 
 def test_the_saved_state_is_read_after_a_restart(tmp_path: Path):
@@ -86,8 +86,6 @@ COUNTS = st.lists(
         at=st.floats(allow_nan=False, allow_infinity=False),
         tenant=st.text(max_size=5),
         count=NUMBERS,
-        owned=NUMBERS,
-        owned_by_all=NUMBERS,
     ),
     max_size=5,
 ).map(tuple)

@@ -53,10 +53,9 @@ FULL_CLUSTER: Mapping[str, Any] = {
         "maxRemovals": 5,
         "maxRemovedPercent": 12.5,
         "maxChangeFactor": 4,
-        "maxExceptionFactor": 30,
         "newlyUnlimited": "Refuse",
         "protectDefaults": True,
-        "window": "30m",
+        "approvedRemovals": [{"namespace": "team-a", "until": "2026-12-31T00:00:00Z"}],
         "protected": [
             {"user": NAMES["prefix"], "reason": "the platform team's"},
             {"forms": ["defaultIp"]},

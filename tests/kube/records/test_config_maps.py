@@ -28,7 +28,7 @@ from reconciler.quota.ownership import (
     OwnershipRecords,
     Recorded,
 )
-from reconciler.quota.planner.removal_budgets import RemovalCount
+from reconciler.quota.planner.removal_guard import RemovalCount
 from tests.inventory.samples import ALICE, ENTITIES, RECORD_CHANGES
 from tests.reconcile.scenarios import RATE
 
@@ -83,8 +83,6 @@ REMOVALS = st.builds(
     at=st.floats(0, 4e9),
     tenant=st.sampled_from(["", "a", "b"]),
     count=st.integers(1, 50),
-    owned=st.integers(0, 99),
-    owned_by_all=st.integers(0, 99),
 )
 
 
@@ -388,8 +386,8 @@ def test_a_pair_in_two_parts_is_damage():
 @pytest.mark.parametrize("text", ["{", "5", "[[1]]", '[["1", 2]]', "[[1, -2]]", "[[1, true]]"])
 def test_damaged_removals_are_an_error(text):
     config_map = next(iter(maps(NOTHING).values()))
-    with pytest.raises(InventoryError, match="budgets"):
-        read(ID, [{**config_map, "data": {"budgets": text}}])
+    with pytest.raises(InventoryError, match="removals"):
+        read(ID, [{**config_map, "data": {"removals": text}}])
 
 
 def test_an_unexpected_label_value_is_an_error():
@@ -434,13 +432,13 @@ def test_a_damaged_part_is_written_again():
 
 def test_removals_are_readable_as_plain_text():
     counts = [
-        RemovalCount(at=at, tenant=tenant, count=count, owned=20, owned_by_all=90)
+        RemovalCount(at=at, tenant=tenant, count=count)
         for at, tenant, count in ((1.0, "a", 3), (5.5, "a", 2), (5.5, "b", 1))
     ]
     objects = maps(stored_records(removals=tuple(counts)))
     assert [config_map["data"] for config_map in objects.values()] == [
         {
-            "budgets": '[[1.0, 3, "a", 20, 90], [5.5, 2, "a", 20, 90], [5.5, 1, "b", 20, 90]]',
+            "removals": '[[1.0, 3, "a"], [5.5, 2, "a"], [5.5, 1, "b"]]',
         }
     ]
 

@@ -145,15 +145,17 @@ def test_pairs_of_a_removal_that_timed_out_are_orphaned_and_retained(deletion):
     )
 
 
-@pytest.mark.parametrize(("retry_at", "queued"), [(60.0, "abc"), (None, "")])
-def test_removals_held_by_one_that_waits_for_its_budget_wait_for_it_too(retry_at, queued):
-    """A change that is done, or held by another entity, does not wait for a budget."""
+@pytest.mark.parametrize(
+    ("guard", "expected"), [(Guard.MAX_REMOVED_SHARE, "abc"), (Guard.PROTECTED, "")]
+)
+def test_removals_held_by_a_withheld_one_wait_with_it(guard, expected):
+    """A change that is done, or held by another entity, does not."""
     users = {name: entity(user=name) for name in "abcdef"}
     changes = {
         name: QuotaChange(entity=user, key=RATE, before=1.0, after=None, cause=Cause.PRUNE)
         for name, user in users.items()
     }
-    violation = Violation(guard=Guard.MAX_REMOVALS, message="used", retry_at=retry_at)
+    violation = Violation(guard=guard, message="too many")
     results = {
         "c": Held(waits_for=(users["a"], users["b"])),
         "b": Held(waits_for=(users["a"],)),
@@ -169,5 +171,5 @@ def test_removals_held_by_one_that_waits_for_its_budget_wait_for_it_too(retry_at
         withheld=(WithheldChange(change=changes["a"], violations=(violation,)),),
         outcome=Outcome(cluster_id="c", digest="d", pairs=pairs),
     )
-    waiting_pairs = finalizers.pairs_in_budget_queue(reconciliation)
-    assert waiting_pairs == {changes[name].pair for name in queued}
+    waiting_pairs = finalizers.pairs_withheld(reconciliation)
+    assert waiting_pairs == {changes[name].pair for name in expected}

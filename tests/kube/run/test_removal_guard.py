@@ -139,14 +139,14 @@ def failing(error: Exception) -> Callable[[str, str, str, str], None]:
     return before
 
 
-def test_without_the_right_to_read_the_definition_only_the_budgets_decide() -> None:
+def test_without_the_right_to_read_the_definition_only_the_removal_guard_decides() -> None:
     world = world_of_two(guards={"maxRemovals": 2})
     world.api.before = failing(Forbidden("get customresourcedefinitions: not allowed", status=403))
     for name in NAMES:
         world.delete(name)
     world.turn(resync=True)
-    assert len(world.live()) == 1
-    assert "the next is made at" in ready(world)["message"]
+    assert len(world.live()) == 2
+    assert "none of them is made" in ready(world)["message"]
 
 
 def test_removals_wait_while_the_definition_cannot_be_read_and_other_changes_continue() -> None:

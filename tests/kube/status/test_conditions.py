@@ -9,10 +9,7 @@ from reconciler.base.escaping import escaped_lines
 from reconciler.kube.api.custom_resources import condition_of
 from reconciler.kube.status.conditions import MOST_CHARACTERS, bounded, conditions, trouble_of
 from reconciler.kube.status.reasons import Reason
-from reconciler.quota.entity import entity
-from reconciler.quota.keys import Key
-from tests.kube.scenarios import ERRORS, HOME, kube_world, ran
-from tests.kube.worlds import resource
+from tests.kube.scenarios import ERRORS
 
 NOW, LATER = 1_704_067_200.0, 1_704_070_800.0
 THEN = "2024-01-01T00:00:00Z"
@@ -144,17 +141,3 @@ def test_retriable_errors_are_never_shown_as_stalled_and_final_ones_always():
 def test_the_message_for_administrators_contains_the_hint():
     trouble = trouble_of(errors.ConfigError("wrong", hint="correct it"))
     assert trouble.message == "wrong; correct it"
-
-
-def test_an_ip_alias_in_sync_is_reported_with_the_command_that_removes_it():
-    rate = Key.CONNECTION_CREATION_RATE
-    world = kube_world({}, resource("a", HOME, {rate: 7}))
-    world.run()
-    world.kafka.write(entity(ip="0:0:0:0:0:0:0:1"), rate, 5.0)
-    (ready,) = [
-        condition
-        for condition in ran(world)["status"]["conditions"]
-        if condition["type"] == "Ready"
-    ]
-    assert (ready["status"], ready["reason"]) == ("False", Reason.TWIN_SPELLING)
-    assert "--names=ip=0:0:0:0:0:0:0:1 --delete=connection_creation_rate" in ready["message"]

@@ -146,7 +146,7 @@ def test_withheld_removals_are_shown_in_the_status_of_an_existing_object():
     condition = ready(world)
     assert (condition["reason"], condition["status"]) == ("GuardRefused", "False")
     assert (
-        "2 removals are not made: 10 of 10 removals of namespace team are used within 1h; 2 wait; the next is made at"
+        "12 removals are not made: namespace team: 12 removals are more than the 10 that are allowed"
         in condition["message"]
     )
     assert (
@@ -154,7 +154,7 @@ def test_withheld_removals_are_shown_in_the_status_of_an_existing_object():
         in condition["message"]
     )
     assert "--" not in condition["message"]
-    assert len(world.kafka.truth.limits) == 5
+    assert len(world.kafka.truth.limits) == 15
 
 
 def test_a_failed_reconciliation_keeps_facts_of_the_previous_status():

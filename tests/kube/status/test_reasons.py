@@ -67,7 +67,7 @@ def test_rows_match_the_interpretation_of_conditions_by_kstatus(row):
 
 
 PRODUCT = {
-    "stalled": "Conflict NotGranted BrokerRejected ClusterNotFound GuardRefused TakeoverPending TwinSpelling",
+    "stalled": "Conflict NotGranted BrokerRejected ClusterNotFound GuardRefused TakeoverPending",
     "reconciling": "BrokerUnavailable OutcomeUnknown VerifyTimeout Held",
     "ready": "ObserveOnly Drifted PolicyRestricted OverrideActive Synced",
     "paused": "Suspended ClusterSuspended",

@@ -7,7 +7,7 @@ from reconciler.manifest.project.file import InventoryLocation, parse
 from reconciler.quota.grants import Permission
 from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
-from reconciler.quota.planner.guards import NewlyUnlimited
+from reconciler.quota.planner.guards import NewlyUnlimited, RemovalApproval
 from reconciler.quota.planner.value_ranges import ValueRange
 from reconciler.quota.policy import DriftMode, Policy
 
@@ -53,10 +53,10 @@ spec:
     maxRemovals: 3
     maxRemovedPercent: 12.5
     maxChangeFactor: 4
-    maxExceptionFactor: 30
     newlyUnlimited: Refuse
     protectDefaults: false
-    window: 10m
+    approvedRemovals:
+      - {namespace: payments, until: "2030-01-01T00:00:00Z"}
     bounds:
       - user: {exact: batch}
         limits: {requestPercentage: {max: 400}}
@@ -123,11 +123,12 @@ def test_guards_and_bounds_of_cluster_and_project_are_combined() -> None:
         guards.max_removals,
         guards.max_removed_percent,
         guards.max_change_factor,
-        guards.max_exception_factor,
-    ) == (3, 12.5, 4.0, 30.0)
+    ) == (3, 12.5, 4.0)
     assert guards.newly_unlimited is NewlyUnlimited.REFUSE
     assert not guards.protect_defaults
-    assert cluster.guard_window == 600.0
+    assert guards.approved_removals == (
+        RemovalApproval(namespace="payments", until=1_893_456_000.0),
+    )
     own, general = guards.bounds
     assert own == ValueRange(
         entities=EntityPattern(user=NamePattern(exact="batch")),

@@ -202,6 +202,11 @@ BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
         cluster(ignore=[{"user": {"exact": "a"}, "reason": "r", "until": "2026-02-30T00:00:00Z"}]),
         "not a time",
     ),
+    (
+        "approvedRemovals-until",
+        cluster(guards={"approvedRemovals": [{"namespace": "a", "until": "2026-02-30T00:00:00Z"}]}),
+        "not a time",
+    ),
     ("scope-pattern", cluster(scope=[{}]), "at least one of"),
     ("ignore-pattern", cluster(ignore=[{"reason": "r"}]), "at least one of"),
     ("protected-pattern", cluster(guards={"protected": [{"reason": "r"}]}), "at least one of"),

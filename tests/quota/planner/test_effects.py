@@ -47,14 +47,6 @@ def kinds_of_clients(subject: Entity) -> list[Principal]:
     return [Principal(user=name, client_id=client if isinstance(client, str) else NOBODY)]
 
 
-def is_exception(subject: Entity, source: Entity | None, wider: Entity | None) -> bool:
-    """By the text: the subject is the source of the limit, and the other is a default that lacks one of its names."""
-    if source != subject or wider is None or DEFAULT not in wider:
-        return False
-    names = {(place, name) for place, name in enumerate(subject) if isinstance(name, str)}
-    return not names <= set(enumerate(wider))
-
-
 @given(states(), entities.filter(lambda subject: "" not in subject), st.data())
 def test_each_kind_of_client_is_resolved_before_and_after(live, subject, data):
     key = data.draw(st.sampled_from(keys_of(subject)))
@@ -69,13 +61,7 @@ def test_each_kind_of_client_is_resolved_before_and_after(live, subject, data):
             for s in (live, after)
         )
         holds = subject in (was.source, will.source)
-        exception = was.source != will.source and any(
-            is_exception(subject, source, other_source)
-            for source, other_source in ((was.source, will.source), (will.source, was.source))
-        )
-        reach = LimitEffect(
-            before=was.value, after=will.value, is_decisive=holds, exception=exception
-        )
+        reach = LimitEffect(before=was.value, after=will.value, is_decisive=holds)
         expected.append(reach)
     assert list(effects) == expected
 

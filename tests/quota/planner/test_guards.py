@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, Entity, entity
-from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner
 from reconciler.quota.patterns import EVERYTHING, EntityPattern, NamePattern
@@ -154,8 +153,8 @@ def test_a_change_from_another_level_is_checked_and_the_worst_kind_of_client_is_
 
 
 ANYONE = entity(user=DEFAULT)
-FACTORS = replace(OFF, max_change_factor=10.0)
-"""Guards with factors only: 10 between values, 50 above a default."""
+FACTORS = replace(OFF, max_change_factor=Guards().max_change_factor)
+"""Guards with the factor only."""
 
 
 def default_of(value: float) -> QuotaState:
@@ -166,67 +165,21 @@ def default_of(value: float) -> QuotaState:
     ("value", "refused"),
     [
         (20e6, []),
-        (50e6, []),
-        (51e6, [Guard.MAX_EXCEPTION_FACTOR]),
-        (1e5, []),
-        (0.9e5, [Guard.MAX_CHANGE_FACTOR]),
-        (20e6 * 1024, [Guard.MAX_EXCEPTION_FACTOR]),
+        (30e6, []),
+        (31e6, [Guard.MAX_CHANGE_FACTOR]),
+        (1e6 / 30, []),
+        (1e6 / 31, [Guard.MAX_CHANGE_FACTOR]),
+        (20e6 * 1024, [Guard.MAX_CHANGE_FACTOR]),
         (20e6 / 1024, [Guard.MAX_CHANGE_FACTOR]),
     ],
 )
-def test_a_client_that_had_only_a_default_may_get_fifty_times_its_limit(value, refused):
+def test_a_client_that_had_only_a_default_may_get_thirty_times_its_limit(value, refused):
     assert broken(FACTORS, change(None, value), live=default_of(1e6)) == refused
-
-
-@pytest.mark.parametrize(
-    ("wider", "subject"),
-    [
-        (entity(user=DEFAULT), entity(user="b")),
-        (entity(user=DEFAULT, client_id=DEFAULT), entity(user="b", client_id="app")),
-        (entity(user="b", client_id=DEFAULT), entity(user="b", client_id="app")),
-        (entity(client_id=DEFAULT), entity(client_id="app")),
-        (entity(client_id=DEFAULT), entity(user="b")),
-        (entity(user=DEFAULT, client_id="app"), entity(user="b", client_id="app")),
-    ],
-)
-def test_every_kind_of_default_allows_exceptions(wider, subject):
-    live = QuotaState(limits={wider: limits_of({RATE: 1e6})})
-    assert broken(FACTORS, change(None, 2e7, subject=subject), live=live) == []
-
-
-@pytest.mark.parametrize(
-    ("wider", "subject"),
-    [
-        (entity(user="b"), entity(user="b", client_id="app")),
-        (entity(client_id=DEFAULT), entity(user=DEFAULT)),
-        (entity(user="b"), entity(user="b", client_id=DEFAULT)),
-    ],
-)
-def test_a_client_with_a_named_limit_and_a_new_default_are_not_exceptions(wider, subject):
-    live = QuotaState(limits={wider: limits_of({RATE: 1e6})})
-    new_change = change(None, 2e7, subject=subject)
-    assert broken(FACTORS, new_change, live=live) == [Guard.MAX_CHANGE_FACTOR]
-
-
-def test_a_default_does_not_allow_a_larger_change_of_a_declared_value():
-    live = QuotaState(limits={ALICE: limits_of({RATE: 1e6}), ANYONE: limits_of({RATE: 1e6})})
-    assert broken(FACTORS, change(1e6, 2e7), live=live) == [Guard.MAX_CHANGE_FACTOR]
-
-
-def test_an_exception_may_be_removed_if_it_could_be_created():
-    for value, refused in ((2e7, []), (1e8, [Guard.MAX_EXCEPTION_FACTOR])):
-        live = QuotaState(limits={ALICE: limits_of({RATE: value}), ANYONE: limits_of({RATE: 1e6})})
-        assert broken(FACTORS, change(value, None), live=live) == refused
-
-
-def test_a_larger_change_factor_allows_an_equally_large_exception():
-    guards = replace(OFF, max_change_factor=200.0)
-    assert broken(guards, change(None, 2e8), live=default_of(1e6)) == []
 
 
 def test_an_exception_from_a_default_of_zero_is_refused():
     refused = broken(FACTORS, change(None, 1e6), live=default_of(0.0))
-    assert refused == [Guard.MAX_EXCEPTION_FACTOR]
+    assert refused == [Guard.MAX_CHANGE_FACTOR]
 
 
 BATCH = ValueRange(
@@ -241,11 +194,11 @@ def test_a_range_of_the_entity_approves_a_change_into_it_and_one_from_it_to_a_de
     live = QuotaState(limits={ALICE: limits_of({RATE: 2e8}), ANYONE: limits_of({RATE: 1e3})})
     assert broken(guards, change(2e8, None), live=live) == []
     bob = change(None, 2e8, subject=entity(user="bob"))
-    assert broken(guards, bob, live=default_of(1e3)) == [Guard.MAX_EXCEPTION_FACTOR]
+    assert broken(guards, bob, live=default_of(1e3)) == [Guard.MAX_CHANGE_FACTOR]
     outside = change(None, 6e8)
     assert broken(guards, outside, live=default_of(1e3)) == [
         Guard.BOUNDS_RANGE,
-        Guard.MAX_EXCEPTION_FACTOR,
+        Guard.MAX_CHANGE_FACTOR,
     ]
 
 
@@ -255,7 +208,7 @@ def test_a_range_of_a_tenant_approves_values_declared_by_its_documents():
     new_change = change(None, 2e8)
     assert broken(replace(FACTORS, granted=(granted,)), new_change, live=default_of(1e3)) == []
     refused = broken(replace(FACTORS, granted=(foreign,)), new_change, live=default_of(1e3))
-    assert refused == [Guard.MAX_EXCEPTION_FACTOR]
+    assert refused == [Guard.MAX_CHANGE_FACTOR]
 
 
 def test_the_removal_of_an_exception_belongs_to_the_namespace_of_its_last_document():
@@ -264,7 +217,7 @@ def test_the_removal_of_an_exception_belongs_to_the_namespace_of_its_last_docume
     removal = replace(change(2e8, None), owner=Owner(document="t/one"))
     guards = replace(FACTORS, granted=(granted,))
     assert broken(guards, removal, live=live) == []
-    assert broken(guards, replace(removal, owner=None), live=live) == [Guard.MAX_EXCEPTION_FACTOR]
+    assert broken(guards, replace(removal, owner=None), live=live) == [Guard.MAX_CHANGE_FACTOR]
 
 
 SLIPS = (1e3, 1024.0, 1e6, 1024.0**2, 1e9, 1024.0**3, 8e3, 8 * 1024.0)
@@ -312,15 +265,6 @@ def test_an_exception_may_be_created_exactly_if_it_may_be_removed(default, value
     live = QuotaState(limits={ALICE: limits_of({RATE: value}), ANYONE: limits_of({RATE: default})})
     guards = broken(FACTORS, change(None, value), live=default_of(default))
     assert guards == broken(FACTORS, change(value, None), live=live)
-
-
-@given(before=_values, after=_values, factor=st.floats(min_value=1.0, max_value=1e6))
-def test_the_factor_of_exceptions_does_not_apply_to_declared_values(before, after, factor):
-    live = QuotaState(limits={ALICE: limits_of({RATE: before}), ANYONE: limits_of({RATE: before})})
-    new_change = change(before, after)
-    assert broken(replace(FACTORS, max_exception_factor=factor), new_change, live=live) == broken(
-        FACTORS, new_change, live=live
-    )
 
 
 def test_a_change_without_effect_violates_no_factor():
@@ -450,51 +394,12 @@ def test_a_plan_without_documents_is_refused_while_pairs_are_owned():
     assert broken(OFF, owned_pairs=1) == []
 
 
-def ip_alias() -> IpAlias:
-    return IpAlias(
-        entity=entity(ip="::1"), live=entity(ip="[::1]"), keys=("connection_creation_rate",)
-    )
-
-
-def test_a_pair_with_a_live_ip_alias_is_not_set_and_the_removal_command_is_printed():
-    set_it = change(None, 1e6, subject=entity(ip="::1"))
-    (violation,) = check(
-        Plan(cluster_id="c", ip_aliases=(ip_alias(),), changes=(set_it,)), OFF, QuotaState()
-    )
-    assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, entity(ip="::1"))
-    assert violation.key is set_it.key
-    assert violation.message.endswith(f"`{ip_alias().removal}`")
-    assert check(Plan(cluster_id="c", ip_aliases=(ip_alias(),)), OFF, QuotaState()) == ()
-
-
-def test_an_ip_alias_of_a_declared_address_is_not_removed_automatically():
-    bare = change(1e6, None, subject=entity(ip="[::1]"))
-    (violation,) = check(
-        Plan(cluster_id="c", ip_aliases=(ip_alias(),), changes=(bare,)), OFF, QuotaState()
-    )
-    assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, entity(ip="[::1]"))
-    assert violation.key is bare.key
-    assert ip_alias().removal in violation.message
-
-
-@pytest.mark.parametrize("declared", [False, True])
-def test_the_end_of_an_override_that_restores_a_value_passes_although_an_ip_alias_is_live(declared):
-    end = change(50.0, 9.0, subject=entity(ip="::1"), cause=Cause.ENDED, declared=declared)
-    plan = Plan(cluster_id="c", ip_aliases=(ip_alias(),), changes=(end,))
-    guards = [violation.guard for violation in check(plan, OFF, QuotaState())]
-    assert guards == ([Guard.TWIN_SPELLING] if declared else [])
-    removal = change(50.0, None, subject=entity(ip="[::1]"))
-    (violation,) = check(replace(plan, changes=(end, removal)), OFF, QuotaState())
-    assert violation.guard is Guard.TWIN_SPELLING
-
-
 def test_all_violations_are_reported_in_a_fixed_order():
     changes = (
         *removals(5),
         change(1e6, 1e8, subject=entity(user="x")),
         change(None, 5.0, subject=entity(user="y", client_id=DEFAULT)),
         change(None, 9e9, subject=entity(client_id="c")),
-        change(None, 1e6, subject=entity(ip="::1")),
     )
     guards = Guards(
         max_removals=4,
@@ -506,7 +411,7 @@ def test_all_violations_are_reported_in_a_fixed_order():
         ),
         protected=(Protection(entities=EntityPattern(client_id=NamePattern(exact="c"))),),
     )
-    broken_guards = broken(guards, *changes, owned_pairs=20, ip_aliases=(ip_alias(),))
+    broken_guards = broken(guards, *changes, owned_pairs=20)
     assert broken_guards == [
         Guard.EMPTY_DESIRED,
         Guard.MAX_REMOVALS,
@@ -517,7 +422,6 @@ def test_all_violations_are_reported_in_a_fixed_order():
         Guard.BOUNDS_RANGE,
         *[Guard.NEWLY_UNLIMITED] * 5,
         Guard.MAX_CHANGE_FACTOR,
-        Guard.TWIN_SPELLING,
     ]
 
 
@@ -557,8 +461,6 @@ def test_the_end_of_an_override_is_exempt_from_every_guard():
         {"max_removed_percent": math.nan},
         {"max_change_factor": math.nan},
         {"max_change_factor": 0.5},
-        {"max_exception_factor": math.nan},
-        {"max_exception_factor": 0.5},
     ],
 )
 def test_guards_with_invalid_bounds_are_rejected(wrong: dict[str, float]) -> None:

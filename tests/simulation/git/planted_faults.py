@@ -38,7 +38,7 @@ GIT_PLANTED: tuple[Fault, ...] = (
     _fault(
         "removals of earlier processes are not counted",
         "state_file.py",
-        "        self.state.remember(removals={**self.state.now.removals, self.cluster: tuple(counts)})",
-        "        del counts",
+        "        self.state.remember(removals={**self.state.now.removals, self.cluster: tuple(rows)})",
+        "        del rows",
     ),
 )

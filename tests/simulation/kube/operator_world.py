@@ -279,13 +279,13 @@ class OperatorWorld(World):
 
     async def _comes_to_rest(self) -> None:
         retried_at = self.loop.time() + RETRY_SECONDS
-        end = self.loop.time() + self.patience
+        end = self.loop.time() + self.rest_seconds
         while problem := self._problem():
             if self.loop.time() > end:
                 self._break(
-                    f"not as declared {self.patience:.0f} s after the last fault: {problem}"
+                    f"not as declared {self.rest_seconds:.0f} s after the last fault: {problem}"
                 )
-            if self.laws.records.overrides or self.has_small_budget:
+            if self.laws.records.overrides:
                 retried_at = self.loop.time() + RETRY_SECONDS
             if self.loop.time() > retried_at and (leaving := self._leaving()):
                 self._break(

@@ -69,7 +69,6 @@ def quota_cluster(settings: Settings, guards: Guards) -> Obj:
             "maxRemovals": guards.max_removals,
             "maxRemovedPercent": guards.max_removed_percent,
             "maxChangeFactor": min(guards.max_change_factor, LARGEST_FACTOR),
-            "maxExceptionFactor": min(guards.max_exception_factor, LARGEST_FACTOR),
             "newlyUnlimited": guards.newly_unlimited.value,
             "protectDefaults": guards.protect_defaults,
         },
