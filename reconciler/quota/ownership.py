@@ -198,31 +198,6 @@ RecordChange: TypeAlias = (
 )
 
 
-def restore(
-    pair: Pair,
-    value: float | None,
-    owner: Owner | None,
-    *,
-    is_orphaned: bool,
-    intent: Intent | None,
-) -> tuple[RecordChange, ...]:
-    """Return the changes after which the record of a pair is as it was, whatever it is now; without an owner there was none.
-
-    A write that may still take effect, the intent, is not forgotten.
-    """
-    entity, key = pair
-    changes: list[RecordChange] = [
-        RecordDropped(entity=entity, key=key)
-        if value is None or owner is None
-        else Recorded(entity=entity, key=key, value=value, owner=owner)
-    ]
-    if is_orphaned:
-        changes.append(Orphaned(entity=entity, key=key))
-    if intent is not None:
-        changes.append(IntentStarted(entity=entity, key=key, intent=intent))
-    return tuple(changes)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordCounts:
     """Number of pairs that records of some entities leave out."""

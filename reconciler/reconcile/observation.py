@@ -15,7 +15,6 @@ from reconciler.quota.ownership import (
     OwnershipRecords,
     Pair,
     RecordChange,
-    restore,
 )
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.impact import principals_with_quotas
@@ -24,6 +23,7 @@ from reconciler.quota.policy import Action, Cause, Policy, Rules
 from reconciler.quota.precedence import Principal
 from reconciler.quota.state import Cluster, QuotaState
 from reconciler.reconcile.options import NewOverride, ReconcileOptions, ReconcilePorts
+from reconciler.reconcile.ownership_records import restore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

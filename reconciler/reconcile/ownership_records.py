@@ -9,15 +9,16 @@ from reconciler.quota.ownership import (
     Intent,
     IntentEnded,
     IntentStarted,
+    Orphaned,
     OverrideEnded,
     OverrideSet,
     OverrideWritten,
+    Owner,
     OwnershipRecords,
     Pair,
     RecordChange,
     RecordDropped,
     Recorded,
-    restore,
 )
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.policy import Cause
@@ -56,6 +57,31 @@ def results(
     for pair in pairs:
         record_changes.extend(_result(pair, waiting))
     return tuple(record_changes)
+
+
+def restore(
+    pair: Pair,
+    value: float | None,
+    owner: Owner | None,
+    *,
+    is_orphaned: bool,
+    intent: Intent | None,
+) -> tuple[RecordChange, ...]:
+    """Return the changes after which the record of a pair is as it was, whatever it is now; without an owner there was none.
+
+    A write that may still take effect, the intent, is not forgotten.
+    """
+    entity, key = pair
+    changes: list[RecordChange] = [
+        RecordDropped(entity=entity, key=key)
+        if value is None or owner is None
+        else Recorded(entity=entity, key=key, value=value, owner=owner)
+    ]
+    if is_orphaned:
+        changes.append(Orphaned(entity=entity, key=key))
+    if intent is not None:
+        changes.append(IntentStarted(entity=entity, key=key, intent=intent))
+    return tuple(changes)
 
 
 def refused_overrides(

@@ -88,6 +88,20 @@ FAULTS: tuple[Fault, ...] = (
         tests=("tests/reconcile/test_workflow.py",),
     ),
     Fault(
+        what="a restored record forgets a write that may still land",
+        file="reconciler/reconcile/ownership_records.py",
+        old="    if intent is not None:\n        changes.append(IntentStarted",
+        new="    if intent is value:\n        changes.append(IntentStarted",
+        tests=("tests/reconcile/test_ownership_records.py",),
+    ),
+    Fault(
+        what="a restored record is no orphan any more",
+        file="reconciler/reconcile/ownership_records.py",
+        old="    if is_orphaned:\n        changes.append(Orphaned",
+        new="    if not entity:\n        changes.append(Orphaned",
+        tests=("tests/reconcile/test_ownership_records.py",),
+    ),
+    Fault(
         what="an override of which nothing was sent begins",
         file="reconciler/reconcile/ownership_records.py",
         old=" and (was_sent or override.until <= outcome.started_at)",

@@ -486,18 +486,6 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "ownership",
         (
-            "a restored record forgets a write that may still land",
-            "    if intent is not None:\n        changes.append(IntentStarted",
-            "    if intent is value:\n        changes.append(IntentStarted",
-            OWNERSHIP,
-        ),
-        (
-            "a restored record is no orphan any more",
-            "    if is_orphaned:\n        changes.append(Orphaned",
-            "    if not entity:\n        changes.append(Orphaned",
-            OWNERSHIP,
-        ),
-        (
             "a value above a record leaves its write open",
             "                pair = entity, key\n                _ = self._intents.pop(pair, None)\n                _ = self._drift.pop(pair, None)\n                if pair in",
             "                pair = entity, key\n                _ = self._drift.pop(pair, None)\n                if pair in",
@@ -616,12 +604,6 @@ FAULTS: tuple[Fault, ...] = (
             GUARDS,
         ),
         (
-            "the bound above a default also applies below it",
-            "    return own_limit > default\n",
-            "    return True\n",
-            GUARDS,
-        ),
-        (
             "an approval is not required",
             " or is_approved(change, guards.bounds, guards.granted):",
             ":",
@@ -651,12 +633,6 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *in_file(
         "planner/effects",
-        (
-            "a client that had a named limit counts as one with only a default",
-            "        and DEFAULT in wider\n",
-            "",
-            ("tests/quota/planner/test_effects.py", *GUARDS),
-        ),
     ),
     *in_file(
         "planner/impact",
@@ -746,8 +722,8 @@ FAULTS: tuple[Fault, ...] = (
         "keys",
         (
             "almost whole numbers are different numbers",
-            "    return whole_if_near(first) == whole_if_near(second)",
-            "    return first == second",
+            "    return whole_if_near(value) if RULES[key].is_integer else value + 0.0\n",
+            "    return value + 0.0\n",
             ("tests/quota/test_keys.py",),
         ),
         (
@@ -758,7 +734,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
     ),
     *in_file(
-        "planner/effect_digest",
+        "planner/plan",
         (
             "the end of an override makes a reviewed plan stale",
             "(change for change in self.changes if not change.is_temporary)",
@@ -777,6 +753,9 @@ FAULTS: tuple[Fault, ...] = (
             "        return self.is_temporary and self.cause is not Cause.ENDED\n",
             CASES,
         ),
+    ),
+    *in_file(
+        "planner/effect_digest",
         (
             "the digest ignores the cluster",
             "        cluster_id,\n        [operation_of",

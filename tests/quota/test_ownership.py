@@ -25,7 +25,6 @@ from reconciler.quota.ownership import (
     OwnershipRecords,
     RecordDropped,
     Recorded,
-    restore,
 )
 from tests.quota.strategies import inventories, owners, pairs, whole_numbers
 
@@ -107,20 +106,6 @@ def test_overrides_are_added_changed_and_removed():
     changed = after(OverrideSet(override=override(7.0)), owned=begun)
     assert changed.overrides[PAIR].value == 7.0
     assert after(OverrideEnded(entity=ALICE, key=RATE), owned=changed).overrides == {}
-
-
-def test_an_override_is_in_force_until_its_end():
-    assert override().in_force(9.9, None)
-    assert not override().in_force(10.0, None)
-    assert override(declared=3.0).in_force(9.9, 4.0)
-
-
-def test_a_rollback_is_in_force_while_the_declared_value_is_unchanged():
-    back = override(declared=3.0, ends_with_document=True)
-    assert back.in_force(9.9, 3.0)
-    assert not back.in_force(9.9, 4.0)
-    assert not back.in_force(9.9, None)
-    assert not back.in_force(10.0, 3.0)
 
 
 def test_a_write_may_land_as_long_as_the_broker_retries_it():
@@ -242,31 +227,6 @@ def test_with_a_part_each_entity_has_the_records_of_one_side(owned, replacement,
     assert merged.part(entities).records == replacement.part(entities).records
     assert merged.part(unchanged).records == owned.part(unchanged).records
     assert merged.part(unchanged).intents == owned.part(unchanged).intents
-
-
-@given(inventories(), inventories(), pairs)
-def test_a_restored_record_is_as_it_was_whatever_came_between(before, now, pair):
-    restored = now.with_changes(
-        restore(
-            pair,
-            before.applied_value(pair),
-            before.owner_of(pair),
-            is_orphaned=pair in before.orphaned,
-            intent=now.intents.get(pair),
-        )
-    )
-    part = restored.part([pair[0]])
-    assert (part.applied_value(pair), part.owner_of(pair)) == (
-        before.applied_value(pair),
-        before.owner_of(pair),
-    )
-    assert (pair in part.orphaned) == (
-        pair in before.orphaned and before.owner_of(pair) is not None
-    )
-    assert (part.intents, part.overrides) == (
-        now.part([pair[0]]).intents,
-        now.part([pair[0]]).overrides,
-    )
 
 
 def test_a_value_written_above_a_record_leaves_it_and_settles_the_write():

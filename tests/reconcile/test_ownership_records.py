@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
 
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.ownership import (
@@ -20,6 +21,8 @@ from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import PairOutcome, PairVisibility
 from reconciler.quota.state import NO_LIMITS
 from reconciler.reconcile import ownership_records
+from reconciler.reconcile.ownership_records import restore
+from tests.quota.strategies import inventories, pairs
 from tests.reconcile.scenarios import ALICE, RATE
 
 OWNER = Owner(document="a/b", since=1.0)
@@ -98,3 +101,28 @@ def test_the_intent_of_a_value_that_no_document_declares_has_no_document(change,
     """A crash after sending would make a document own a value of another writer, and its deletion would remove it."""
     (started,) = ownership_records.intents([change], now=9.0)
     assert started.intent.owner == owner
+
+
+@given(inventories(), inventories(), pairs)
+def test_a_restored_record_is_as_it_was_whatever_came_between(before, now, pair):
+    restored = now.with_changes(
+        restore(
+            pair,
+            before.applied_value(pair),
+            before.owner_of(pair),
+            is_orphaned=pair in before.orphaned,
+            intent=now.intents.get(pair),
+        )
+    )
+    part = restored.part([pair[0]])
+    assert (part.applied_value(pair), part.owner_of(pair)) == (
+        before.applied_value(pair),
+        before.owner_of(pair),
+    )
+    assert (pair in part.orphaned) == (
+        pair in before.orphaned and before.owner_of(pair) is not None
+    )
+    assert (part.intents, part.overrides) == (
+        now.part([pair[0]]).intents,
+        now.part([pair[0]]).overrides,
+    )

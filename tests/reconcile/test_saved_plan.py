@@ -160,9 +160,9 @@ def test_a_declaration_that_changes_under_an_override_makes_a_plan_stale():
     world = started()
     world.apply(OLD, overrides=(override(world, 500.0, seconds=60.0),))
     saved = reviewed(world)
-    other = documents({ALICE: {RATE: 300.0}, BOB: {SHARE: 5.0}})
+    changed = documents({ALICE: {RATE: 300.0}, BOB: {SHARE: 5.0}})
     with pytest.raises(StalePlan):
-        check_same_effect(saved, world.plan(other))
+        check_same_effect(saved, world.plan(changed))
 
 
 def test_another_cluster_makes_the_plan_stale():

@@ -367,10 +367,10 @@ def roll_back(state: State) -> State:
         claim = state.with_pairs({subject: restored}).declared(subject)
         value = None if claim is None else claim[1].value
         if state.is_contested:  # What was applied is the best guess at what is declared.
-            known = state.pairs[subject].temporary is None
+            is_plain = state.pairs[subject].temporary is None
             record = state.pairs[subject].record
             value = (
-                record.applied if record is not None and known and not record.is_orphan else None
+                record.applied if record is not None and is_plain and not record.is_orphan else None
             )
         before = pair.live if pair.temporary is None else value_before(state.pairs[subject])
         rolled[subject] = restored._replace(temporary=Temporary(pair.live, before, True, value))

@@ -367,8 +367,8 @@ class PairDecision:
         self.has_override = self.pending is not None
         if declared is not None:
             is_recorded = self.applied is not None
-            other = "Converged" if is_recorded else "Adopt"
-            self._act("InSync" if self.same(self.applied, self.live) else other, declared)
+            cause = "Converged" if is_recorded else "Adopt"
+            self._act("InSync" if self.same(self.applied, self.live) else cause, declared)
 
 
 def stored_value(owned: OwnershipRecords, pair: Pair) -> OwnedValue | None:

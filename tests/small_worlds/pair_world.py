@@ -27,7 +27,6 @@ from reconciler.quota.ownership import (
     OwnershipRecords,
     RecordChange,
     Recorded,
-    restore,
 )
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
@@ -40,6 +39,7 @@ from reconciler.quota.results.report import PairOutcome, Visibility
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.reconcile import ownership_records
 from reconciler.reconcile.observation import begin_override
+from reconciler.reconcile.ownership_records import restore
 from reconciler.reconcile.verification import judge
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE

@@ -207,14 +207,13 @@ def _previous_result(key_status: KeyStatus, before: Obj) -> str:
 
 
 def _overridden(override: Override) -> dict[str, Any]:
-    fields: dict[str, Any] = {
+    is_number = override.value is not None and math.isfinite(override.value)
+    return {
         "until": time_text(override.until),
         "who": bounded(escaped(override.author), 256),
         "reason": bounded(escaped(override.reason), 512),
+        **({"value": json_number(override.value)} if is_number else {}),
     }
-    if override.value is not None and math.isfinite(override.value):
-        fields["value"] = json_number(override.value)
-    return fields
 
 
 def _previous_keys(eligibility: Eligibility, previous: Obj) -> list[dict[str, Any]]:
