@@ -85,7 +85,7 @@ class Pair(NamedTuple):
 class Approved(NamedTuple):
     """A saved plan: what it does to each limit, seen from which state; and what clients of removed limits fall back to."""
 
-    changes: frozenset[tuple[str, float | None, float | None, str, float | None]]
+    changes: frozenset[tuple[str, float | None, float | None, str, float | None, str]]
     fallbacks: frozenset[tuple[str, float]]
 
 
@@ -294,7 +294,7 @@ def apply_saved(state: State) -> State:
 
 def approved_of(state: State) -> Approved:
     """What a plan does now, below temporary limits: also what waits for their end."""
-    changes: set[tuple[str, float | None, float | None, str, float | None]] = set()
+    changes: set[tuple[str, float | None, float | None, str, float | None, str]] = set()
     fallbacks: set[tuple[str, float]] = set()
     for subject, pair in below(state).items():
         after = (
@@ -305,7 +305,8 @@ def approved_of(state: State) -> Approved:
         if after.live == pair.live:
             continue
         applied, owner = (None, "") if pair.record is None else pair.record[:2]
-        changes.add((subject, pair.live, applied, owner, after.live))
+        document = "" if after.record is None else after.record.document
+        changes.add((subject, pair.live, applied, owner, after.live, document))
         if after.live is None:
             wider = ((name, below(state)[name].live) for name in WIDER[subject])
             fallbacks.update((name, value) for name, value in wider if value is not None)

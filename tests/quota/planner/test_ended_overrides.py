@@ -80,7 +80,7 @@ def test_a_declaration_under_an_override_is_judged_as_without_it(declared, befor
         refused = check(plan, Guards(), below_overrides(live, owned))
         violations.append([(item.guard, item.message) for item in refused])
     assert violations[0] == violations[1]
-    assert bool(violations[0]) == (before is not None and not 0.1 <= declared / before <= 10)
+    assert bool(violations[0]) == (before is not None and not 1 / 30 <= declared / before <= 30)
     assert {guard for guard, _ in violations[0]} <= {Guard.MAX_CHANGE_FACTOR}
 
 
