@@ -92,9 +92,10 @@ def test_shellcheck_reports_nothing_for_scripts_and_steps_of_actions(tmp_path):
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_there_are_five_actions_and_seven_examples():
-    assert [path.parent.name for path in ACTIONS] == ["apply", "comment", "drift", "plan", "setup"]
-    assert len(EXAMPLES) == 7
+def test_there_are_six_actions_and_eight_examples():
+    names = ["apply", "comment", "drift", "ends", "plan", "setup"]
+    assert [path.parent.name for path in ACTIONS] == names
+    assert len(EXAMPLES) == 8
 
 
 @pytest.mark.parametrize("path", ACTIONS, ids=named)
@@ -152,7 +153,9 @@ def test_an_example_has_minimal_rights_one_concurrency_group_and_the_tested_pins
 
 def test_workflows_that_write_to_a_cluster_share_one_concurrency_group():
     groups = {path.stem: loaded(path)["concurrency"]["group"] for path in EXAMPLES}
-    assert groups["quotas-apply"] == groups["quotas-drift"] == "quotas-prod"
+    assert {groups[name] for name in ("quotas-apply", "quotas-drift", "quotas-ends")} == {
+        "quotas-prod"
+    }
     assert (
         jobs(ROOT / "examples" / "github" / "quotas-apply.yml")["apply"]["environment"]
         == "kafka-prod"

@@ -216,7 +216,7 @@ class KeyStatusIndex:
                 )
 
     def _status_when_applied(self, outcome: PairOutcome, live: float | None) -> KeyStatus:
-        overriding = outcome.change.cause is Cause.OVERRIDE
+        overriding = outcome.change.is_temporary and outcome.change.cause is not Cause.ENDED
         return KeyStatus(
             reason=Reason.OVERRIDE_ACTIVE if overriding else Reason.SYNCED,
             cause=Cause.OVERRIDE.value if overriding else Cause.IN_SYNC.value,

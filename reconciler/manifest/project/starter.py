@@ -82,8 +82,8 @@ secret   QUOTA_PLANNER_PASSWORD  the password of the first user\
 """,
             """\
 in GitHub, under Settings > Environments: kafka-{cluster} with required
-reviewers and the deployment branch main
-secret   QUOTA_APPLIER_PASSWORD  the password of the second user\
+reviewers, kafka-ends without; both with the deployment branch main
+secret   QUOTA_APPLIER_PASSWORD  the password of the second user, in both\
 """,
             """\
 these files on main, before the first pull request: its plan uses the
