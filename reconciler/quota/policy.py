@@ -116,6 +116,14 @@ PRUNE: Final[dict[DeclarationEnd, tuple[Action, Action, Action, Action]]] = {
 }
 
 
+REMOVING: Final = frozenset(
+    policy
+    for column, policy in enumerate(STRICTNESS)
+    if any(actions[column] is _W for actions in PRUNE.values())
+)
+"""The policies under which a limit that is not declared any more may be removed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoreRule:
     """A difference that is shown as ignored and never written, optionally until a time."""

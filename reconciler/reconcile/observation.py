@@ -19,7 +19,8 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.impact import principals_with_quotas
 from reconciler.quota.planner.intent_settlement import Settlement, has_landed, settle_intents
-from reconciler.quota.policy import Action, Cause, Policy, Rules
+from reconciler.quota.planner.three_way_table import beginning
+from reconciler.quota.policy import Action, Policy, Rules
 from reconciler.quota.precedence import Principal
 from reconciler.quota.state import Cluster, QuotaState
 from reconciler.reconcile.options import NewOverride, ReconcileOptions, ReconcilePorts
@@ -190,15 +191,13 @@ def override_changes(
 
 def _check_permitted(order: NewOverride, rules: Rules, live: float | None) -> None:
     """Raise PlanRefused if a document with this value would not be written."""
-    is_created = live is None and order.value is not None
-    cause = Cause.CREATE if is_created else Cause.OVERRIDE
     name = f"{entity_text(order.entity)} {order.key}"
     if not rules.in_scope(order.entity):
         raise PlanRefused(
             f"{name} is outside of the scope, so no override of it may begin",
             hint="nothing was written; spec.scope lists the entities that may be written",
         )
-    if rules.permits(cause) is not Action.WRITE:
+    if rules.permits(beginning(live)) is not Action.WRITE:
         raise PlanRefused(
             f"policy {rules.in_force} changes no live limit, so no override of {name} may begin"
             if rules.in_force is Policy.CREATE_ONLY

@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+from reconciler.cli.options.plan import POLICIES
+from reconciler.quota.policy import STRICTNESS
 from tests.cli.projects import manifests, project, quota
 
 GUARDS = """\
@@ -228,3 +230,7 @@ def test_a_policy_with_a_typo_is_an_error_with_its_place(kquota, folder, sandbox
     assert "kquota.yaml:" in ran.err
     assert message in ran.err
     assert sandbox.values() == {}
+
+
+def test_the_option_offers_every_policy_from_the_strictest_to_the_loosest():
+    assert tuple(POLICIES) == STRICTNESS

@@ -48,7 +48,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="an override begins under a policy that permits no change",
         file="reconciler/reconcile/observation.py",
-        old="    if rules.permits(cause) is not Action.WRITE:\n",
+        old="    if rules.permits(beginning(live)) is not Action.WRITE:\n",
         new="    if rules is None:\n",
         tests=("tests/reconcile/test_observation.py",),
     ),

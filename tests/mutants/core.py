@@ -385,8 +385,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "CreateOnly changes a limit by an override",
-            "    return Cause.CREATE if live is None else Cause.OVERRIDE\n",
-            "    return Cause.CREATE\n",
+            "beginning(view.live)) is Action.WRITE",
+            "Cause.CREATE) is Action.WRITE",
             CASES,
         ),
         (

@@ -338,7 +338,7 @@ def pending(state: State, subject: str) -> Pair:
 
 def override(state: State, subject: str, value: float | None) -> State:
     """`kquota override`: what begins is written, where policy and scope permit it."""
-    if not may_begin(state, subject, value):
+    if not may_begin(state, subject):
         return state
     pair = state.pairs[subject]
     temporary = Temporary(value, value_before(pair))
@@ -360,7 +360,7 @@ def end(state: State, subject: str) -> State:
 
 def roll_back(state: State) -> State:
     """`kquota rollback` of the last apply: each limit has the value and the owner from before it."""
-    if not all(may_begin(state, subject, pair.live) for subject, pair in state.before.items()):
+    if not all(may_begin(state, subject) for subject in state.before):
         return state
     rolled: dict[str, Pair] = {}
     for subject, pair in state.before.items():
@@ -385,9 +385,9 @@ def is_over(state: State, subject: str) -> bool:
     return temporary is not None and temporary.is_rollback and value != temporary.declared
 
 
-def may_begin(state: State, subject: str, value: float | None) -> bool:
+def may_begin(state: State, subject: str) -> bool:
     """Whether a temporary limit may begin: CreateOnly creates and changes nothing."""
-    is_created = state.pairs[subject].live is None and value is not None
+    is_created = state.pairs[subject].live is None
     return subject in state.scope and (state.rank >= 2 or (state.rank == 1 and is_created))
 
 

@@ -20,8 +20,6 @@ from tests.simulation.plan_model import SETTLING, PlanInputs, PlanModel, whole
 
 HOUR = 3_600.0
 TENANTS, LEAST_OWNED = 5, 20
-UNCOUNTED = frozenset({"Override", "Ended"})
-"""Causes whose removals no guard counts."""
 
 OF_REMOVALS = frozenset({Guard.MAX_REMOVALS, Guard.MAX_REMOVED_SHARE})
 
@@ -227,6 +225,11 @@ def _is_excessive(number: int, owned: int, most: int, guards: Guards) -> bool:
     return number > most or (number > 0 and owned >= LEAST_OWNED and share)
 
 
+def _is_of_override(change: QuotaChange) -> bool:
+    """Whether the change begins, corrects or ends an override, whose removals no guard counts."""
+    return change.of_override or change.cause.value in {"Override", "Ended"}
+
+
 def _removals_of(reconciliation: Reconciliation) -> list[QuotaChange]:
     """Return the planned removals that the guard counts."""
     plan = () if reconciliation.preview is None else reconciliation.preview.plan.changes
@@ -234,7 +237,7 @@ def _removals_of(reconciliation: Reconciliation) -> list[QuotaChange]:
     return [
         change
         for change in plan
-        if change.removes and change.cause.value not in UNCOUNTED and change not in waiting
+        if change.removes and not _is_of_override(change) and change not in waiting
     ]
 
 

@@ -13,7 +13,7 @@ from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.plan import validate_option
 from reconciler.cli.options.shared import FILE, format_option, where_options
-from reconciler.cli.options.value_types import DURATION, ReasonParameter
+from reconciler.cli.options.value_types import DurationParameter, ReasonParameter
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ Example:
 @option(
     "--for DURATION",
     "Longest time that the restored values stay in force.",
-    DURATION,
+    DurationParameter(max_days=1),
     name="seconds",
     default="24h",
 )

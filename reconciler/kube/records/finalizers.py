@@ -20,19 +20,16 @@ from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.outcome import Held
 from reconciler.quota.ownership import Orphaned, OwnershipRecords, Pair, RecordChange, Recorded
 from reconciler.quota.planner.removal_guard import NONE_IS_MADE, REMOVAL_GUARDS
-from reconciler.quota.policy import DeletionPolicy, Policy
+from reconciler.quota.policy import REMOVING, DeletionPolicy, Policy
 from reconciler.quota.results.report import Outcome, Reconciliation
 
 WITHHELD_SECONDS: Final = 86_400.0
 """How long a deletion waits while the removal guard withholds it, if that is more than the deletion timeout."""
 
-NOTHING_TO_WRITE: Final = frozenset({Policy.OBSERVE, Policy.CREATE_ONLY})
-"""Policies that never remove: a deletion need not wait."""
-
 
 def deletion_has_effect(deletion_policy: DeletionPolicy | None, in_force: Policy) -> bool:
     """Whether deleting the document removes limits: an unset policy means Delete under Sync, Retain otherwise."""
-    if in_force in NOTHING_TO_WRITE:
+    if in_force not in REMOVING:
         return False
     if deletion_policy is None:
         return in_force is Policy.SYNC

@@ -31,7 +31,7 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.intent_settlement import settle_intents
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
-from reconciler.quota.planner.three_way_table import PairView, declaration_end
+from reconciler.quota.planner.three_way_table import PairView, beginning, declaration_end
 from reconciler.quota.policy import Action, Cause, DeclarationEnd, Rules
 from reconciler.quota.state import NO_LIMITS, QuotaState
 
@@ -344,7 +344,7 @@ class _Comparison:
             self._report(view, Cause.OVERRIDE, Action.NOTHING, note)
         elif same_value(view.key, value, override.applied):
             self._decide(view, Cause.DRIFT, value, note, of_override=True)
-        elif self._action(view, _beginning(view.live)) is Action.WRITE:
+        elif self._action(view, beginning(view.live)) is Action.WRITE:
             self.changes.append(view.change(Cause.OVERRIDE, value, note))
         else:
             self._report(view, Cause.OVERRIDE, Action.REPORT, note)
@@ -373,11 +373,6 @@ class _Comparison:
         if view.declared is not None or not is_owned or is_ignored:
             return ""
         return NOTE_PRUNED_NEXT if self._action(view, Cause.PRUNE) is Action.WRITE else ""
-
-
-def _beginning(live: float | None) -> Cause:
-    """Return the row of the table whose policy an override asks for: the one of a document with its value."""
-    return Cause.CREATE if live is None else Cause.OVERRIDE
 
 
 def _frozen_note(view: PairView) -> str:

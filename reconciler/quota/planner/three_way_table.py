@@ -142,6 +142,11 @@ class PairView:
         )
 
 
+def beginning(live: float | None) -> Cause:
+    """Return the row whose policy the beginning of an override asks for: ``Create`` where nothing is live."""
+    return Cause.CREATE if live is None else Cause.OVERRIDE
+
+
 def declaration_end(view: PairView, desired: DesiredState, rules: Rules) -> DeclarationEnd | None:
     """Return how a recorded pair stopped being declared, by the deletionPolicy recorded last; ``None`` = it is not recorded."""
     owner, is_orphaned = view.owner, view.is_orphaned
