@@ -18,8 +18,8 @@ from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.records import record_store
 from reconciler.kube.records.inventory import KubeInventory
 from reconciler.kube.run.cluster_reconciler import ClusterReconciler, OperatorContext
+from reconciler.kube.run.definition_guard import DefinitionGuard
 from reconciler.kube.run.missing_clusters import MissingClusterReconciler
-from reconciler.kube.run.removal_guard import DefinitionGuard
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing

@@ -23,8 +23,8 @@ from reconciler.kube.records.config_map_reader import read
 from reconciler.kube.records.inventory import KubeInventory
 from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.kube.run.cluster_reconciler import ClusterReconciler
+from reconciler.kube.run.definition_guard import DefinitionGuard
 from reconciler.kube.run.operator_context import OperatorContext
-from reconciler.kube.run.removal_guard import DefinitionGuard
 from reconciler.kube.status.events import ResourceEvent
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache

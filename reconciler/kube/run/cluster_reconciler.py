@@ -22,6 +22,7 @@ from reconciler.kube.api.custom_resources import (
 from reconciler.kube.configuration.cluster_references import read_cluster
 from reconciler.kube.records import finalizers
 from reconciler.kube.records.inventory import KubeInventory
+from reconciler.kube.run.definition_guard import is_recorded, might_remove
 from reconciler.kube.run.operator_context import OperatorContext
 from reconciler.kube.run.partial_reconciliation import (
     KnownState,
@@ -29,7 +30,6 @@ from reconciler.kube.run.partial_reconciliation import (
     known_state,
     names_documents,
 )
-from reconciler.kube.run.removal_guard import is_recorded, might_remove
 from reconciler.kube.status.eligibility import (
     Eligibility,
     EligibilityIndex,

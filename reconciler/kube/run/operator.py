@@ -35,11 +35,11 @@ from reconciler.kube.records.inventory import KubeInventory
 from reconciler.kube.run.cluster_assignments import ClusterAssignments
 from reconciler.kube.run.cluster_loops import LOST, ClusterLoops, reported
 from reconciler.kube.run.cluster_reconciler import ClusterReconciler
+from reconciler.kube.run.definition_guard import DefinitionGuard
 from reconciler.kube.run.leader_store import LeadingStore
 from reconciler.kube.run.missing_clusters import MissingClusterReconciler
 from reconciler.kube.run.operator_context import OperatorContext
 from reconciler.kube.run.operator_ports import Candidate, OperatorPorts, process_ports
-from reconciler.kube.run.removal_guard import DefinitionGuard
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.kopf_watcher import EventHandler
 from reconciler.kube.watch.resource_cache import ResourceCache

@@ -13,7 +13,7 @@ from reconciler.kube.api.resource_paths import (
     DEFINITIONS,
     QUOTA_CLUSTERS,
 )
-from reconciler.kube.run.removal_guard import is_recorded
+from reconciler.kube.run.definition_guard import is_recorded
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import key_columns
 from reconciler.quota.overrides import Override
