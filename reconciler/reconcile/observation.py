@@ -8,8 +8,10 @@ from reconciler.base.protocols import Clock
 from reconciler.errors import PlanRefused, UsageError, WrongCluster
 from reconciler.quota.entity import sort_key
 from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.keys import same_value
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
+    NOBODY,
     Intent,
     OverrideSet,
     OwnershipRecords,
@@ -235,6 +237,7 @@ def _begun(
         owned = owned.with_changes(restored)
     owner = owned.owner_of(pair)
     is_decided = desired.decides(*pair, "" if owner is None else owner.document)
+    declared = desired.value(*pair) if is_decided else None
     override = Override(
         entity=order.entity,
         key=order.key,
@@ -242,11 +245,23 @@ def _begun(
         until=order.until,
         author=order.principal,
         reason=order.reason,
-        declared=desired.value(*pair) if is_decided else None,
-        ends_with_document=order.rolls_back is not None,
+        declared=declared,
+        # A declared value that no run applied is no part of what a rollback takes back: guards have not judged it.
+        ends_with_document=undone is not None
+        and _is_judged(observation.settlement.owned, pair, declared),
     )
     restores = undone is not None and not undone.is_temporary
     yield OverrideSet(override=begin_override(override, owned, live, restores=restores))
+
+
+def _is_judged(owned: OwnershipRecords, pair: Pair, declared: float | None) -> bool:
+    """Whether a declared value passed the guards: it was applied or sent, or an earlier rollback took it back."""
+    values = [owned.applied_value(pair)]
+    if (intent := owned.intents.get(pair)) is not None and intent.owner != NOBODY:
+        values.append(intent.value)
+    if (earlier := owned.overrides.get(pair)) is not None and earlier.ends_with_document:
+        values.append(earlier.declared)
+    return declared is None or any(same_value(pair[1], declared, value) for value in values)
 
 
 def _can_be_written(value: float) -> bool:

@@ -6,13 +6,24 @@ import pytest
 
 from reconciler.codecs.outcome import outcome_document, read_undo
 from reconciler.quota.planner.desired_state import merge
+from reconciler.quota.planner.guards import Guard
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause, DeletionPolicy, Policy
 from reconciler.quota.results.report import Outcome
 from reconciler.reconcile import NewOverride, rollback_orders
 from reconciler.render.json_values import dump
 from tests.fakes.cluster import LOST
-from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE, World, declared, documents, state
+from tests.reconcile.scenarios import (
+    ALICE,
+    BOB,
+    OPEN,
+    RATE,
+    SHARE,
+    World,
+    declared,
+    documents,
+    state,
+)
 
 OLD = documents({ALICE: {RATE: 100.0}})
 NEW = documents({ALICE: {RATE: 900.0}, BOB: {SHARE: 5.0}})
@@ -147,3 +158,42 @@ def test_the_rollback_of_an_override_leaves_no_temporary_value_for_good():
     assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
     world.apply(merge([]))
     assert world.cluster.truth == state({})
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_declared_value_that_was_never_applied_is_judged_after_a_rollback(times):
+    world = World(policy=Policy.UPSERT)
+    world.apply(OLD)
+    outcome = world.apply(NEW)
+    slip = documents({ALICE: {RATE: 9e9}, BOB: {SHARE: 5.0}})
+    for _ in range(times):
+        roll_back(world, outcome, slip)
+    world.orders = world.options(guards=replace(OPEN, max_change_factor=30.0))
+    for _ in range(2):
+        (violation,) = world.plan(slip).preview.violations
+        assert (violation.guard, violation.entity) == (Guard.MAX_CHANGE_FACTOR, ALICE)
+        world.cluster.clock.advance(86_400.0)
+    assert world.plan(NEW).preview.violations == ()
+
+
+def test_a_second_rollback_ends_with_its_document_too():
+    world = World(policy=Policy.UPSERT)
+    world.apply(OLD)
+    outcome = world.apply(NEW)
+    for _ in range(2):
+        roll_back(world, outcome, NEW)
+    assert world.plan(NEW).plan.reviewed == ()
+    world.apply(documents({ALICE: {RATE: 300.0}, BOB: {SHARE: 5.0}}))
+    assert world.cluster.truth == state({ALICE: {RATE: 300.0}})
+
+
+def test_a_rollback_over_an_unapplied_value_that_the_broker_refuses_leaves_the_records():
+    world = World(policy=Policy.UPSERT)
+    world.apply(OLD)
+    outcome = world.apply(NEW)
+    before = world.owned()
+    world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
+    roll_back(world, outcome, documents({ALICE: {RATE: 700.0}, BOB: {SHARE: 5.0}}))
+    after = world.owned()
+    assert (ALICE, RATE) not in after.overrides
+    assert after.records[ALICE] == before.records[ALICE]
