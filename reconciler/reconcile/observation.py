@@ -180,7 +180,9 @@ def override_changes(
     for order in options.overrides:
         _check_permitted(order, rules, observation.live.value(order.entity, order.key))
     begun = [
-        change for order in options.overrides for change in _begun(order, observation, desired)
+        change
+        for order in options.overrides
+        for change in _begun(order, observation, desired, is_read=rules.complete)
     ]
     check_overrides(observation.owned, options.ended)
     ended = [
@@ -210,9 +212,14 @@ def _check_permitted(order: NewOverride, rules: Rules, live: float | None) -> No
 
 
 def _begun(
-    order: NewOverride, observation: Observation, desired: DesiredState
+    order: NewOverride, observation: Observation, desired: DesiredState, *, is_read: bool
 ) -> Iterator[RecordChange]:
-    """Yield the beginning of an override; a rollback restores the record from before, too."""
+    """Yield the beginning of an override; a rollback restores the record from before, too.
+
+    Args:
+        is_read: Whether documents were read. Otherwise ``desired`` says nothing about a pair under an override, and what was
+            declared when that began is used.
+    """
     if order.value is not None and not _can_be_written(order.value):
         raise UsageError(
             f"{order.key} of {entity_text(order.entity)} cannot be set to {order.value!r}",
@@ -238,6 +245,8 @@ def _begun(
     owner = owned.owner_of(pair)
     is_decided = desired.decides(*pair, "" if owner is None else owner.document)
     declared = desired.value(*pair) if is_decided else None
+    if not is_read and (earlier := owned.overrides.get(pair)) is not None:
+        declared = earlier.declared
     override = Override(
         entity=order.entity,
         key=order.key,

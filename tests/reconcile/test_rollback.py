@@ -1,5 +1,6 @@
 """Rollbacks: the earlier values are restored and stay until the document changes, or a day has passed."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,8 @@ from reconciler.quota.planner.guards import Guard
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause, DeletionPolicy, Policy
 from reconciler.quota.results.report import Outcome
-from reconciler.reconcile import NewOverride, rollback_orders
+from reconciler.reconcile import NewOverride, observe, rollback_orders
+from reconciler.reconcile.drift import as_applied
 from reconciler.render.json_values import dump
 from tests.fakes.cluster import LOST
 from tests.reconcile.scenarios import (
@@ -197,3 +199,16 @@ def test_a_rollback_over_an_unapplied_value_that_the_broker_refuses_leaves_the_r
     after = world.owned()
     assert (ALICE, RATE) not in after.overrides
     assert after.records[ALICE] == before.records[ALICE]
+
+
+def test_a_second_rollback_without_readable_documents_stays_once_they_can_be_read():
+    world = World(policy=Policy.UPSERT)
+    world.apply(OLD)
+    outcome = world.apply(NEW)
+    for _ in range(2):
+        observation = asyncio.run(observe(world.ports, world.orders))
+        world.orders = world.options(rules=replace(world.orders.rules, complete=False))
+        roll_back(world, outcome, as_applied(observation, world.orders.rules))
+    world.orders = world.options(rules=replace(world.orders.rules, complete=True))
+    assert world.apply(NEW).pairs == ()
+    assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
