@@ -168,7 +168,9 @@ def begin_override(
 def override_changes(
     options: ReconcileOptions, observation: Observation, desired: DesiredState
 ) -> tuple[RecordChange, ...]:
-    """Return the record changes of overrides that begin and end with this run.
+    """Return the record changes of overrides that begin and end with this run, after those of settled intents.
+
+    What landed before an override begins belongs to the record below it.
 
     Raises:
         UsageError: A value cannot be written, or there is no override to end.
@@ -184,12 +186,13 @@ def override_changes(
         for order in options.overrides
         for change in _begun(order, observation, desired, is_read=rules.complete)
     ]
-    check_overrides(observation.owned, options.ended)
+    owned = observation.settlement.owned
+    check_overrides(owned, options.ended)
     ended = [
-        OverrideSet(override=replace(observation.owned.overrides[pair], until=observation.at))
+        OverrideSet(override=replace(owned.overrides[pair], until=observation.at))
         for pair in sorted(options.ended, key=lambda pair: (sort_key(pair[0]), pair[1]))
     ]
-    return (*begun, *ended)
+    return (*observation.settlement.changes, *begun, *ended)
 
 
 def _check_permitted(order: NewOverride, rules: Rules, live: float | None) -> None:

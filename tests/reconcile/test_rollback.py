@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.codecs.outcome import outcome_document, read_undo
+from reconciler.errors import ConnectError
 from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.planner.guards import Guard
 from reconciler.quota.planner.plan import QuotaChange
@@ -14,7 +15,7 @@ from reconciler.quota.results.report import Outcome
 from reconciler.reconcile import NewOverride, observe, rollback_orders
 from reconciler.reconcile.drift import as_applied
 from reconciler.render.json_values import dump
-from tests.fakes.cluster import LOST
+from tests.fakes.cluster import LANDED, LOST, Faults
 from tests.reconcile.scenarios import (
     ALICE,
     BOB,
@@ -212,3 +213,51 @@ def test_a_second_rollback_without_readable_documents_stays_once_they_can_be_rea
     world.orders = world.options(rules=replace(world.orders.rules, complete=True))
     assert world.apply(NEW).pairs == ()
     assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
+
+
+@pytest.mark.parametrize("begins", ["override", "rollback"])
+def test_a_write_that_landed_before_an_override_began_is_recorded_below_it(begins):
+    """The answer was lost and the run was killed; the next run begins an override and adopts nothing else."""
+    deleting = DeletionPolicy.DELETE
+
+    def wanted(value):
+        bob = declared(BOB, {RATE: 5.0})
+        return merge([declared(ALICE, {RATE: value}, policy=deleting), bob])
+
+    world = World({BOB: {RATE: 5.0}}, policy=Policy.UPSERT)
+    world.apply(wanted(100.0), only=lambda e, _: e == ALICE)
+    world.cluster.faults.unknown[ALICE] = LANDED
+    world.cluster.faults.before = _fails_after_alter()
+    outcome = world.apply(wanted(200.0), only=lambda e, _: e == ALICE)
+    world.cluster.faults = Faults()
+    assert (ALICE, RATE) in world.owned().intents
+    if begins == "rollback":
+        roll_back(world, outcome, wanted(200.0))
+        recorded = 100.0
+    else:
+        until = world.cluster.clock.now() + 60.0
+        order = NewOverride(
+            entity=ALICE, key=RATE, value=900.0, until=until, principal="me", reason="night"
+        )
+        world.apply(wanted(200.0), overrides=(order,), only=lambda e, _: e == ALICE)
+        recorded = 200.0
+    owned = world.owned()
+    assert (owned.applied_value((ALICE, RATE)), dict(owned.intents)) == (recorded, {})
+    assert BOB not in owned.records
+    assert [entry["outcome"] for entry in world.audit.entries].count("APPLIED") == 3
+    world.cluster.clock.advance(86_400.0)
+    only_bob = merge([declared(BOB, {RATE: 5.0})])
+    for _ in range(2):
+        world.apply(only_bob)
+    assert world.cluster.truth == state({BOB: {RATE: 5.0}})
+
+
+def _fails_after_alter():
+    requests = []
+
+    def before(name):
+        requests.append(name)
+        if "alter" in requests and name in {"describe", "wait_visible"}:
+            raise ConnectError("gone")
+
+    return before
