@@ -37,7 +37,7 @@ STATEMENTS = {
     "notify": 292,
     "ports.py": 24,
     "quota": 2598,
-    "reconcile": 1012,
+    "reconcile": 1026,
     "render": 1579,
     "sandbox": 1206,
     "spark": 34,

@@ -272,6 +272,8 @@ def correct(state: State) -> State:
 def corrected_pair(state: State, subject: str) -> Pair:
     """What a correction makes of a limit."""
     pair, claim = state.pairs[subject], state.declared(subject)
+    if is_over(state, subject):
+        return pair  # Its document changed, which is for an apply.
     if pair.temporary is not None:
         after = applied_pair(state, subject, corrects=True)
         return pair if after.live == pair.live else after
