@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from reconciler.codecs.reader import DocumentReader, load
+from reconciler.errors import ConfigError
 from reconciler.quota.entity_forms import entity_json, entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
@@ -167,8 +168,17 @@ class RollbackSource:
 
 
 def read_undo(text: str, *, location: str) -> RollbackSource:
-    """Read the pairs of an outcome that were or may have been changed, with their earlier values."""
+    """Read the changes of an outcome that were or may have been made, with the values and records from before.
+
+    Raises:
+        ConfigError: It is not an outcome, or was edited.
+    """
     outcome = read_outcome(text, location=location)
+    pairs = [pair.change.pair for pair in outcome.pairs]
+    if len(pairs) > len(set(pairs)):
+        raise ConfigError(
+            "it names a quota key of an entity twice, so it was edited", location=location
+        )
     return RollbackSource(
         cluster=outcome.origin.cluster,
         cluster_id=outcome.cluster_id,
@@ -228,7 +238,7 @@ def _read_pair(row: DocumentReader) -> PairOutcome:
             before=row["before"].quota_value(),
             after=row["after"].quota_value(),
             cause=row["cause"].word(Cause),
-            applied=record.optional(lambda fields: fields["value"].number()),
+            applied=record.optional(lambda fields: _positive(fields["value"])),
             recorded=record.optional(_read_owner),
             is_orphaned=bool(record.optional(lambda fields: fields["orphaned"].boolean())),
         ),
@@ -238,9 +248,14 @@ def _read_pair(row: DocumentReader) -> PairOutcome:
     )
 
 
+def _positive(number: DocumentReader) -> float:
+    value = number.quota_value()
+    return value if value is not None and value > 0 else number.fail("a limit above 0")
+
+
 def _read_owner(row: DocumentReader) -> Owner:
     return Owner(
-        document=row["document"].text(),
+        document=row["document"].text() or row["document"].fail("the name of a document"),
         deletion_policy=row["deletionPolicy"].optional(lambda policy: policy.word(DeletionPolicy)),
         since=row["since"].number(),
     )

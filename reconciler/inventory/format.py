@@ -38,6 +38,7 @@ FORMAT: Final = 1
 
 _V = TypeVar("_V")
 _ENCODE: Final = compact()
+_LAST_MOMENT: Final = 253_402_300_799.0  # the end of the year 9999
 _SECTIONS: Final = {
     "owners": 3,
     "records": 5,
@@ -301,11 +302,14 @@ def _override(row: object) -> Override:
     value, until, principal, reason, before, applied, declared, ends = values
     if not (isinstance(principal, str) and isinstance(reason, str) and isinstance(ends, bool)):
         raise ValueError(f"{row!r} is no override")  # noqa: TRY004 - damage, not a bug
+    temporary, end = _read_number(value), _float(until)
+    if not (temporary is None or 0 < temporary < math.inf) or not 0 <= end <= _LAST_MOMENT:
+        raise ValueError(f"{row!r} is no override: its value or its end cannot be")
     return Override(
         entity=pair[0],
         key=pair[1],
-        value=_read_number(value),
-        until=_float(until),
+        value=temporary,
+        until=end,
         author=principal,
         reason=reason,
         before=_read_number(before),

@@ -43,7 +43,7 @@ async def drift(ports: ReconcilePorts, options: ReconcileOptions) -> tuple[Findi
 
 def find_expired(observation: Observation, rules: Rules) -> tuple[ExpiredOverride, ...]:
     """Return the overrides that have ended and whose value is still live, whatever the documents declare."""
-    return expired_overrides(_compare(observation, rules), observation.owned)
+    return expired_overrides(_compare(observation, rules), observation.owned, now=observation.at)
 
 
 def _compare(observation: Observation, rules: Rules) -> Plan:
@@ -94,7 +94,9 @@ async def observe_drift(
         preview=None if prepared is None else prepared.preview,
         expired_overrides=()
         if prepared is None
-        else expired_overrides(prepared.plan, prepared.observation.owned),
+        else expired_overrides(
+            prepared.plan, prepared.observation.owned, now=prepared.observation.at
+        ),
         live=None if prepared is None else prepared.observation.live,
         drift_since={} if prepared is None else prepared.observation.owned.drift_since,
         error=failure,

@@ -8,8 +8,10 @@ from reconciler.base.protocols import Clock
 from reconciler.errors import PlanRefused, UsageError, WrongCluster
 from reconciler.quota.entity import sort_key
 from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.keys import same_value
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
+    NOBODY,
     Intent,
     OverrideSet,
     OwnershipRecords,
@@ -167,7 +169,9 @@ def begin_override(
 def override_changes(
     options: ReconcileOptions, observation: Observation, desired: DesiredState
 ) -> tuple[RecordChange, ...]:
-    """Return the record changes of overrides that begin and end with this run.
+    """Return the record changes of overrides that begin and end with this run, after those of settled intents.
+
+    What landed before an override begins belongs to the record below it.
 
     Raises:
         UsageError: A value cannot be written, or there is no override to end.
@@ -179,14 +183,17 @@ def override_changes(
     for order in options.overrides:
         _check_permitted(order, rules, observation.live.value(order.entity, order.key))
     begun = [
-        change for order in options.overrides for change in _begun(order, observation, desired)
+        change
+        for order in options.overrides
+        for change in _begun(order, observation, desired, is_read=rules.complete)
     ]
-    check_overrides(observation.owned, options.ended)
+    owned = observation.settlement.owned
+    check_overrides(owned, options.ended)
     ended = [
-        OverrideSet(override=replace(observation.owned.overrides[pair], until=observation.at))
+        OverrideSet(override=replace(owned.overrides[pair], until=observation.at))
         for pair in sorted(options.ended, key=lambda pair: (sort_key(pair[0]), pair[1]))
     ]
-    return (*begun, *ended)
+    return (*observation.settlement.changes, *begun, *ended)
 
 
 def _check_permitted(order: NewOverride, rules: Rules, live: float | None) -> None:
@@ -207,9 +214,14 @@ def _check_permitted(order: NewOverride, rules: Rules, live: float | None) -> No
 
 
 def _begun(
-    order: NewOverride, observation: Observation, desired: DesiredState
+    order: NewOverride, observation: Observation, desired: DesiredState, *, is_read: bool
 ) -> Iterator[RecordChange]:
-    """Yield the beginning of an override; a rollback restores the record from before, too."""
+    """Yield the beginning of an override; a rollback restores the record from before, too.
+
+    Args:
+        is_read: Whether documents were read. Otherwise ``desired`` says nothing about a pair under an override, and what was
+            declared when that began is used.
+    """
     if order.value is not None and not _can_be_written(order.value):
         raise UsageError(
             f"{order.key} of {entity_text(order.entity)} cannot be set to {order.value!r}",
@@ -234,6 +246,9 @@ def _begun(
         owned = owned.with_changes(restored)
     owner = owned.owner_of(pair)
     is_decided = desired.decides(*pair, "" if owner is None else owner.document)
+    declared = desired.value(*pair) if is_decided else None
+    if not is_read and (earlier := owned.overrides.get(pair)) is not None:
+        declared = earlier.declared
     override = Override(
         entity=order.entity,
         key=order.key,
@@ -241,11 +256,23 @@ def _begun(
         until=order.until,
         author=order.principal,
         reason=order.reason,
-        declared=desired.value(*pair) if is_decided else None,
-        ends_with_document=order.rolls_back is not None,
+        declared=declared,
+        # A declared value that no run applied is no part of what a rollback takes back: guards have not judged it.
+        ends_with_document=undone is not None
+        and _is_judged(observation.settlement.owned, pair, declared),
     )
     restores = undone is not None and not undone.is_temporary
     yield OverrideSet(override=begin_override(override, owned, live, restores=restores))
+
+
+def _is_judged(owned: OwnershipRecords, pair: Pair, declared: float | None) -> bool:
+    """Whether a declared value passed the guards: it was applied or sent, or an earlier rollback took it back."""
+    values = [owned.applied_value(pair)]
+    if (intent := owned.intents.get(pair)) is not None and intent.owner != NOBODY:
+        values.append(intent.value)
+    if (earlier := owned.overrides.get(pair)) is not None and earlier.ends_with_document:
+        values.append(earlier.declared)
+    return declared is None or any(same_value(pair[1], declared, value) for value in values)
 
 
 def _can_be_written(value: float) -> bool:

@@ -106,6 +106,12 @@ def refused_overrides(
         for pair in outcome.pairs
         if isinstance(pair.result, Rejected) and pair.change.cause is Cause.OVERRIDE
     }
+    begun = tuple(begun)
+    rolled_back = {
+        (change.entity, change.key)
+        for change in begun
+        if isinstance(change, Recorded | RecordDropped)
+    }
     record_changes: list[RecordChange] = []
     for change in begun:
         if not isinstance(change, OverrideSet):
@@ -113,7 +119,7 @@ def refused_overrides(
         override, pair = change.override, change.override.pair
         if pair not in rejected and (was_sent or override.until <= outcome.started_at):
             continue
-        if override.ends_with_document:
+        if pair in rolled_back:
             record_changes.extend(
                 restore(
                     pair,

@@ -209,7 +209,9 @@ def _remaining_expired(
     """Return the expired overrides that the reconciliation did not revert."""
     pairs = () if outcome is None else outcome.pairs
     reverted = {pair_outcome.change.pair for pair_outcome in pairs if pair_outcome.is_done}
-    return expired_overrides(prepared.plan, prepared.observation.owned, reverted=reverted)
+    return expired_overrides(
+        prepared.plan, prepared.observation.owned, now=prepared.observation.at, reverted=reverted
+    )
 
 
 def _without_new_drift(prepared: PreparedPlan, guards: Guards) -> PreparedPlan:

@@ -217,15 +217,20 @@ def _compare(
         rules=rules_for(options, observation),
         now=observation.at,
     )
-    return options.remainder.added_to(_limit_to_requested(plan, options, observation)), changes
+    # Without overrides that begin or end, the plan itself has the settled intents.
+    settled = 0 if changes else len(observation.settlement.changes)
+    return options.remainder.added_to(_limit_to_requested(plan, options, settled)), changes
 
 
-def _limit_to_requested(plan: Plan, options: ReconcileOptions, observation: Observation) -> Plan:
-    """Limit the plan to the requested pairs. Settled intents are recorded for every pair."""
+def _limit_to_requested(plan: Plan, options: ReconcileOptions, settled: int) -> Plan:
+    """Limit the plan to the requested pairs. Settled intents are recorded for every pair.
+
+    Args:
+        settled: The number of record changes of settled intents. They come first; a later one may equal one.
+    """
     only = options.only
     if only is None:
         return plan
-    settled = len(observation.settlement.changes)  # They come first; a later one may equal one.
     return replace(
         plan,
         changes=tuple(change for change in plan.changes if only(change.entity, change.key)),

@@ -85,6 +85,21 @@ def test_a_rollback_reads_only_results_that_may_have_changed_the_cluster():
     assert (undo.cluster_id, undo.digest) == ("lkc-1", result().digest)
 
 
+def repeat_the_first_pair(document: dict) -> None:
+    first = document["pairs"][0]
+    document["pairs"].append(first)
+    document["counts"][first["outcome"]] += 1
+
+
+RECORD = {
+    "value": 5.0,
+    "document": "team/a",
+    "deletionPolicy": "Delete",
+    "since": 1.0,
+    "orphaned": True,
+}
+
+
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
@@ -97,6 +112,15 @@ def test_a_rollback_reads_only_results_that_may_have_changed_the_cluster():
         (lambda d: d.update(kind="kquota-plan"), "not a kquota-outcome document but 'kquota-plan'"),
         (lambda d: d.update(format=9), "format is 9"),
         (lambda d: d.update(more=1), "unknown field 'more'"),
+        (repeat_the_first_pair, "a quota key of an entity twice"),
+        (
+            lambda d: d["pairs"][0].update(record=RECORD | {"value": 0.0}),
+            r"pairs\[0\]\.record\.value should be a limit above 0",
+        ),
+        (
+            lambda d: d["pairs"][0].update(record=RECORD | {"document": ""}),
+            r"pairs\[0\]\.record\.document should be the name of a document",
+        ),
     ],
 )
 def test_an_edited_outcome_is_refused_with_its_place(edit, words):

@@ -80,7 +80,7 @@ OVERRIDES = st.builds(
     entity=ENTITIES,
     key=KEYS,
     value=st.none() | VALUES,
-    until=VALUES,
+    until=st.floats(min_value=0, max_value=4e9),
     author=st.text(max_size=3),
     reason=st.text(max_size=3),
     before=st.none() | st.floats(allow_nan=False),

@@ -126,6 +126,10 @@ def test_the_document_equals_the_golden_file():
         ('"producer_byte_rate",12.5', '"producer_byte_rate"'),
         ('"producer_byte_rate",12.5', '"producer_byte_rate","x"'),
         ('"night|shift"', "3"),
+        ('null,99.0,"me', '-1.0,99.0,"me'),
+        ('null,99.0,"me', '"nan",99.0,"me'),
+        ('null,99.0,"me', 'null,1e999,"me'),
+        ('null,99.0,"me', 'null,1e15,"me'),
         ('"payments/prod"', "null"),
         ('"known":true', '"known":1'),
         (

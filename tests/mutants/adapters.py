@@ -60,9 +60,16 @@ FAULTS: tuple[Fault, ...] = (
         tests=("tests/reconcile/test_rollback.py",),
     ),
     Fault(
+        what="a rollback lets a declared value pass that no guard has judged",
+        file="reconciler/reconcile/observation.py",
+        old="    return declared is None or any(same",
+        new="    return True or any(same",
+        tests=("tests/reconcile/test_rollback.py",),
+    ),
+    Fault(
         what="a rollback that the broker refuses changes the records",
         file="reconciler/reconcile/ownership_records.py",
-        old="        if override.ends_with_document:\n",
+        old="        if pair in rolled_back:\n",
         new="        if override is None:\n",
         tests=("tests/reconcile/test_rollback.py",),
     ),

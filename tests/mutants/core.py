@@ -343,8 +343,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a change under an override is not judged",
-            "        if override.is_news(view.declared, view.applied):\n",
-            "        if override.is_news(None, None):\n",
+            "        if override.is_news(view.declared, view.applied):\n            base = ",
+            "        if override.is_news(None, None):\n            base = ",
             CASES,
         ),
         (

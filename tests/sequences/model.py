@@ -272,6 +272,8 @@ def correct(state: State) -> State:
 def corrected_pair(state: State, subject: str) -> Pair:
     """What a correction makes of a limit."""
     pair, claim = state.pairs[subject], state.declared(subject)
+    if is_over(state, subject):
+        return pair  # Its document changed, which is for an apply.
     if pair.temporary is not None:
         after = applied_pair(state, subject, corrects=True)
         return pair if after.live == pair.live else after
@@ -341,7 +343,7 @@ def override(state: State, subject: str, value: float | None) -> State:
     if not may_begin(state, subject):
         return state
     pair = state.pairs[subject]
-    temporary = Temporary(value, value_before(pair))
+    temporary = Temporary(value, value_before(pair), declared=known_declaration(state, subject))
     return state.with_pairs({subject: Pair(value, pair.record, temporary)})
 
 
@@ -367,15 +369,32 @@ def roll_back(state: State) -> State:
         restored = Pair(pair.live, pair.record)
         claim = state.with_pairs({subject: restored}).declared(subject)
         value = None if claim is None else claim[1].value
-        if state.is_contested:  # What was applied is the best guess at what is declared.
-            is_plain = state.pairs[subject].temporary is None
-            record = state.pairs[subject].record
-            value = (
-                record.applied if record is not None and is_plain and not record.is_orphan else None
-            )
+        if state.is_contested:
+            value = known_declaration(state, subject)
         before = pair.live if pair.temporary is None else value_before(state.pairs[subject])
-        rolled[subject] = restored._replace(temporary=Temporary(pair.live, before, True, value))
+        is_rollback = value is None or value in judged_values(state.pairs[subject])
+        rolled[subject] = restored._replace(
+            temporary=Temporary(pair.live, before, is_rollback, value)
+        )
     return state.with_pairs(rolled)
+
+
+def known_declaration(state: State, subject: str) -> float | None:
+    """What is declared; if documents cannot be used, the best guess: what a temporary limit found, or what was applied."""
+    record, earlier = state.pairs[subject].record, state.pairs[subject].temporary
+    if not state.is_contested:
+        claim = state.declared(subject)
+        return None if claim is None else claim[1].value
+    if earlier is not None:
+        return earlier.declared
+    return None if record is None or record.is_orphan else record.applied
+
+
+def judged_values(pair: Pair) -> set[float | None]:
+    """The values that guards have judged: what was applied, also what a rollback took back."""
+    record, earlier = pair.record, pair.temporary
+    values = set() if record is None else {record.applied}
+    return values | ({earlier.declared} if earlier is not None and earlier.is_rollback else set())
 
 
 def is_over(state: State, subject: str) -> bool:

@@ -138,7 +138,11 @@ class ObservedDrift:
     @property
     def expired(self) -> Sequence[ExpiredOverride]:
         """Overrides that have expired and are still live."""
-        return expired_overrides(self.prepared.plan, self.prepared.observation.owned)
+        return expired_overrides(
+            self.prepared.plan,
+            self.prepared.observation.owned,
+            now=self.prepared.observation.at,
+        )
 
     @property
     def has_drift(self) -> bool:

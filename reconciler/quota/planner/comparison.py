@@ -43,6 +43,7 @@ NOTE_CONTESTED: Final = "two documents declare it"
 NOTE_UNSETTLED: Final = "an earlier write may still take effect, so nothing is recorded yet"
 NOTE_ORPHAN: Final = "its document was deleted; the quota stays"
 NOTE_OUT_OF_SCOPE: Final = "the scope of the cluster no longer includes it; the quota stays"
+NOTE_FOLLOWS: Final = "; what is declared now is written at its end"
 NOTE_PRUNED_NEXT: Final = "no document declares it any more: the next run plans its removal"
 
 
@@ -338,6 +339,8 @@ class _Comparison:
     def _apply_override(self, view: PairView, override: Override) -> None:
         """Hold the value of the override: it is written once, and then again only where drift is corrected."""
         value, note = override.value, f"override by {override.author}: {override.reason}"
+        if override.is_news(view.declared, view.applied):
+            note += NOTE_FOLLOWS
         if same_value(view.key, value, view.live):
             if not same_value(view.key, value, override.applied) and not view.unsettled:
                 self._record(OverrideWritten(entity=view.entity, key=view.key, value=value))

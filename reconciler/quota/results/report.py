@@ -210,13 +210,16 @@ class ExpiredOverride:
 
 
 def expired_overrides(
-    plan: Plan, owned: OwnershipRecords, *, reverted: Collection[Pair] = ()
+    plan: Plan, owned: OwnershipRecords, *, now: float, reverted: Collection[Pair] = ()
 ) -> tuple[ExpiredOverride, ...]:
     """Return the expired overrides that a plan reports or reverts, in plan order; without ignored pairs.
+
+    A rollback that ends early has not expired: its document changed, which is for an apply.
 
     Args:
         plan: The comparison of one observation.
         owned: The records that the plan was computed from.
+        now: Seconds since the epoch.
         reverted: Pairs that were written since.
     """
     ended, overrides = Cause.ENDED, owned.overrides
@@ -238,6 +241,7 @@ def expired_overrides(
             document="" if owner is None else owner.document,
         )
         for pair, expected, live, owner in rows
+        if overrides[pair].until <= now
     )
 
 

@@ -224,6 +224,7 @@ OVERRIDE = Override(
     declared=5.0,
 )
 OWNED = OwnershipRecords(cluster_id="id", overrides={(ALICE, RATE): OVERRIDE})
+NOW = OVERRIDE.until
 REPORTED = Finding(
     entity=ALICE,
     key=RATE,
@@ -242,25 +243,30 @@ def plan(*, findings=(), changes=()) -> Plan:
 
 
 def test_a_reported_expired_override_has_the_declared_value_and_its_document():
-    (override,) = expired_overrides(plan(findings=(REPORTED,)), OWNED)
+    (override,) = expired_overrides(plan(findings=(REPORTED,)), OWNED, now=NOW)
     assert (override.override, override.expected, override.live) == (OVERRIDE, 5.0, 50.0)
     assert (override.document, override.pair) == ("team/one", (ALICE, RATE))
 
 
 def test_without_a_declaring_document_the_value_from_before_is_expected():
     (override,) = expired_overrides(
-        plan(findings=(replace(REPORTED, desired=None, owner=None),)), OWNED
+        plan(findings=(replace(REPORTED, desired=None, owner=None),)), OWNED, now=NOW
     )
     assert (override.expected, override.document) == (7.0, "")
 
 
 def test_a_planned_expired_override_counts_until_it_is_reverted():
     planned = plan(changes=(PLANNED, replace(PLANNED, cause=Cause.SPEC)))
-    (override,) = expired_overrides(planned, OWNED)
+    (override,) = expired_overrides(planned, OWNED, now=NOW)
     assert (override.expected, override.live) == (5.0, 50.0)
-    assert expired_overrides(planned, OWNED, reverted={(ALICE, RATE)}) == ()
+    assert expired_overrides(planned, OWNED, now=NOW, reverted={(ALICE, RATE)}) == ()
 
 
 def test_ignored_overrides_and_other_causes_do_not_count():
     findings = (replace(REPORTED, ignored=True), replace(REPORTED, cause=Cause.DRIFT))
-    assert expired_overrides(plan(findings=findings), OWNED) == ()
+    assert expired_overrides(plan(findings=findings), OWNED, now=NOW) == ()
+
+
+def test_a_rollback_that_ended_early_has_not_expired():
+    planned = plan(findings=(REPORTED,), changes=(PLANNED,))
+    assert expired_overrides(planned, OWNED, now=NOW - 1.0) == ()
