@@ -150,8 +150,8 @@ def test_a_user_with_the_release_role_releases_documents_and_is_warned_about_los
         answer = typed(release, "person", words)
         assert answer.returncode == 0, answer.stderr
         assert (
-            f"records in namespace {release.home}: its applied limits could not be recorded as orphaned"
-            in answer.stderr
+            f"records in namespace {release.home}: its applied limits could not be recorded as"
+            " limits without a document" in answer.stderr
         )
         assert chart_kube.kubectl("get", "clientquotas", *inside, "-o", "name").stdout == ""
 

@@ -120,7 +120,7 @@ def test_on_a_real_broker_a_named_user_passes_and_its_unit_slip_needs_an_approva
     assert kquota("apply", "--yes").code == 0
     manifests(folder, STRICT_DEFAULT, quota("b", "{producerByteRate: 20Gi}"))
     assert kquota("apply", "--yes").code == 3
-    manifests(folder, STRICT_DEFAULT, quota("b", "{producerByteRate: 20Mi}"))
+    manifests(folder, STRICT_DEFAULT, quota("b", "{producerByteRate: 9Mi}"))
     assert kquota("apply", "--yes").code == 0
     large = quota("b", "{producerByteRate: 300Mi}")
     project(folder, bootstrap, STRICT_DEFAULT, large, more=OPEN_DEFAULTS)

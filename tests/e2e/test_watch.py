@@ -148,7 +148,8 @@ def test_removals_within_an_hour_are_counted_together_across_a_restart(
     watched.commit(*map(quota, users[3:]), quota("new"))
     with watch:
         watch.wait_for_log(
-            "not made: user=u2 producer_byte_rate: 2 of 2 removals of namespace team are used within 1h; 1 wait"
+            "not made: user=u2 producer_byte_rate: namespace team: 3 removals are more than the 2 that are allowed,"
+            " 2 of them made in the last hour"
         )
         until(lambda: rate(broker, "new") == 10 * MIB, lambda: watch.log)
         assert rate(broker, "u2") == 10 * MIB

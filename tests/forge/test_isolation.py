@@ -248,7 +248,7 @@ def test_a_secret_is_in_the_environment_of_the_one_step_that_runs_kquota(path: P
         for step in job["steps"]:
             if "secrets." in str(step):
                 assert "secrets." not in str({name: step[name] for name in step if name != "env"})
-                action = re.search(r"/actions/(plan|apply|drift)@", step.get("uses", ""))
+                action = re.search(r"/actions/(plan|apply|drift|ends)@", step.get("uses", ""))
                 assert action or step["run"].startswith("kquota "), step
             if "actions/checkout@" in step.get("uses", ""):
                 assert step["with"]["persist-credentials"] is False

@@ -11,6 +11,8 @@ PROGRAM = f"""
 from reconciler.quota.entity import entity
 from reconciler.quota.ownership import (Intent, IntentStarted, OverrideSet, Owner, OwnershipRecords)
 from reconciler.quota.overrides import Override
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.policy import Cause
 from reconciler.reconcile import rollback_orders
 from tests.reconcile.scenarios import RATE, World, documents
 
@@ -45,8 +47,11 @@ def main(case):
     world = World({{user: {{RATE: 2.0}} for user in USERS}}, owned=records)
     orders = {{}}
     if case == "rollback":
-        before = [(user, RATE, 1.0) for user in USERS]
-        orders["overrides"] = rollback_orders(before, now=now, principal="me", reason="x")
+        undone = [
+            QuotaChange(entity=user, key=RATE, before=1.0, after=2.0, cause=Cause.SPEC)
+            for user in USERS
+        ]
+        orders["overrides"] = rollback_orders(undone, now=now, principal="me", reason="x")
     plan = world.plan(documents({{user: {{RATE: 1.0}} for user in USERS}}), **orders)
     print(len(plan.plan.changes))
 """

@@ -18,7 +18,7 @@ DAY_MS = 1_793_491_200_000
 
 USERS = ("alice", "<default>", "", "zoë 日本", 'a"b\\', "User:x")
 CLIENTS = ("app", "<default>", "", "producer-1", "alice")
-ADDRESSES = ("10.0.0.1", "::1", "0:0:0:0:0:0:0:1", "")
+ADDRESSES = ("10.0.0.1", "::1", "10.0.0.2", "")
 VALUES = (
     1.0,
     2.0,
