@@ -23,6 +23,7 @@ from reconciler.quota.ownership import (
     Owner,
     OwnershipRecord,
     OwnershipRecords,
+    ProjectNamed,
     RecordDropped,
     Recorded,
 )
@@ -238,3 +239,20 @@ def test_a_value_written_above_a_record_leaves_it_and_settles_the_write():
     written = begun.with_changes([OverrideWritten(entity=ALICE, key=RATE, value=5.0)])
     assert (written.records, written.intents) == (begun.records, {})
     assert written.overrides[PAIR].applied == 5.0
+
+
+def test_a_value_written_where_the_override_is_gone_settles_its_write_alone():
+    written = after(intend(), OverrideWritten(entity=ALICE, key=RATE, value=2.0))
+    assert written == EMPTY
+
+
+def test_a_pair_has_the_value_and_the_owner_of_its_record():
+    owned = after(recorded(), recorded(Key.CONSUMER_BYTE_RATE, TWO))
+    assert (owned.applied_value(PAIR), owned.owner_of(PAIR)) == (1.0, ONE)
+    assert (EMPTY.applied_value(PAIR), EMPTY.owner_of(PAIR)) == (None, None)
+    assert list(owned.owners()) == [(ALICE, ONE), (ALICE, TWO)]
+
+
+def test_records_have_the_name_of_the_project_that_was_given_last():
+    named = after(ProjectNamed(project="payments/prod"), ProjectNamed(project="payments/new"))
+    assert (named.project, EMPTY.project) == ("payments/new", "")

@@ -8,6 +8,7 @@ from hypothesis import given
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import (
+    NOBODY,
     SETTLING_SECONDS,
     DriftObserved,
     Intent,
@@ -48,6 +49,14 @@ def test_an_intended_value_that_is_live_is_recorded_at_any_age(at):
     assert settlement.changes == (recorded(4.0),)
     assert settlement.owned.records[BOB].applied[0] == 4.0
     assert settlement.owned.intents == {}
+
+
+def test_a_landed_write_of_an_override_that_is_gone_leaves_the_record():
+    intent = IntentStarted(entity=BOB, key=KEY, intent=Intent(value=4.0, owner=NOBODY, at=OPEN))
+    records = OwnershipRecords(cluster_id="c").with_changes([recorded(2.0), intent])
+    settlement = settle_intents(records, live(4.0), now=NOW)
+    assert settlement.changes == (IntentEnded(entity=BOB, key=KEY),)
+    assert settlement.owned.applied_value(PAIR) == 2.0
 
 
 def test_an_intended_removal_that_happened_drops_the_record():

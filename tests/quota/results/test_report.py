@@ -107,6 +107,12 @@ def test_each_result_has_its_status_text(result, word):
     assert PairOutcome(change=CHANGE, result=result).status_text == word
 
 
+def test_the_digest_of_a_preview_is_that_of_what_is_reviewed():
+    ended = replace(preview(CHANGE), plan=replace(preview(CHANGE).plan, changes=()))
+    pending = replace(ended, plan=replace(ended.plan, pending=(CHANGE,)))
+    assert preview(CHANGE).digest == pending.digest != ended.digest
+
+
 def test_a_pair_is_done_when_it_was_applied_and_is_visible():
     done = PairOutcome(change=CHANGE, result=Applied(), visibility=PairVisibility.VISIBLE)
     assert done.is_done
