@@ -14,7 +14,7 @@ SETTLEMENT = ("tests/quota/planner/test_intent_settlement.py",)
 JUDGEMENT = ("tests/reconcile/test_one_judgement.py",)
 REMOVALS = ("tests/reconcile/test_removal_law.py",)
 GUARDS = ("tests/quota/planner/test_guards.py",)
-REMOVALS = ("tests/quota/planner/test_removal_guard.py",)
+REMOVAL_GUARD = ("tests/quota/planner/test_removal_guard.py",)
 ENDS = ("tests/quota/planner/test_ended_overrides.py",)
 SEQUENCES = ("tests/sequences/test_sequences.py::test_what_random_sequences_found_stays_corrected",)
 DIGEST = ("tests/quota/planner/test_effect_digest.py",)
@@ -531,25 +531,25 @@ FAULTS: tuple[Fault, ...] = (
             "removals of the last hour do not count",
             "too_many_removals(requested + recent, owned + recent, guards)",
             "too_many_removals(requested, owned + recent, guards)",
-            REMOVALS,
+            REMOVAL_GUARD,
         ),
         (
             "a share is computed from the remaining pairs",
             "too_many_removals(requested + recent, owned + recent, guards)",
             "too_many_removals(requested + recent, owned, guards)",
-            REMOVALS,
+            REMOVAL_GUARD,
         ),
         (
             "one tenant stops the removals of all",
             "for tenant, number in requested.items() if tenant not in refused)",
             "for tenant, number in requested.items())",
-            REMOVALS,
+            REMOVAL_GUARD,
         ),
         (
             "an approval never ends",
             " if now < approval.until}",
             "}",
-            REMOVALS,
+            REMOVAL_GUARD,
         ),
     ),
     *in_file(

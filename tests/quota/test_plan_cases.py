@@ -567,6 +567,13 @@ def test_without_a_declaration_the_value_from_before_an_override_returns_with_it
     assert owned.with_changes(records) == never
 
 
+def test_no_other_document_decides_what_follows_an_override_of_a_suspended_owner():
+    ended = override(50.0, until=OVER, before=5.0, applied=50.0)
+    by_another = wants(9.0, document="team/two")
+    new_plan = plan(by_another, live=50.0, owned=owns(applied(5.0), ended), frozen=("team/one",))
+    assert (only_change(new_plan).after, new_plan.pending) == (5.0, ())
+
+
 @pytest.mark.parametrize("case", WITHOUT_DECLARATION.values(), ids=WITHOUT_DECLARATION)
 def test_the_end_of_an_override_leaves_a_value_that_another_writer_set(case):
     documents, frozen, marks = case
