@@ -227,9 +227,11 @@ def _records(cluster_id: str, value: object) -> OwnershipRecords:
     """
     if not isinstance(value, dict) or not value.keys() >= _NAMES:
         raise ValueError(f"it should have exactly {', '.join(sorted(_NAMES))}")
-    project, is_known = value["project"], value["known"]
-    if not isinstance(project, str) or not isinstance(is_known, bool):
-        raise ValueError("project should be a text, and known true or false")  # noqa: TRY004 - damage, not a bug
+    match value["project"], value["known"]:
+        case str(project), bool(is_known):
+            pass
+        case _:
+            raise ValueError("project should be a text, and known true or false")
     if unknown := value.keys() - _NAMES:
         raise _NewerContent(f"it has the unknown section {min(unknown)!r}")
     for name, most_items in _SECTIONS.items():
@@ -299,10 +301,11 @@ def _pairs(rows: Iterable[object], extra_count: int) -> Iterator[tuple[Pair, lis
 
 def _override(row: object) -> Override:
     ((pair, values),) = _pairs([row], 8)
-    value, until, principal, reason, before, applied, declared, ends = values
-    if not (isinstance(principal, str) and isinstance(reason, str) and isinstance(ends, bool)):
-        raise ValueError(f"{row!r} is no override")  # noqa: TRY004 - damage, not a bug
-    temporary, end = _read_number(value), _float(until)
+    match values:
+        case [value, until, str(author), str(reason), before, applied, declared, bool(ends)]:
+            temporary, end = _read_number(value), _float(until)
+        case _:
+            raise ValueError(f"{row!r} is no override")
     if not (temporary is None or 0 < temporary < math.inf) or not 0 <= end <= _LAST_MOMENT:
         raise ValueError(f"{row!r} is no override: its value or its end cannot be")
     return Override(
@@ -310,7 +313,7 @@ def _override(row: object) -> Override:
         key=pair[1],
         value=temporary,
         until=end,
-        author=principal,
+        author=author,
         reason=reason,
         before=_read_number(before),
         applied=_read_number(applied),

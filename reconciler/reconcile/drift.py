@@ -170,7 +170,8 @@ def as_applied(
 
 def _recorded_value(observation: Observation, pair: Pair, applied: float | None) -> float | None:
     """Return what a limit should be if documents are not known; ``None`` under an override, and for an orphan."""
-    owned, override = observation.settlement.owned, observation.owned.overrides.get(pair)
+    owned = observation.settlement.owned
+    override = owned.overrides.get(pair)
     is_below = override is not None and (
         observation.at < override.until or override.has_written(observation.live.value(*pair))
     )

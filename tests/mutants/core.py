@@ -343,8 +343,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a change under an override is not judged",
-            "        if override.is_news(view.declared, view.applied):\n            base = ",
-            "        if override.is_news(None, None):\n            base = ",
+            "        if base.cause is not None and override.is_news(view.declared, view.applied):\n",
+            "        if base.cause is not None and override.is_news(None, None):\n",
             CASES,
         ),
         (
@@ -391,8 +391,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "the declared value that is live at the end is not recorded",
-            "            if view.declared is not None:\n                cause = Cause.CONVERGED",
-            "            if view is None:\n                cause = Cause.CONVERGED",
+            "            if view.declared is not None and view.cause is not None:\n",
+            "            if view is None and view.cause is not None:\n",
             CASES,
         ),
         (

@@ -43,7 +43,7 @@ NOTE_CONTESTED: Final = "two documents declare it"
 NOTE_UNSETTLED: Final = "an earlier write may still take effect, so nothing is recorded yet"
 NOTE_ORPHAN: Final = "its document was deleted; the quota stays"
 NOTE_OUT_OF_SCOPE: Final = "the scope of the cluster no longer includes it; the quota stays"
-NOTE_FOLLOWS: Final = "; what is declared now is written at its end"
+NOTE_FOLLOWS: Final = "; what is declared now is written at its end, unless a guard refuses it"
 NOTE_PRUNED_NEXT: Final = "no document declares it any more: the next run plans its removal"
 
 
@@ -319,9 +319,9 @@ class _Comparison:
 
     def _compare_override(self, view: PairView, override: Override) -> None:
         """Compare a pair under an override, which waits above its record; documents that cannot be used declare nothing."""
-        if override.is_news(view.declared, view.applied):
-            base = replace(view, live=override.before)
-            self.pending.append(base.change(base.cause or Cause.CREATE, view.declared))
+        base = replace(view, live=override.before)
+        if base.cause is not None and override.is_news(view.declared, view.applied):
+            self.pending.append(base.change(base.cause, view.declared))
         declared = view.declared if self._is_decided(view) else override.declared
         if override.in_force(self.now, declared):
             self._apply_override(view, override)
@@ -360,10 +360,8 @@ class _Comparison:
         if same_value(view.key, after, view.live):
             if not view.unsettled:  # Else its write may still take effect and have to be reverted.
                 self._record(OverrideEnded(entity=view.entity, key=view.key))
-            if view.declared is not None:
-                cause = Cause.CONVERGED if view.applied is not None else Cause.ADOPT
-                is_same = same_value(view.key, view.applied, view.live)
-                self._decide(view, Cause.IN_SYNC if is_same else cause, after)
+            if view.declared is not None and view.cause is not None:
+                self._decide(view, view.cause, after)  # It is recorded.
         elif self.rules.permits(Cause.ENDED) is Action.WRITE:
             self.changes.append(view.change(Cause.ENDED, after, self._next_note(view, after)))
         else:

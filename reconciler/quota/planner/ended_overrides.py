@@ -46,6 +46,8 @@ def without_refused(
 
 def below_overrides(live: QuotaState, owned: OwnershipRecords) -> QuotaState:
     """Return the state without overrides, which have the values from before them: what a review and guards look at."""
+    if not owned.overrides:
+        return live
     return live.with_values(
         (override.entity, override.key, override.before) for override in owned.overrides.values()
     )
