@@ -74,7 +74,7 @@ def plan_document(
         change_row(
             change,
             effects[at] if effects else None,
-            observed(change) if change.is_temporary else preconditions[change.pair],
+            preconditions[change.pair] if change.is_reviewed else observed(change),
         )
         for at, change in enumerate(plan.changes)
     ]
@@ -282,9 +282,7 @@ def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:
             complete=top["complete"].boolean(),
         ),
         preconditions=Preconditions(
-            pairs=tuple(
-                row.precondition for row in (*rows, *pending) if not row.change.is_temporary
-            ),
+            pairs=tuple(row.precondition for row in (*rows, *pending) if row.change.is_reviewed),
             relied_on=top["reliedOn"].rows(read_precondition),
         ),
         verdict=ValidationResult(source=top["validation"]["source"].text()),

@@ -45,7 +45,7 @@ _SECTIONS: Final = {
     "intents": 9,
     "drift": 5,
     "orphaned": 4,
-    "overrides": 12,
+    "overrides": 13,
 }
 """Section -> maximum number of items of a row."""
 _NAMES: Final = frozenset({"project", "known", *_SECTIONS})
@@ -208,6 +208,7 @@ def _override_values(override: Override) -> Sequence[object]:
         _number(override.applied),
         _number(override.declared),
         override.ends_with_document,
+        override.document,
     )
 
 
@@ -300,9 +301,19 @@ def _pairs(rows: Iterable[object], extra_count: int) -> Iterator[tuple[Pair, lis
 
 
 def _override(row: object) -> Override:
-    ((pair, values),) = _pairs([row], 8)
+    ((pair, values),) = _pairs([row], 9)
     match values:
-        case [value, until, str(author), str(reason), before, applied, declared, bool(ends)]:
+        case [
+            value,
+            until,
+            str(author),
+            str(reason),
+            before,
+            applied,
+            declared,
+            bool(ends),
+            str(document),
+        ]:
             temporary, end = _read_number(value), _float(until)
         case _:
             raise ValueError(f"{row!r} is no override")
@@ -315,6 +326,7 @@ def _override(row: object) -> Override:
         until=end,
         author=author,
         reason=reason,
+        document=document,
         before=_read_number(before),
         applied=_read_number(applied),
         declared=_read_number(declared),

@@ -20,7 +20,7 @@ from reconciler.manifest.cluster_selector import (
     SelectedClusters,
     SelectorOperator,
 )
-from reconciler.manifest.rules.client_quota import canonical_ip, rate
+from reconciler.manifest.rules.client_quota import canonical_ip, rate, seconds_of
 from reconciler.manifest.schema_names import (
     ACCEPT,
     API_VERSION,
@@ -28,6 +28,7 @@ from reconciler.manifest.schema_names import (
     DNS_SUBDOMAIN,
     QUOTA,
     SERVER_FIELDS,
+    TIME,
 )
 from reconciler.manifest.syntax.nodes import (
     MappingEntry,
@@ -63,6 +64,7 @@ _SPEC: Final = frozenset(
         "limits",
         "deletionPolicy",
         "suspend",
+        "until",
     }
 )
 _SELECTOR: Final = frozenset({"matchLabels", "matchExpressions"})
@@ -73,6 +75,7 @@ _SLOT: Final = frozenset({"name", "default"})
 _NAME: Final = frozenset({"name"})
 _LIMITS: Final = frozenset(FIELDS)
 _LABEL: Final = re.compile(DNS_LABEL[:-1] + r"\Z")
+_TIME: Final = re.compile(TIME[:-1] + r"\Z")
 _SUBDOMAIN: Final = re.compile(DNS_SUBDOMAIN[:-1] + r"\Z")
 _OPERATORS: Final[Mapping[str, SelectorOperator]] = {
     operator.value: operator for operator in SelectorOperator
@@ -169,6 +172,7 @@ def from_node(root: Node, path: str) -> ClientQuota:
             if "deletionPolicy" in spec
             else None,
             suspended=_flag(spec["suspend"].value) if "suspend" in spec else False,
+            until=_time(spec["until"]) if "until" in spec else None,
             labels=tuple(sorted(labels.items())),
             accepted=tuple(
                 sorted(
@@ -313,6 +317,14 @@ def _deletion_policy(entry: MappingEntry) -> DeletionPolicy:
     if policy is None:
         raise DocumentDeclined
     return policy
+
+
+def _time(entry: MappingEntry) -> float:
+    text = _text(entry)
+    seconds = seconds_of(text)
+    if seconds is None or not _TIME.match(text):
+        raise DocumentDeclined
+    return seconds
 
 
 def _entity(node: Node) -> Entity:

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
@@ -218,6 +219,9 @@ def document_text(declaration: Declaration, *, cluster: str) -> str:
         lines.append(f"  deletionPolicy: {declaration.deletion_policy}")
     if declaration.suspended:
         lines.append("  suspend: true")
+    if declaration.until is not None:
+        end = datetime.fromtimestamp(declaration.until, UTC).isoformat()
+        lines.append(f'  until: "{end.replace("+00:00", "Z")}"')
     return "\n".join(lines) + "\n"
 
 

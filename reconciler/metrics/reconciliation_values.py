@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from reconciler.quota.entity_forms import sanitized
-from reconciler.quota.planner.plan import Plan
+from reconciler.quota.planner.plan import TEMPORARY, Plan
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliation, WithheldChange
 from reconciler.quota.state import QuotaState, set_values
@@ -36,7 +36,7 @@ def states(reconciliation: Reconciliation, plan: Plan, *, foreign: int) -> Mappi
         "orphaned": len(plan.orphans),
         "frozen": len(plan.findings_for(Cause.FROZEN)),
         "restricted": len(plan.restricted),
-        "overridden": len(plan.findings_for(Cause.OVERRIDE)),
+        "overridden": len(plan.findings_for(*TEMPORARY)),
         "foreign": foreign,
     }
 

@@ -136,4 +136,10 @@ def _permit(declaration: Declaration, tenant: TenantGrant) -> tuple[Declaration,
     if suspended and Permission.SUSPEND not in tenant.allow:
         suspended = False
         messages.append("suspend is not granted and is ignored")
-    return replace(declaration, deletion_policy=policy, suspended=suspended), tuple(messages)
+    permitted = replace(
+        declaration,
+        deletion_policy=policy,
+        suspended=suspended,
+        tenant=", ".join(sorted(tenant.namespaces)),
+    )
+    return permitted, tuple(messages)

@@ -1,6 +1,7 @@
-"""Overrides: temporary values of limits, above their ownership records."""
+"""Temporary limits: values of limits until a time, above their ownership records."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key, same_value
@@ -8,14 +9,17 @@ from reconciler.quota.keys import Key, same_value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """A temporary value of a pair, above its record, until a time."""
+    """A temporary value of a pair, above its record, until a time: of a person, or of a document with an end."""
 
     entity: Entity
     key: Key
     value: float | None  # the temporary value; None = not set
     until: float  # seconds since the epoch
-    author: str  # the person who requested it
-    reason: str
+    author: str = ""  # the person who requested it; "" = a document declares it
+    reason: str = ""
+    document: str = (
+        ""  # `namespace/name` of the document that declares it; "" = a person requested it
+    )
     # The live value when it began, which returns at the end if no document declares the pair; None = not set.
     before: float | None = None
     # The live value that it wrote last, or when it began: another live value is that of another writer.
@@ -29,11 +33,38 @@ class Override:
         """Entity and key."""
         return self.entity, self.key
 
+    @property
+    def words(self) -> str:
+        """Who set it, and why or until when; an end is written by whatever runs next."""
+        if not self.document:
+            return f"override by {self.author}: {self.reason}"
+        end = f"{datetime.fromtimestamp(self.until, UTC):%Y-%m-%d %H:%M} UTC"
+        return f"by {self.document} until {end}; the first apply or loop after that ends it"
+
+    def begun(
+        self, earlier: "Override | None", live: float | None, *, restores: bool = False
+    ) -> "Override":
+        """Return it with what it finds: at its end, the value from before it returns.
+
+        One that replaces another keeps the value from before that one, unless another writer replaced it meanwhile.
+
+        Args:
+            earlier: The one that it replaces, if any.
+            live: The live value.
+            restores: Whether its own value is the one from before, as in the rollback of what documents asked for.
+        """
+        before = live if earlier is None or not earlier.has_written(live) else earlier.before
+        return replace(self, before=self.value if restores else before, applied=live)
+
     def in_force(self, now: float, declared: float | None) -> bool:
         """Whether it still replaces the declared value."""
         return now < self.until and (
             not self.ends_with_document or same_value(self.key, declared, self.declared)
         )
+
+    def is_written(self) -> bool:
+        """Whether its value was written or found live."""
+        return same_value(self.key, self.value, self.applied)
 
     def has_written(self, live: float | None) -> bool:
         """Whether a live value is its own or, as long as that was not written, the one that it found."""

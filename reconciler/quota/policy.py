@@ -39,7 +39,10 @@ class DeletionPolicy(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why a pair is in the plan: rows of the three-way table, frozen pairs and overrides."""
+    """Why a pair is in the plan: rows of the three-way table, frozen pairs and temporary limits.
+
+    ``Override`` is the temporary limit of a person, ``Temporary`` that of a document, and ``Ended`` the end of either.
+    """
 
     IN_SYNC = "InSync"
     ADOPT = "Adopt"
@@ -55,6 +58,7 @@ class Cause(StrEnum):
     UNMANAGED = "Unmanaged"
     FROZEN = "Frozen"
     OVERRIDE = "Override"
+    TEMPORARY = "Temporary"
     ENDED = "Ended"
 
 
@@ -100,6 +104,7 @@ PERMITTED: Final[dict[Cause, tuple[Action, Action, Action, Action]]] = {
     Cause.GONE: (_P, _R, _R, _R),
     Cause.FROZEN: (_P, _P, _P, _P),
     Cause.OVERRIDE: (_P, _P, _W, _W),
+    Cause.TEMPORARY: (_P, _P, _W, _W),
     Cause.ENDED: (_P, _W, _W, _W),
 }
 DRIFT: Final[dict[DriftMode, tuple[Action, Action, Action, Action]]] = {
@@ -180,6 +185,10 @@ class Rules:
     def ignored(self, subject: Entity, key: Key, now: float) -> IgnoreRule | None:
         """Return the first ignore rule that applies to the pair."""
         return next((rule for rule in self.ignore if rule.covers(subject, key, now)), None)
+
+    def permits_override(self, live: float | None) -> Action:
+        """Return the permitted action where a temporary limit begins: that of a document with its value."""
+        return self.permits(Cause.CREATE if live is None else Cause.OVERRIDE)
 
     def permits(
         self, cause: Cause, end: DeclarationEnd | None = None, *, is_orphaned: bool = False

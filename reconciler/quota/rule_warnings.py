@@ -29,6 +29,9 @@ STARVED_SECONDS: Final = 6
 """A fetch of this many seconds of a limit halves a consumer's throughput (KAFKA-9677; :mod:`reconciler.usage.fetches`)."""
 
 
+_ENDED: Final = "its end (spec.until) is over, so it declares nothing; delete the document"
+
+
 class WarningKind(StrEnum):
     """Kinds of warnings; documents and projects accept warnings by these names."""
 
@@ -39,6 +42,7 @@ class WarningKind(StrEnum):
     SHARED_CLIENT_ID = "shared-client-id"
     NEVER_APPLIES = "never-applies"
     STARVED_FETCH = "starved-fetch"
+    ENDED = "ended"
     ACCEPTANCE = "acceptance"
 
 
@@ -88,12 +92,16 @@ def warnings(
         live: The live quotas, if known: a live limit may hide rules, declared or not.
         accepted: Warnings that the project accepts, in addition to the documents themselves.
     """
+    lasting = (claim for claims in desired.claims.values() for claim in claims)
+    temporary = {claim.document: claim for claim in desired.temporary.values()}
     found_warnings = [
         warning
-        for claims in desired.claims.values()
-        for claim in claims
+        for claim in (*lasting, *temporary.values())
         for warning in (*_names(claim), *_starvation_warnings(claim), *_acceptances(claim))
     ]
+    found_warnings.extend(
+        RuleWarning(claim=claim, kind=WarningKind.ENDED, message=_ENDED) for claim in desired.ended
+    )
     found_warnings.extend(_shadow_warnings(desired, live))
     ordered = sorted(
         found_warnings,

@@ -4,13 +4,13 @@ from reconciler.base.escaping import escaped
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import same_value
 from reconciler.quota.overrides import Override
-from reconciler.quota.planner.ended_overrides import below_overrides
 from reconciler.quota.planner.preconditions import (
     Precondition,
     PreconditionChange,
     differences,
     preconditions_of,
 )
+from reconciler.quota.planner.temporary_limits import below_overrides
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Preview
 from reconciler.reconcile.observation import Observation
@@ -35,7 +35,7 @@ def observation_differences(preview: Preview, before: Observation, after: Observ
     lines.extend(
         f"{entity_text(change.entity)} {change.key}: live was {limit(change.key, change.before)}, is {limit(change.key, live)}"
         for change in preview.plan.changes
-        if change.is_temporary
+        if not change.is_reviewed
         and not same_value(change.key, live := after.live.value(*change.pair), change.before)
     )
     if before.owned != after.owned:

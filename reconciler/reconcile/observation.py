@@ -21,7 +21,6 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.impact import principals_with_quotas
 from reconciler.quota.planner.intent_settlement import Settlement, has_landed, settle_intents
-from reconciler.quota.planner.three_way_table import beginning
 from reconciler.quota.policy import Action, Policy, Rules
 from reconciler.quota.precedence import Principal
 from reconciler.quota.state import Cluster, QuotaState
@@ -135,35 +134,23 @@ def rules_for(options: ReconcileOptions, observation: Observation) -> Rules:
 
 
 def check_overrides(owned: OwnershipRecords, pairs: Collection[Pair]) -> None:
-    """Check that there is an override of each pair.
+    """Check that there is an override of each pair, which a person may end.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is none, or a document declares it.
     """
     for subject, key in sorted(pairs, key=lambda pair: (sort_key(pair[0]), pair[1])):
-        if (subject, key) not in owned.overrides:
+        override = owned.overrides.get((subject, key))
+        if override is None:
             raise UsageError(
                 f"there is no override of {entity_text(subject)}, {key}",
                 hint="kquota override list shows all overrides",
             )
-
-
-def begin_override(
-    override: Override, owned: OwnershipRecords, live: float | None, *, restores: bool = False
-) -> Override:
-    """Return a new override with what it found: at its end, the value from before it returns.
-
-    One that replaces another keeps the value from before that one, unless another writer replaced it meanwhile.
-
-    Args:
-        override: The override, with the value that is declared now.
-        owned: The records.
-        live: The live value.
-        restores: Whether its own value is the one from before, as in the rollback of what documents asked for.
-    """
-    earlier = owned.overrides.get(override.pair)
-    before = live if earlier is None or not earlier.has_written(live) else earlier.before
-    return replace(override, before=override.value if restores else before, applied=live)
+        if override.document:
+            raise UsageError(
+                f"{override.document} declares {entity_text(subject)}, {key} until its end",
+                hint="to end it early, delete the document or change its spec.until, and apply",
+            )
 
 
 def override_changes(
@@ -204,7 +191,7 @@ def _check_permitted(order: NewOverride, rules: Rules, live: float | None) -> No
             f"{name} is outside of the scope, so no override of it may begin",
             hint="nothing was written; spec.scope lists the entities that may be written",
         )
-    if rules.permits(beginning(live)) is not Action.WRITE:
+    if rules.permits_override(live) is not Action.WRITE:
         raise PlanRefused(
             f"policy {rules.in_force} changes no live limit, so no override of {name} may begin"
             if rules.in_force is Policy.CREATE_ONLY
@@ -262,7 +249,8 @@ def _begun(
         and _is_judged(observation.settlement.owned, pair, declared),
     )
     restores = undone is not None and not undone.is_temporary
-    yield OverrideSet(override=begin_override(override, owned, live, restores=restores))
+    begun = override.begun(owned.overrides.get(pair), live, restores=restores)
+    yield OverrideSet(override=begun)
 
 
 def _is_judged(owned: OwnershipRecords, pair: Pair, declared: float | None) -> bool:

@@ -11,10 +11,10 @@ from dataclasses import replace
 from reconciler.errors import Interrupted, KquotaError
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import DesiredState
-from reconciler.quota.planner.ended_overrides import below_overrides, without_refused
 from reconciler.quota.planner.guards import Guard, Guards, Violation, check
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.planner.removal_guard import RemovalCount, counts_as_removal, excess_removals
+from reconciler.quota.planner.temporary_limits import below_overrides, without_refused
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import (
     ExpiredOverride,

@@ -12,11 +12,11 @@ from reconciler.quota.ownership import OverrideSet, ProjectNamed, RecordChange
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState, conflict_problems
 from reconciler.quota.planner.effects import blocked_limits, own_limits
-from reconciler.quota.planner.ended_overrides import below_overrides
 from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.impact import assess
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.preconditions import preconditions_of
+from reconciler.quota.planner.temporary_limits import below_overrides
 from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Outcome, Preview, ValidationResult
 from reconciler.quota.rule_warnings import warnings as advise

@@ -6,7 +6,7 @@ from typing import Final
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.planner.plan import Finding, Plan
+from reconciler.quota.planner.plan import TEMPORARY, Finding, Plan
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import Preview
 
@@ -25,7 +25,8 @@ REASONS: Final[Mapping[Cause, str]] = {
     Cause.UNMANAGED: "live, not declared, not managed",
     Cause.FROZEN: "its document is suspended or cannot be used",
     Cause.OVERRIDE: "an override is in force",
-    Cause.ENDED: "an override has ended",
+    Cause.TEMPORARY: "a document with an end declares it for now",
+    Cause.ENDED: "a temporary limit has ended",
 }
 
 
@@ -59,7 +60,7 @@ changedByAnother | Changed by another writer | ! | yellow | No longer declared, 
 notRemoved | Not removed | · | dim | No longer declared; this run may not remove them.
 newOrphans | Deleted documents whose limits stay in Kafka | ! | yellow | To remove such a limit, {REMOVAL}.
 orphans | Limits of documents deleted before | o | dim | No document declares these limits any more; they stay in Kafka.
-overrides | Overrides in force | ^ | cyan | These values apply instead of the declared ones until their override ends.
+overrides | Temporary limits | ^ | cyan | These values of overrides and of documents with an end apply until their end, instead of others.
 frozen | Suspended or unusable documents | * | dim | The documents of these limits are suspended or cannot be used; nothing is written.
 ignored | Ignored | · | dim | Excluded by an ignore rule: neither written nor reported.
 recorded | Recorded only | = | dim | Nothing is written to the cluster; only the ownership records change.
@@ -78,6 +79,7 @@ _BY_CAUSE: Final[Mapping[Cause, str]] = {
     Cause.CONVERGED: "recorded",
     Cause.GONE: "recorded",
     Cause.OVERRIDE: "overrides",
+    Cause.TEMPORARY: "overrides",
 }
 
 
@@ -87,7 +89,7 @@ def section_of(finding: Finding) -> str:
         return "ignored"
     if finding.action is Action.ORPHAN:
         return "newOrphans" if finding.is_new else "orphans"
-    if finding.cause is Cause.OVERRIDE and finding.action is Action.REPORT:
+    if finding.cause in TEMPORARY and finding.action is Action.REPORT:
         return "restricted"
     return _BY_CAUSE.get(finding.cause, "restricted")
 

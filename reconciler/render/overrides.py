@@ -25,6 +25,7 @@ def overrides_document(
             "expired": now >= override.until,
             "endsWithDocument": override.ends_with_document,
             "who": override.author,
+            "document": override.document,
             "reason": override.reason,
         }
         for override in overrides
@@ -47,7 +48,7 @@ def overrides_text(overrides: Sequence[Override], *, now: float, style: Style) -
             f"{units.instant(override.until)}, {units.age(override.until - now)} left"
             if now < override.until
             else "expired, not reverted",
-            escaped(override.author),
+            escaped(override.author or override.document),
             escaped(override.reason),
         ]
         for override in overrides

@@ -37,7 +37,8 @@ FLAGGED: Final[Mapping[Cause, str]] = {
     Cause.SPEC_OVER_DRIFT: "was changed outside kquota",
     Cause.DRIFT: "corrects drift",
     Cause.OVERRIDE: "override",
-    Cause.ENDED: "override ended",
+    Cause.TEMPORARY: "temporary",
+    Cause.ENDED: "temporary limit ended",
     Cause.UNMANAGED: "exclusive",
 }
 """Causes that a reviewer should notice, in one or two words."""

@@ -113,6 +113,48 @@ def test_an_override_survives_an_apply_is_listed_and_ends(kquota, applied, sandb
     assert kquota("plan", "--detailed-exitcode").code == 0
 
 
+RAISE = """---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: ClientQuota
+metadata: {name: raise, namespace: team}
+spec:
+  clusterRef: {name: prod}
+  entity: {user: {name: a}}
+  limits: {producerByteRate: 50Mi}
+  until: "%s"
+"""
+
+
+def test_a_document_with_an_end_is_in_force_until_then(kquota, applied, sandbox):
+    manifests(applied, quota("a"), RAISE % "2999-01-01T00:00:00Z")
+    plan = json.loads(kquota("plan", "--format", "json").out)
+    assert [row["cause"] for row in plan["changes"]] == ["Temporary"]
+    assert plan["changes"][0]["document"] == "team/raise"
+    assert kquota("apply", "--yes").code == 0
+    assert rate(sandbox) == 5 * TEN
+    assert kquota("plan", "--detailed-exitcode").code == 0
+    assert kquota("drift", "--detailed-exitcode").code == 0
+    ran = kquota("override", "end", "user=a", "--yes")
+    assert (ran.code, "delete the document or change its spec.until" in ran.err) == (1, True)
+    # An override is above it, and its end brings the document back.
+    words = ("--for", "1h", "--reason", "x", "--yes")
+    assert kquota("override", "user=a", "producer_byte_rate=70Mi", *words).code == 0
+    assert (kquota("apply", "--yes").code, rate(sandbox)) == (0, 7 * TEN)
+    assert (kquota("override", "end", "user=a", "--yes").code, rate(sandbox)) == (0, 5 * TEN)
+    # Its end is over: it declares nothing, and the lasting document is in charge again.
+    manifests(applied, quota("a"), RAISE % "2026-01-01T00:00:00Z")
+    assert "team/raise" in kquota("validate").out + kquota("validate").err
+    assert (kquota("apply", "--yes").code, rate(sandbox)) == (0, TEN)
+
+
+def test_the_value_of_an_override_is_within_the_bounds_or_typed_as_any(kquota, applied, sandbox):
+    words = ("--for", "1h", "--reason", "x", "--yes")
+    ran = kquota("override", "user=a", "producer_byte_rate=5", *words)
+    assert (ran.code, "--any-value" in ran.err, rate(sandbox)) == (3, True, TEN)
+    assert kquota("override", "user=a", "producer_byte_rate=5", *words, "--any-value").code == 0
+    assert rate(sandbox) == 5.0
+
+
 def test_an_expired_override_is_replaced_by_the_declared_value(kquota, applied, sandbox):
     words = ("--for", "1ms", "--reason", "x", "--yes")
     kquota("override", "user=a", "producer_byte_rate=50Mi", *words)
@@ -139,7 +181,7 @@ def test_an_override_may_remove_a_limit_temporarily(kquota, applied, sandbox):
 
 
 def test_an_override_is_not_refused_by_guards(kquota, applied, sandbox):
-    words = ("--for", "1h", "--reason", "x", "--yes", "--allow-small-values", "--new-entity")
+    words = ("--for", "1h", "--reason", "x", "--yes", "--any-value", "--new-entity")
     assert kquota("override", "user=a", "producer_byte_rate=100", *words).code == 0
     assert kquota("override", "user=<default>", "producer_byte_rate=100", *words).code == 0
     assert rate(sandbox) == 100.0
@@ -430,7 +472,7 @@ def test_an_override_in_force_is_ended_from_the_records_without_readable_manifes
     manifests(applied, "nonsense: [")
     ran = kquota("override", "end", "user=a", "--yes")
     assert (ran.code, rate(sandbox)) == (0, TEN)
-    assert "override ended  team/a" in ran.out  # The document: no file was read.
+    assert "temporary limit ended  team/a" in ran.out  # The document: no file was read.
 
 
 @pytest.mark.parametrize("content", ["nonsense: [", quota("b")], ids=["unreadable", "readable"])
@@ -551,7 +593,7 @@ def test_the_outcome_of_one_cluster_never_changes_another(
     ("words", "code", "hint"),
     [
         (("user=alise", "producer_byte_rate=5Mi"), 3, "--new-entity"),
-        (("user=a", "producer_byte_rate=5"), 1, "--allow-small-values"),
+        (("user=a", "producer_byte_rate=5"), 3, "--any-value"),
         (("user=a", "producer_byte_rate=5Mi", "--bootstrap-server", "b:1"), 1, "--here"),
     ],
 )

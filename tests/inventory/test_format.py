@@ -87,7 +87,7 @@ def test_the_document_equals_the_golden_file():
         '"orphaned":[',
         '[false,false,"::1","connection_creation_rate"]],',
         '"overrides":[',
-        '["alice",false,false,"producer_byte_rate",null,99.0,"me\\n","night|shift","nan",null,7.0,true]]}',
+        '["alice",false,false,"producer_byte_rate",null,99.0,"me\\n","night|shift","nan",null,7.0,true,""]]}',
         "}}",
     ]
 
@@ -159,7 +159,7 @@ def test_what_a_newer_version_added_is_an_error_that_names_the_upgrade(added):
         case "key":
             sections["records"][0][3].append(1.0)
         case _:
-            items = {"intents": 10, "overrides": 13}.get(added, len(sections[added][0]) + 1)
+            items = {"intents": 10, "overrides": 14}.get(added, len(sections[added][0]) + 1)
             sections[added][0] += [None] * (items - len(sections[added][0]))
     content = json.dumps(newer).encode()
     with pytest.raises(InventoryError, match=r"inv\.json was written by a newer kquota") as caught:

@@ -157,6 +157,7 @@ def declarations(draw: st.DrawFn) -> Declaration:
         limits=limits,
         deletion_policy=draw(st.none() | st.sampled_from(DeletionPolicy)),
         suspended=draw(st.booleans()),
+        until=draw(st.none() | st.integers(2_000_000_000, 4_000_000_000).map(float)),
         labels=tuple(sorted(draw(labels).items())),
         accepted=tuple(sorted(draw(acceptances).items())),
     )

@@ -33,9 +33,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="an override of an override returns to the value of the first",
-        file="reconciler/reconcile/observation.py",
-        old="    before = live if earlier is None or not earlier.has_written(live) else earlier.before\n",
-        new="    before = live\n",
+        file="reconciler/quota/overrides.py",
+        old="        before = live if earlier is None or not earlier.has_written(live) else earlier.before\n",
+        new="        before = live\n",
         tests=("tests/reconcile/test_observation.py",),
     ),
     Fault(
@@ -48,7 +48,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="an override begins under a policy that permits no change",
         file="reconciler/reconcile/observation.py",
-        old="    if rules.permits(beginning(live)) is not Action.WRITE:\n",
+        old="    if rules.permits_override(live) is not Action.WRITE:\n",
         new="    if rules is None:\n",
         tests=("tests/reconcile/test_observation.py",),
     ),
@@ -90,7 +90,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a live value under an override may change while a person is asked",
         file="reconciler/reconcile/differences.py",
-        old="        if change.is_temporary\n        and not same_value",
+        old="        if not change.is_reviewed\n        and not same_value",
         new="        if change is None\n        and not same_value",
         tests=("tests/reconcile/test_workflow.py",),
     ),

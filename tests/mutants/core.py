@@ -15,7 +15,7 @@ JUDGEMENT = ("tests/reconcile/test_one_judgement.py",)
 REMOVALS = ("tests/reconcile/test_removal_law.py",)
 GUARDS = ("tests/quota/planner/test_guards.py",)
 REMOVAL_GUARD = ("tests/quota/planner/test_removal_guard.py",)
-ENDS = ("tests/quota/planner/test_ended_overrides.py",)
+ENDS = ("tests/quota/planner/test_temporary_limits.py",)
 SEQUENCES = ("tests/sequences/test_sequences.py::test_what_random_sequences_found_stays_corrected",)
 DIGEST = ("tests/quota/planner/test_effect_digest.py",)
 IMPACT = ("tests/quota/planner/test_impact.py",)
@@ -166,7 +166,49 @@ FAULTS: tuple[Fault, ...] = (
         ),
     ),
     *in_file(
-        "planner/ended_overrides",
+        "planner/temporary_limits",
+        (
+            "a change under an override is not judged",
+            "    if override is None or not override.is_news(view.declared, view.applied):\n",
+            "    if override is None or not override.is_news(None, None):\n",
+            CASES,
+        ),
+        (
+            "an override is corrected as if it were written for the first time",
+            "    is_drift = override.is_written() and not",
+            "    is_drift = override is None and not",
+            CASES,
+        ),
+        (
+            "the end of an override overwrites another writer",
+            "    after = override.before if override.has_written(view.live) else view.live\n",
+            "    after = override.before\n",
+            CASES,
+        ),
+        (
+            "the end of an override leaves the value of another writer in place of the declared one",
+            "    if view.declared is not None:\n        after = view.declared\n",
+            "    if view.declared is not None and override.has_written(view.live):\n        after = view.declared\n",
+            CASES,
+        ),
+        (
+            "a document takes the place of the override of a person",
+            "        if recorded is not None and not recorded.document:\n",
+            "        if recorded is not None and not recorded.document and self.declared is None:\n",
+            CASES,
+        ),
+        (
+            "a document with an end forgets the value from before when it changes",
+            "    if recorded is not None and recorded.document == override.document and recorded.is_written():",
+            "    if recorded is not None and recorded == override:",
+            CASES,
+        ),
+        (
+            "a refused document with an end is recorded as begun",
+            "or record_change.override.pair not in unbegun\n",
+            "or record_change is not None\n",
+            ENDS,
+        ),
         (
             "a refused end of an override keeps its value",
             "            if after != change.before:\n                changes.append(replace(change, after=after",
@@ -175,8 +217,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a refused declaration drops the override that is in force",
-            "(change.is_temporary and not is_declared_end)",
-            "False",
+            "        is_other = change.is_temporary and not is_declared_end and change not in refused\n",
+            "        is_other = False\n",
             ENDS,
         ),
         (
@@ -214,7 +256,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "files without a project remove what they leave out",
-            "    if not rules.configured and not is_orphaned:",
+            "    if not is_whole and not is_orphaned:",
             "    if is_orphaned is None:",
             POLICY,
         ),
@@ -309,6 +351,12 @@ FAULTS: tuple[Fault, ...] = (
             POLICY,
         ),
         (
+            "CreateOnly changes a limit by an override",
+            "Cause.CREATE if live is None else Cause.OVERRIDE)",
+            "Cause.CREATE)",
+            CASES,
+        ),
+        (
             "Retain is ignored",
             "    DeclarationEnd.EXPLICIT_RETAIN: (_O, _O, _O, _O),",
             "    DeclarationEnd.EXPLICIT_RETAIN: (_O, _O, _O, _W),",
@@ -337,68 +385,38 @@ FAULTS: tuple[Fault, ...] = (
         "planner/comparison",
         (
             "a suspended document decides what follows an override",
-            "self._compare_override(view.without_claim() if is_frozen else view, override)",
-            "self._compare_override(view, override)",
-            CASES,
-        ),
-        (
-            "a change under an override is not judged",
-            "        if base.cause is not None and override.is_news(view.declared, view.applied):\n",
-            "        if base.cause is not None and override.is_news(None, None):\n",
-            CASES,
-        ),
-        (
-            "an override is corrected as if it were written for the first time",
-            "        elif same_value(view.key, value, override.applied):\n",
-            "        elif view is None:\n",
-            CASES,
-        ),
-        (
-            "an override that landed unnoticed is taken for drift later",
-            "            if not same_value(view.key, value, override.applied) and not view.unsettled:\n",
-            "            if view is None:\n",
+            "        view = view.without_claim() if self._is_frozen(view) else view\n",
+            "",
             CASES,
         ),
         (
             "files that do not include a document end its rollback",
-            "        return self.rules.complete and is_read\n",
-            "        return True\n",
+            "is_decided=is_read and not is_kept",
+            "is_decided=not is_kept",
             CASES,
         ),
         (
-            "the end of an override overwrites another writer",
-            "        after = override.before if override.has_written(view.live) else view.live\n",
-            "        after = override.before\n",
-            CASES,
-        ),
-        (
-            "the end of an override leaves the value of another writer in place of the declared one",
-            "        if view.declared is not None:\n            after = view.declared\n",
-            "        if view.declared is not None and override.has_written(view.live):\n            after = view.declared\n",
-            CASES,
-        ),
-        (
-            "an override ends while its write may still land",
-            "            if not view.unsettled:  # Else its write",
-            "            if view is not None:  # Else its write",
-            CASES,
-        ),
-        (
-            "CreateOnly changes a limit by an override",
-            "beginning(view.live)) is Action.WRITE",
-            "Cause.CREATE) is Action.WRITE",
+            "a suspended document with an end ends at once",
+            "            document in self.desired.frozen or view.pair in self.contested\n",
+            "            view is None\n",
             CASES,
         ),
         (
             "the declared value that is live at the end is not recorded",
-            "            if view.declared is not None and view.cause is not None:\n",
-            "            if view is None and view.cause is not None:\n",
+            "difference.is_live and view.declared is not None:",
+            "difference.is_live and view is None:",
+            CASES,
+        ),
+        (
+            "a document stays in force after its end",
+            "        if declared is not None and declared.has_ended(self.now):\n",
+            "        if view is None:\n",
             CASES,
         ),
         (
             "frozen pairs are written",
-            "        is_frozen, is_contested = self._is_frozen(view), ",
-            "        is_frozen, is_contested = view is None, ",
+            "        if self._is_frozen(view):\n            yield",
+            "        if view is None:\n            yield",
             POLICY,
         ),
         (
@@ -409,33 +427,15 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "pairs that two documents claim are pruned",
-            "        elif cause is not None and is_contested:\n",
+            "        elif cause is not None and view.pair in self.contested:\n",
             "        elif view is None:\n",
             CASES,
-        ),
-        (
-            "an owned limit outside the scope is not released",
-            "        return end if is_kept else DeclarationEnd.EXPLICIT_RETAIN",
-            "        return end",
-            SEQUENCES,
         ),
         (
             "a plan is not sorted",
             "        for subject in sorted(self._find_out_of_sync(), key=sort_key):",
             "        for subject in list(self._find_out_of_sync()):",
             PLAN,
-        ),
-        (
-            "pairs outside the scope are written",
-            "        return action if is_permitted else Action.REPORT",
-            "        return action",
-            JUDGEMENT,
-        ),
-        (
-            "ignored differences are written",
-            "        if ignored is not None and action in {Action.WRITE, Action.REPORT}:",
-            "        if ignored is not None and action in {Action.REPORT}:",
-            CASES,
         ),
         (
             "entities of other writers only are ignored",
@@ -449,10 +449,55 @@ FAULTS: tuple[Fault, ...] = (
             "",
             CASES,
         ),
+    ),
+    *in_file(
+        "planner/permitted_plan",
+        (
+            "an override that landed unnoticed is taken for drift later",
+            "            self.record(OverrideWritten(entity=entity, key=key, value=difference.after))\n",
+            "            pass\n",
+            CASES,
+        ),
+        (
+            "an override ends while its write may still land",
+            "            if not view.unsettled:  # Else its write",
+            "            if view is not None:  # Else its write",
+            CASES,
+        ),
+        (
+            "a temporary limit is written again and again, and forgets the value from before",
+            "                self.record(difference.begins)\n            return\n",
+            "                pass\n            return\n",
+            CASES,
+        ),
+        (
+            "an owned limit outside the scope is not released",
+            "        end = DeclarationEnd.EXPLICIT_RETAIN  # What",
+            "        end = end  # What",
+            SEQUENCES,
+        ),
+        (
+            "pairs outside the scope are written",
+            "    if is_written and not rules.in_scope(difference.view.entity):",
+            "    if is_written is None:",
+            JUDGEMENT,
+        ),
+        (
+            "the scope delays the end of an override",
+            " and difference.cause is not Cause.ENDED\n",
+            "\n",
+            CASES,
+        ),
+        (
+            "ignored differences are written",
+            "decision.action not in {Action.WRITE, Action.REPORT}",
+            "decision.action not in {Action.REPORT}",
+            CASES,
+        ),
         (
             "records change while a write may still be executed",
-            "            case Action.RECORD if view.unsettled:",
-            "            case Action.RECORD if view is None:",
+            "    if decision.action is Action.RECORD and difference.view.unsettled:",
+            "    if decision.action is Action.RECORD and difference is None:",
             CASES,
         ),
     ),
@@ -737,14 +782,14 @@ FAULTS: tuple[Fault, ...] = (
         "planner/plan",
         (
             "the end of an override makes a reviewed plan stale",
-            "(change for change in self.changes if not change.is_temporary)",
+            "(change for change in self.changes if change.is_reviewed)",
             "(change for change in self.changes)",
             ("tests/reconcile/test_saved_plan.py",),
         ),
         (
             "what is declared under an override is in no review",
-            "if not change.is_temporary), *self.pending)",
-            "if not change.is_temporary),)",
+            "if change.is_reviewed), *self.pending)",
+            "if change.is_reviewed),)",
             ("tests/reconcile/test_saved_plan.py",),
         ),
         (

@@ -102,7 +102,8 @@ def test_delete_and_suspend_apply_only_where_granted():
         "suspend is not granted and is ignored",
     )
     free = replace(TENANT, allow=frozenset(Permission))
-    assert judge(declaration, [free]).declaration == declaration
+    (namespace,) = TENANT.namespaces
+    assert judge(declaration, [free]).declaration == replace(declaration, tenant=namespace)
     assert judge(declaration, [free]).messages == ()
 
 

@@ -29,12 +29,11 @@ from reconciler.quota.planner.comparison import (
     NOTE_CONTESTED,
     NOTE_EDITED,
     NOTE_FROZEN,
-    NOTE_INCOMPLETE,
     NOTE_NOT_READ,
-    NOTE_UNSETTLED,
     compare,
 )
 from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.permitted_plan import NOTE_INCOMPLETE, NOTE_UNSETTLED
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.policy import (
     Action,
@@ -662,3 +661,173 @@ def test_under_observe_an_intent_is_evaluated_and_remains_recorded():
     owned = owns(intended(5.0, GONE, at=NOW - SETTLING_SECONDS))
     new_plan = plan(live=3.0, owned=owned, rules=Rules(policy=Policy.OBSERVE))
     assert (only_finding(new_plan).cause, new_plan.bookkeeping) == (Cause.UNMANAGED, ())
+
+
+# -- documents with an end ----------------------------------------------------------------------------
+
+RAISE = "team/raise"
+
+
+def raises(value: float = 50.0, until: float = NOW + 60, **more: object) -> Declaration:
+    return wants(value, document=RAISE, line=9, until=until, **more)
+
+
+def begun(before: float | None = 5.0, declared: float | None = None) -> OverrideSet:
+    """The record of a document with an end that was written."""
+    settings = {"author": "", "reason": "", "document": RAISE, "declared": declared}
+    return override(50.0, NOW + 60, before=before, applied=50.0, **settings)
+
+
+def over(record: OverrideSet) -> OverrideSet:
+    """The record with an end that is over."""
+    return OverrideSet(override=replace(record.override, until=NOW))
+
+
+def test_a_document_with_an_end_is_written_above_the_record_and_reviewed():
+    new_plan = plan(wants(5.0), raises(), live=5.0, owned=owns(applied(5.0)))
+    change = only_change(new_plan)
+    assert (change.cause, change.before, change.after) == (Cause.TEMPORARY, 5.0, 50.0)
+    assert change.claim is not None
+    assert (change.claim.document, change.claim.place(KEY)) == (RAISE, "a.yaml:9")
+    assert new_plan.reviewed == (change,)
+    assert change.keeps_record
+    assert "team/raise until 1970-01-01 00:17 UTC" in change.note
+    (record,) = new_plan.bookkeeping
+    assert isinstance(record, OverrideSet)
+    assert (record.override.before, record.override.applied) == (5.0, 5.0)
+
+
+def test_a_document_with_an_end_that_is_live_needs_no_write_and_keeps_its_record():
+    owned = owns(applied(5.0), begun(declared=5.0))
+    new_plan = plan(wants(5.0), raises(), live=50.0, owned=owned)
+    assert only_finding(new_plan).action is Action.NOTHING
+    assert new_plan.bookkeeping == ()
+
+
+def test_a_limit_that_is_live_as_a_document_with_an_end_declares_it_is_recorded_above_the_record():
+    new_plan = plan(raises(5.0), live=5.0, owned=owns(applied(5.0)))
+    assert [type(record) for record in new_plan.bookkeeping] == [OverrideSet, OverrideWritten]
+    assert new_plan.changes == ()
+
+
+def test_a_changed_document_with_an_end_keeps_the_value_from_before_it():
+    owned = owns(applied(5.0), begun())
+    new_plan = plan(wants(5.0), raises(70.0), live=50.0, owned=owned)
+    assert only_change(new_plan).after == 70.0
+    (record,) = new_plan.bookkeeping
+    assert isinstance(record, OverrideSet)
+    assert (record.override.before, record.override.value) == (5.0, 70.0)
+
+
+@pytest.mark.parametrize(
+    ("documents", "after"),
+    [
+        ((wants(5.0), raises(until=NOW)), 5.0),
+        ((wants(7.0), raises(until=NOW)), 7.0),
+        ((raises(until=NOW),), 5.0),
+        ((wants(5.0),), 5.0),
+    ],
+    ids=["over", "declared anew", "undeclared below", "deleted"],
+)
+def test_at_the_end_of_a_document_the_declared_value_or_the_one_from_before_returns(
+    documents, after
+):
+    is_over = len(documents) == 2 or documents[0].until is not None
+    owned = owns(applied(5.0), over(begun()) if is_over else begun())
+    change = only_change(plan(*documents, live=50.0, owned=owned))
+    assert (change.cause, change.after) == (Cause.ENDED, after)
+    assert not change.is_reviewed
+
+
+def test_the_declared_value_follows_a_temporary_limit_that_another_writer_overwrote():
+    owned = owns(applied(5.0), over(begun()))
+    assert only_change(plan(wants(5.0), live=9.0, owned=owned)).after == 5.0
+
+
+def test_a_temporary_limit_that_another_writer_overwrote_is_drift_and_keeps_the_value_from_before():
+    owned = owns(applied(5.0), begun(declared=5.0))
+    new_plan = plan(wants(5.0), raises(), live=9.0, owned=owned)
+    finding = only_finding(new_plan)
+    assert (finding.cause, finding.of_override, new_plan.bookkeeping) == (Cause.DRIFT, True, ())
+
+
+def test_the_end_of_a_document_is_written_outside_the_scope():
+    rules = Rules(scope=(EntityPattern(user=NamePattern(exact="bob")),))
+    owned = owns(applied(5.0), over(begun()))
+    assert only_change(plan(live=50.0, owned=owned, rules=rules)).after == 5.0
+
+
+def test_a_document_with_an_end_that_another_writer_overwrote_leaves_nothing_to_undo():
+    new_plan = plan(live=9.0, owned=owns(over(begun(before=None))))
+    assert new_plan.changes == ()
+    assert new_plan.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
+
+
+@pytest.mark.parametrize(
+    ("documents", "frozen", "rules"),
+    [
+        ((wants(5.0), raises(suspended=True)), (), Rules()),
+        ((wants(5.0),), (RAISE,), Rules()),
+        ((wants(5.0),), (), Rules(complete=False)),
+        ((wants(5.0),), (), Rules(configured=False)),
+        ((wants(5.0), raises(), replace(raises(60.0), document="team/second")), (), Rules()),
+    ],
+    ids=["suspended", "invalid", "not read", "not among the files", "in conflict"],
+)
+def test_a_document_with_an_end_that_cannot_be_used_stays_in_force_until_its_end(
+    documents, frozen, rules
+):
+    owned = owns(applied(5.0), begun())
+    before_end = plan(*documents, live=50.0, owned=owned, frozen=frozen, rules=rules)
+    assert before_end.changes == ()
+    owned = owns(applied(5.0), over(begun()))
+    ended = plan(*documents[:1], live=50.0, owned=owned, frozen=frozen, rules=rules)
+    assert only_change(ended).after == 5.0
+
+
+def test_the_override_of_a_person_is_above_a_document_with_an_end_which_follows_it():
+    by_person = override(80.0, before=5.0, applied=80.0)
+    owned = owns(applied(5.0), by_person)
+    assert plan(wants(5.0), raises(), live=80.0, owned=owned).changes == ()
+    new_plan = plan(wants(5.0), raises(), live=80.0, owned=owns(applied(5.0), over(by_person)))
+    assert (only_change(new_plan).cause, only_change(new_plan).after) == (Cause.TEMPORARY, 50.0)
+    (record,) = new_plan.bookkeeping
+    assert isinstance(record, OverrideSet)
+    assert record.override.before == 5.0
+
+
+def test_an_orphan_under_a_document_with_an_end_is_an_orphan_again():
+    owned = owns(applied(5.0, GONE), Orphaned(entity=ALICE, key=KEY), over(begun()))
+    assert only_change(plan(raises(until=NOW), live=50.0, owned=owned)).after == 5.0
+    assert owned.orphaned == {PAIR}
+
+
+def test_an_end_on_five_hundred_lasting_documents_writes_nothing_now_and_asks_for_removals_later():
+    """The record keeps its owner, which declares the pair for now only."""
+    owned = owns(applied(5.0))
+    now = plan(wants(5.0, until=NOW + 60), live=5.0, owned=owned)
+    assert now.changes == ()
+    records = owned.with_changes(now.bookkeeping)
+    lapsed = wants(5.0, until=NOW)
+    records = records.with_changes([over(OverrideSet(override=records.overrides[PAIR]))])
+    ended = plan(lapsed, live=5.0, owned=records)
+    assert (ended.changes, ended.bookkeeping) == ((), (OverrideEnded(entity=ALICE, key=KEY),))
+    removal = only_change(plan(lapsed, live=5.0, owned=records.with_changes(ended.bookkeeping)))
+    assert (removal.cause, removal.is_reviewed) == (Cause.PRUNE, True)
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+@pytest.mark.parametrize("live", [None, 5.0])
+def test_a_document_with_an_end_begins_where_another_one_would_be_written(policy, live):
+    rules = Rules(policy=policy, sync_confirmed=True)
+    begins = bool(plan(raises(), live=live, rules=rules).changes)
+    lasting = plan(wants(50.0), live=live, rules=rules)
+    assert begins == bool(lasting.changes)
+
+
+def test_documents_with_an_end_of_two_tenants_and_two_of_one_are_in_conflict():
+    lasting, above = wants(5.0, tenant="a"), raises(tenant="a")
+    assert merge([lasting, above]).conflicts == ()
+    assert merge([replace(lasting, tenant="b"), above]).conflicts
+    assert merge([above, replace(above, document="team/second")]).conflicts
+    assert not merge([replace(lasting, tenant="b"), above], now=NOW + 60).conflicts

@@ -8,12 +8,10 @@ import pytest
 
 from reconciler.errors import PlanRefused, UsageError
 from reconciler.quota.overrides import Override
-from reconciler.quota.ownership import OverrideSet, OwnershipRecords
 from reconciler.quota.patterns import EntityPattern, NamePattern
 from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.policy import Cause, Policy, Rules
 from reconciler.reconcile import NewOverride, observe
-from reconciler.reconcile.observation import begin_override
 from tests.fakes.cluster import LOST
 from tests.reconcile.scenarios import ALICE, BOB, RATE, World, declared, documents, state
 
@@ -81,10 +79,10 @@ def test_an_override_of_an_override_keeps_the_value_from_before_the_first():
             ends_with_document=is_rollback,
         )
 
-    def begun(new: Override, live: float | None, *earlier: Override) -> tuple[float | None, ...]:
-        changes = [OverrideSet(override=item) for item in earlier]
-        owned = OwnershipRecords(cluster_id="c").with_changes(changes)
-        after = begin_override(new, owned, live)
+    def begun(
+        new: Override, live: float | None, earlier: Override | None = None
+    ) -> tuple[float | None, ...]:
+        after = new.begun(earlier, live)
         return after.before, after.applied
 
     first = replace(override(10.0), before=5.0, applied=5.0)
@@ -95,9 +93,7 @@ def test_an_override_of_an_override_keeps_the_value_from_before_the_first():
     # Another writer wrote meanwhile: its value returns.
     assert begun(override(20.0), 7.0, first) == (7.0, 7.0)
     # What a rollback restores is the value from before.
-    rollback = begin_override(
-        override(4.0, is_rollback=True), OwnershipRecords(cluster_id="c"), 10.0, restores=True
-    )
+    rollback = override(4.0, is_rollback=True).begun(None, 10.0, restores=True)
     assert (rollback.before, rollback.applied) == (4.0, 10.0)
 
 

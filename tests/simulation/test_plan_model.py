@@ -23,9 +23,9 @@ from reconciler.quota.ownership import (
 from reconciler.quota.patterns import EntityPattern, NamePattern
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
-from reconciler.quota.planner.ended_overrides import below_overrides
 from reconciler.quota.planner.guards import Guards, NewlyUnlimited, Protection, check
 from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.temporary_limits import below_overrides
 from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, IgnoreRule, Policy, Rules
 from reconciler.quota.results.report import PairOutcome
 from reconciler.quota.state import QuotaState, limits_of

@@ -30,21 +30,20 @@ from reconciler.quota.ownership import (
 )
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
-from reconciler.quota.planner.ended_overrides import without_refused
 from reconciler.quota.planner.intent_settlement import has_landed, settle_intents
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.send_order import SendSchedule
+from reconciler.quota.planner.temporary_limits import without_refused
 from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.quota.results.report import PairOutcome, Visibility
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.reconcile import ownership_records
-from reconciler.reconcile.observation import begin_override
 from reconciler.reconcile.ownership_records import restore
 from reconciler.reconcile.verification import judge
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
 PAIR, COLUMN = (ALICE, RATE), COLUMN_OF[RATE]
-DOCUMENT = "team/alice"
+DOCUMENT, RAISE = "team/alice", "team/raise"
 VALUES: tuple[float | None, ...] = (None, 1.0, 2.0)
 NOW = 1_000.0
 FRESH, OLD = NOW, NOW - SETTLING_SECONDS - 1.0
@@ -62,6 +61,9 @@ class PairState:
     declared: Value = None  # declared value; None = there is no document
     policy: DeletionPolicy | None = None  # its deletionPolicy
     suspended: bool = False  # whether it is suspended
+    raised: Value = (
+        None  # the value of the document with an end; None = there is none, or it has ended
+    )
     live: Value = None  # value on the brokers
     changes: tuple[RecordChange, ...] = ()  # the records, as a minimal list of changes
     # The value of the last request that may still be executed, if there is one.
@@ -117,20 +119,24 @@ def _timeless(owner: Owner) -> Owner:
 
 
 @cache
-def desired_of(declared: Value, policy: DeletionPolicy | None, suspended: bool) -> DesiredState:
-    if declared is None:
-        return merge(())
-    return merge(
-        (
+def desired_of(
+    declared: Value, policy: DeletionPolicy | None, suspended: bool, raised: Value = None
+) -> DesiredState:
+    documents: list[Declaration] = []
+    if declared is not None:
+        documents.append(
             Declaration(
                 document=DOCUMENT,
                 entity=ALICE,
                 limits=limits_of({RATE: declared}),
                 deletion_policy=policy,
                 suspended=suspended,
-            ),
+            )
         )
-    )
+    if raised is not None:
+        limits = limits_of({RATE: raised})
+        documents.append(Declaration(document=RAISE, entity=ALICE, limits=limits, until=NOW + 1.0))
+    return merge(documents)
 
 
 @cache
@@ -172,7 +178,7 @@ class Product:
 
     def planned(self, state: PairState, live: Value) -> Plan:
         """Return the plan, computed once for each combination of documents, records and live value."""
-        inputs = state.declared, state.policy, state.suspended, state.changes, live
+        inputs = state.declared, state.policy, state.suspended, state.raised, state.changes, live
         plan = self._plans.get(inputs)
         if plan is None:
             plan = self._plans[inputs] = self.plan(state, live)
@@ -180,7 +186,7 @@ class Product:
 
     def plan(self, state: PairState, live: Value) -> Plan:
         return compare(
-            desired=desired_of(state.declared, state.policy, state.suspended),
+            desired=desired_of(state.declared, state.policy, state.suspended, state.raised),
             owned=owned_of(state),
             live=live_of(live),
             rules=self.rules,
@@ -276,9 +282,16 @@ class Product:
         """An override that is over ends in one run: with the declared value, or the one from before and its record."""
         override = owned_of(state).overrides.get(PAIR)
         declared = None if state.suspended else state.declared
-        if override is None or override.in_force(NOW, declared):
+        if override is None or self.rules.in_force is Policy.OBSERVE:
             return
-        if self.rules.in_force is Policy.OBSERVE:
+        if not override.document and override.in_force(NOW, declared):
+            return
+        if state.raised is not None:
+            above = owned_of(after).overrides.get(PAIR)
+            may_write = self.rules.in_force in {Policy.UPSERT, Policy.SYNC} and not is_refused
+            is_above = above is not None and above.value == state.raised
+            if may_write and override.document and not is_above:
+                raise LawViolated("a document with an end is not in force")
             return
         if PAIR in owned_of(after).overrides and override.until <= NOW:
             raise LawViolated("an override that has ended stays recorded")
@@ -402,12 +415,12 @@ def land_late_write(value: Value) -> Action:
 
 
 def end_override(state: PairState) -> PairState:
-    """The end time of an override passes."""
+    """The end time of an override and of a document with an end passes."""
     override = owned_of(state).overrides.get(PAIR)
     if override is None:
-        return state
+        return replace(state, raised=None)
     ended = owned_of(state).with_changes([OverrideSet(override=replace(override, until=NOW - 1.0))])
-    return replace(state, changes=canonical(ended))
+    return replace(state, changes=canonical(ended), raised=None)
 
 
 def begin_override_of(
@@ -428,9 +441,8 @@ def begin_override_of(
             ends_with_document=ends_with_document,
         )
         settled = settle_intents(owned, live_of(state.live), now=NOW).owned
-        override = begin_override(
-            override,
-            settled,
+        override = override.begun(
+            settled.overrides.get(PAIR),
             state.live,
             restores=ends_with_document if restores is None else restores,
         )
@@ -468,7 +480,12 @@ def _rolled_back(product: Product) -> Action:
     return act
 
 
-def actions(product: Product, *, overrides: bool) -> dict[str, Action]:
+def raise_to(value: Value) -> Action:
+    """A document with an end is written or, with None, deleted."""
+    return lambda state: replace(state, raised=value)
+
+
+def actions(product: Product, *, overrides: bool, raises: bool = False) -> dict[str, Action]:
     """All possible next actions, by name."""
     policies = (None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN)
     table: dict[str, Action] = {"no document": declare(None, None), "65 s pass": let_writes_land}
@@ -487,8 +504,11 @@ def actions(product: Product, *, overrides: bool) -> dict[str, Action]:
                 table[f"override {value} {ends}"] = begin_override_of(value, ends)
     for fate in FATES:
         table[f"run, {fate}"] = lambda state, fate=fate: product.run(state, fate)
-    if overrides:
+    if raises:
+        table.update({f"raise to {value}": raise_to(value) for value in VALUES})
+    if overrides or raises:
         table["the override is over"] = end_override
+    if overrides:
         table["run, and it is rolled back"] = _rolled_back(product)
     return table
 
@@ -506,6 +526,7 @@ def explore(
     product: Product,
     *,
     overrides: bool = False,
+    raises: bool = False,
     most_states: int = 1_000_000,
     first: PairState = NOTHING,
 ) -> Exploration:
@@ -514,7 +535,7 @@ def explore(
     Raises:
         LawViolated: A law is violated; the message has the shortest history.
     """
-    table = actions(product, overrides=overrides)
+    table = actions(product, overrides=overrides, raises=raises)
     origin: dict[PairState, tuple[PairState, str] | None] = {first: None}
     todo, steps = deque([first]), 0
     calm: set[PairState] = set()

@@ -48,11 +48,17 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("overrides", [False, True], ids=["faults", "faults and overrides"])
+@pytest.mark.parametrize(
+    ("overrides", "raises"),
+    [(False, False), (False, True), (True, False), (True, True)],
+    ids=["faults", "documents with an end", "overrides", "both"],
+)
 @pytest.mark.parametrize("policy", list(RULES))
-def test_the_laws_hold_in_all_histories_of_a_pair(policy, overrides):
+def test_the_laws_hold_in_all_histories_of_a_pair(policy, overrides, raises):
     most = DEEP_STATES[overrides] if DEEP else MOST_STATES
-    exploration = explore(Product(RULES[policy]), overrides=overrides, most_states=most)
+    exploration = explore(
+        Product(RULES[policy]), overrides=overrides, raises=raises, most_states=most
+    )
     is_part = overrides or not DEEP
     assert exploration.complete or (is_part and exploration.states >= most)
 

@@ -1,7 +1,7 @@
 """Starts and ends overrides: temporary values, prepared against documents or records, then applied."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -23,9 +23,9 @@ from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.desired_state import DesiredState
-from reconciler.quota.planner.ended_overrides import without_refused
-from reconciler.quota.planner.guards import Violation
+from reconciler.quota.planner.guards import Violation, check_overrides
 from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.temporary_limits import without_refused
 from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Preview, ValidationResult
 from reconciler.reconcile import (
@@ -141,6 +141,9 @@ class OverrideRunRequest:
 
     change: OverrideChange
     validate: str = "auto"
+    any_value: bool = (
+        False  # whether values outside the bounds, or like a slip of the unit, are allowed
+    )
     command: str = "override"  # name of the command, for locks and the audit log
     next_words: tuple[str, ...] = ("override", "list")  # the command to run after an incomplete run
 
@@ -215,6 +218,8 @@ async def _prepare_override(
         preview, observation, desired, options, verdict=ValidationResult(source="none")
     )
     prepared = compute()
+    if not request.any_value:
+        _check_values(check_overrides(prepared.plan, options.guards))
     if options.overrides:  # What documents declare under them is judged when that is planned.
         plan = replace(prepared.plan, pending=())
         prepared = compute(plan=plan, override_changes=prepared.override_changes)
@@ -257,6 +262,15 @@ def _check_known(
         raise PlanRefused(
             f"{entity_text(entity)} has neither a limit nor a document, so its name may be mistyped",
             hint="kquota describe lists the limits; if the name is right, pass --new-entity",
+        )
+
+
+def _check_values(violations: Collection[Violation]) -> None:
+    """Raise PlanRefused if the value of an override is outside its bounds, or like a slip of the unit."""
+    if violations:
+        raise PlanRefused(
+            "; ".join(violation.message for violation in violations),
+            hint="nothing was written; write for example 5Mi, or pass --any-value if the value is meant",
         )
 
 

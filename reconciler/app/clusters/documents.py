@@ -9,6 +9,7 @@ from typing import Final
 
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices, TextReceiver
+from reconciler.base.clock import SystemClock
 from reconciler.errors import KquotaError, ManifestErrors, Problem, UsageError
 from reconciler.manifest.files import FileTexts, read_paths, unmatched_problem
 from reconciler.manifest.loader import NO_CLUSTER, LoadedManifests, load_files
@@ -76,7 +77,7 @@ def merge_documents(loaded: LoadedManifests, name: str) -> DesiredState:
     Raises:
         ManifestErrors: Two of them claim one pair.
     """
-    desired = merge(loaded.of(name))
+    desired = merge(loaded.of(name), now=SystemClock().now())
     if desired.conflicts:
         raise ManifestErrors(
             conflict_problems(desired.conflicts),

@@ -11,6 +11,7 @@ from reconciler.app.clusters.project_files import located_properties, read_tree
 from reconciler.app.clusters.targets import place_of
 from reconciler.app.clusters.trusted_files import TrustedFiles
 from reconciler.base import properties
+from reconciler.base.clock import SystemClock
 from reconciler.base.regular_files import read_regular
 from reconciler.client import ANYTHING, ClientConfig
 from reconciler.client.configuration.references import AllowedReferences
@@ -189,7 +190,7 @@ def _documents(
         load_files(texts.files, clusters=project.labels, problems=texts.problems), project_cluster
     )
     problems.extend(loaded.problems)
-    desired = merge(loaded.of(project_cluster.name))
+    desired = merge(loaded.of(project_cluster.name), now=SystemClock().now())
     problems.extend(conflict_problems(desired.conflicts))
     return desired, loaded.warnings
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 HELP: Final = """Set a temporary limit; list or end temporary limits.
 
 While an override is in force, plans and applies use it instead of the declared value and show both. key=unset removes a
-limit for that time. Guards do not apply; the records contain who set it, until when and why.
+limit for that time. Of the guards only bounds and the check of the unit apply; the records contain who
+set it, until when and why.
 
 An override does not end by itself: at its end, kquota watch, the Kubernetes operator or kquota drift --watch
 --correct-drift writes the declared value, or the value from before. If none of them runs, the override's value stays in
@@ -106,7 +107,10 @@ def override() -> None:
 )
 @flag("--yes -y", "Do not ask for confirmation.")
 @flag("--new-entity", "The entity has no limit and no document yet.")
-@flag("--allow-small-values", "Allow values that look like a mistake in the unit.")
+@flag(
+    "--any-value",
+    "Allow a value outside guards.bounds, or one that looks like a mistake in the unit.",
+)
 @flag(
     "--here",
     "Outside a project: record the override in ./.kquota, which no one else sees.",
@@ -126,7 +130,7 @@ def begin(
     reason: str,
     yes: bool,
     new_entity: bool,
-    allow_small_values: bool,
+    any_value: bool,
     recorded_locally: bool,
     where: TargetRequest,
     kube: KubernetesOptions,
@@ -137,8 +141,6 @@ def begin(
     from reconciler.app.change.override import OverrideChange
 
     values = _values(entity, limits_given)
-    if not allow_small_values:
-        _check_units(values)
     if where.by_address and not (recorded_locally or kube.kubernetes):
         raise UsageError(
             f"outside a project the override is recorded in {Path.cwd() / '.kquota'} only: other people do not see it, and"
@@ -147,6 +149,8 @@ def begin(
         )
     console.check_can_ask(yes=yes)
     if kube.kubernetes:
+        if not any_value:
+            _check_units(values)
         return operator_overrides.begin(
             console,
             where,
@@ -161,7 +165,9 @@ def begin(
     change = OverrideChange.beginning(
         entity, values, seconds=seconds, reason=reason, is_new=new_entity
     )
-    return _run_override(console, where, change, validate, yes=yes, output=output)
+    return _run_override(
+        console, where, change, validate, yes=yes, output=output, any_value=any_value
+    )
 
 
 @override.command("end", help=END_HELP)
@@ -232,12 +238,13 @@ def _run_override(
     *,
     yes: bool,
     output: str,
+    any_value: bool = False,
 ) -> ExitCode:
     from reconciler.app.change.override import OverrideRunRequest, override_run
     from reconciler.app.clusters.targets import targets
     from reconciler.cli.change.apply_output import ApplyOutput, apply_all
 
-    request = OverrideRunRequest(change=change, validate=validate)
+    request = OverrideRunRequest(change=change, validate=validate, any_value=any_value)
     display = ApplyOutput(output=output, yes=yes, concurrency=where.concurrency)
     return apply_all(
         console,
@@ -295,7 +302,7 @@ def _check_units(values: "Mapping[Key, float | None]") -> None:
         if value is not None and value < slip:
             raise UsageError(
                 f"{key} {limit_text(key, value)} is below {limit_text(key, slip)}: a wrong unit?",
-                hint="write for example 5Mi; if the value is meant, pass --allow-small-values",
+                hint="write for example 5Mi; if the value is meant, pass --any-value",
             )
 
 

@@ -52,6 +52,10 @@ Example:
     default="rollback",
 )
 @flag("--yes -y", "Do not ask for confirmation.")
+@flag(
+    "--any-value",
+    "Allow a value outside guards.bounds, or one that looks like a mistake in the unit.",
+)
 @where_options(many=False)
 @validate_option
 @format_option("text", "json")
@@ -64,6 +68,7 @@ def rollback(
     seconds: float,
     reason: str,
     yes: bool,
+    any_value: bool,
     where: TargetRequest,
     validate: str,
     output: str,
@@ -84,6 +89,7 @@ def rollback(
     request = OverrideRunRequest(
         change=OverrideChange.rolling_back(undo, seconds=seconds, reason=reason),
         validate=validate,
+        any_value=any_value,
         command="rollback",
         next_words=("rollback", str(outcome)),
     )

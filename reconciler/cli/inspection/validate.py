@@ -81,6 +81,7 @@ def _targets(cluster_options: TargetRequest, paths: Sequence[str]) -> "Sequence[
 
 
 def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[SourceFinding]":
+    from reconciler.base.clock import SystemClock
     from reconciler.quota.planner.desired_state import conflict_problems, merge
     from reconciler.quota.rule_warnings import warnings
     from reconciler.render.source_findings import SourceFinding, findings_of
@@ -89,7 +90,7 @@ def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[S
     yield from findings_of(loaded.problems)
     yield from findings_of(loaded.warnings, rule="warning")
     for declarations in loaded.by_cluster.values():
-        desired = merge(declarations)
+        desired = merge(declarations, now=SystemClock().now())
         yield from findings_of(conflict_problems(desired.conflicts), rule="conflict")
         accepted = () if target.project is None else target.project.accepted_warnings
         for warning in warnings(desired, accepted=accepted):

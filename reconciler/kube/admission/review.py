@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import escaped
 from reconciler.errors import KquotaError
 from reconciler.kube.api.custom_resources import (
@@ -215,7 +216,8 @@ def _alteration(declaration: Declaration) -> Alteration:
 
 
 def _advice(declaration: Declaration) -> Iterable[str]:
-    return (warning.message for warning in rule_warnings.warnings(merge([declaration])))
+    desired = merge([declaration], now=SystemClock().now())
+    return (warning.message for warning in rule_warnings.warnings(desired))
 
 
 def _refusal(verdict: ValidationResult) -> str:

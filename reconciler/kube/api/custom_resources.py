@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from reconciler.errors import QuotaValueError
 from reconciler.manifest.document import DEFAULT_NAMESPACE
-from reconciler.manifest.rules.cluster import seconds_of
+from reconciler.manifest.rules.client_quota import seconds_of
 from reconciler.manifest.schema_names import API_VERSION as API_VERSION  # noqa: PLC0414 - re-exported
 from reconciler.manifest.schema_names import GROUP as GROUP  # noqa: PLC0414 - the same
 from reconciler.quota.entity import Entity, Slot, entity

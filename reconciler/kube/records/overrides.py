@@ -31,7 +31,7 @@ from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import RULES, Key, same_value
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideSet, Pair
-from reconciler.reconcile.observation import begin_override, check_overrides
+from reconciler.reconcile.observation import check_overrides
 from reconciler.render.units import limit
 
 _WITHOUT_EFFECT: Final = frozenset({"Conflict", "Frozen"})
@@ -274,7 +274,7 @@ def _build_override(
     )
     if previous is not None and not declaring:  # No status shows the live value.
         live = previous.value
-    return begin_override(override, stored.owned, live)
+    return override.begun(stored.owned.overrides.get(override.pair), live)
 
 
 def _item(declaring: Sequence[Obj], key: Key) -> Mapping[str, Any]:

@@ -193,6 +193,7 @@ class ClusterReconciler:
             self._inventory.owned,
             waiting=draft.without_finalizer,
             entities=None if part is None else part.entities,
+            now=self._context.clock.now(),
         )
         ports = ReconcilePorts(
             store=store if part is None else part,
@@ -277,7 +278,8 @@ class ClusterReconciler:
             return None
         draft.records_known = True
         owned = self._inventory.owned
-        resolved = resolve_desired_state(claiming.values(), owned, entities=part.entities)
+        now = context.clock.now()
+        resolved = resolve_desired_state(claiming.values(), owned, entities=part.entities, now=now)
         if not might_remove(owned, resolved, cluster.rules().in_force):
             return part
         is_certain = await context.watch_order.is_certain()
@@ -347,7 +349,8 @@ class ClusterReconciler:
         owned, rules = await self._read_records(draft, cluster_id), cluster.rules()
 
         def resolve_claims() -> ResolvedClaims:
-            return resolve_desired_state(self._eligibilities(cluster, None).values(), owned)
+            claiming = self._eligibilities(cluster, None).values()
+            return resolve_desired_state(claiming, owned, now=self._context.clock.now())
 
         if not draft.trigger.resync and not might_remove(owned, resolve_claims(), rules.in_force):
             return False

@@ -100,7 +100,11 @@ def might_remove(owned: OwnershipRecords, settled: ResolvedClaims, policy: Polic
                 and (limits is None or limits[COLUMN_OF[key]] is None)
             ):
                 return True
-    return False
+    # The end of a document with an end brings back the value from before, which may be none.
+    return any(
+        override.document and override.document not in frozen and pair not in desired.temporary
+        for pair, override in owned.overrides.items()
+    )
 
 
 def is_recorded(owned: OwnershipRecords, settled: ResolvedClaims, rules: Rules) -> bool:
@@ -111,7 +115,7 @@ def is_recorded(owned: OwnershipRecords, settled: ResolvedClaims, rules: Rules) 
         rules: The rules of the QuotaCluster.
     """
     desired = settled.desired
-    if owned.intents or owned.overrides or rules.exclusive:
+    if owned.intents or owned.overrides or desired.temporary or rules.exclusive:
         return False
     for subject, limits in desired.limits.items():
         record = owned.records.get(subject, NO_RECORD)

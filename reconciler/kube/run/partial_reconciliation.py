@@ -23,7 +23,7 @@ from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.claims import Losses, ResolvedClaims
 from reconciler.quota.planner.effects import candidates_by_client
-from reconciler.quota.planner.plan import Finding, Plan, PlanRemainder
+from reconciler.quota.planner.plan import TEMPORARY, Finding, Plan, PlanRemainder
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import Reconciliation
 from reconciler.quota.state import (
@@ -38,7 +38,7 @@ from reconciler.quota.state import (
 MOST_DESCRIBED: Final = 64
 """Maximum number of entities that are described one by one; for more a complete describe costs less."""
 
-_OPEN_CAUSES: Final = frozenset({Cause.DRIFT, Cause.OVERRIDE, Cause.ENDED})
+_OPEN_CAUSES: Final = TEMPORARY | {Cause.DRIFT}
 """Differences whose meaning changes with time."""
 
 

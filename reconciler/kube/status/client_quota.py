@@ -210,8 +210,8 @@ def _overridden(override: Override) -> dict[str, Any]:
     is_number = override.value is not None and math.isfinite(override.value)
     return {
         "until": time_text(override.until),
-        "who": bounded(escaped(override.author), 256),
-        "reason": bounded(escaped(override.reason), 512),
+        "who": bounded(escaped(override.author or override.document), 256),
+        "reason": bounded(escaped(override.reason or "a document with an end"), 512),
         **({"value": json_number(override.value)} if is_number else {}),
     }
 

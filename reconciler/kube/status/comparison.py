@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from reconciler.manifest.rules.cluster import seconds_of
+from reconciler.manifest.rules.client_quota import seconds_of
 
 REFRESH_SECONDS: Final = 600.0
 """Seconds by which the sync times of a status may lag before it is written for that alone."""

@@ -144,6 +144,7 @@ def resolve_desired_state(
     *,
     waiting: Collection[str] = (),
     entities: Collection[Entity] | None = None,
+    now: float = 0.0,
 ) -> ResolvedClaims:
     """Resolve the claims of documents of one cluster, conflicts included.
 
@@ -153,6 +154,7 @@ def resolve_desired_state(
         waiting: Documents that may not claim yet; what they own is frozen, and what they would claim is not removed
             for another document.
         entities: The entities of which claims count; ``None`` = all.
+        now: Seconds since the epoch: documents that have ended claim nothing.
     """
     everything = tuple(eligibilities)
 
@@ -193,6 +195,7 @@ def resolve_desired_state(
         other_documents=[
             eligibility.document for eligibility in everything if eligibility.claim is not None
         ],
+        now=now,
     )
 
 

@@ -20,7 +20,7 @@ from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.claims import Losses
 from reconciler.quota.planner.guards import Violation
-from reconciler.quota.planner.plan import Finding, QuotaChange
+from reconciler.quota.planner.plan import TEMPORARY, Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy
 from reconciler.quota.results.report import (
     PairOutcome,
@@ -126,7 +126,22 @@ class KeyStatusIndex:
         if pair in self._changes:
             return self._changed(self._changes[pair], live, document, tenanted=tenanted)
         return (
-            self._quiet(pair, live) if finding is None else self._status_of_finding(finding, live)
+            self._quiet(pair, live)
+            if finding is None
+            else self._own_temporary(self._status_of_finding(finding, live), pair, document)
+        )
+
+    def _own_temporary(self, status: KeyStatus, pair: Pair, document: str) -> KeyStatus:
+        """Return the status of a temporary limit as that of its own document: it is in sync until its end."""
+        override = self.owned.overrides.get(pair)
+        is_own = override is not None and override.document == document
+        if override is None or not is_own or status.reason is not Reason.OVERRIDE_ACTIVE:
+            return status
+        return replace(
+            status,
+            reason=Reason.SYNCED,
+            cause=Cause.TEMPORARY.value,
+            message=f"until {time_text(override.until)}",
         )
 
     # ---- changes -----------------------------------------------------------------------------
@@ -137,7 +152,7 @@ class KeyStatusIndex:
         outcome = self._outcomes.get(change.pair)
         if outcome is None or outcome.result is None:
             return self._not_sent(change, live)
-        status = self._status_of_outcome(outcome, live)
+        status = self._own_temporary(self._status_of_outcome(outcome, live), change.pair, document)
         if not isinstance(outcome.result, Held):
             return status
         names = dict.fromkeys(
@@ -257,7 +272,7 @@ class KeyStatusIndex:
         removal = finding.cause in {Cause.PRUNE, Cause.GONE}
         cases: tuple[tuple[bool, Reason, str], ...] = (
             (
-                finding.cause is Cause.OVERRIDE and finding.action is Action.NOTHING,
+                finding.cause in TEMPORARY and finding.action is Action.NOTHING,
                 Reason.OVERRIDE_ACTIVE,
                 _OVERRIDDEN,
             ),

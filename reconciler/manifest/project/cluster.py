@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
-from reconciler.manifest.rules.cluster import seconds_of
+from reconciler.manifest.rules.client_quota import seconds_of
 from reconciler.quota.grants import Permission, TenantGrant, granted_ranges
 from reconciler.quota.keys import FIELDS, Key
 from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern

@@ -7,8 +7,10 @@ Kubernetes turns 9007199254740993 into a float64 before any rule runs.
 """
 
 import ipaddress
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
@@ -51,6 +53,30 @@ def canonical_ip(text: str) -> bool:
     if isinstance(address, ipaddress.IPv6Address) and (address.ipv4_mapped or address.scope_id):
         return False
     return str(address) == text
+
+
+_TIME: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+UNTIL_CEL: Final = "timestamp(self).getFullYear() > 0"
+UNTIL_MESSAGE: Final = "must be a time that exists"
+
+
+def seconds_of(text: str) -> float | None:
+    """Return the seconds since the epoch of an RFC 3339 time, ``None`` if the text is not one."""
+    if not _TIME.fullmatch(text):
+        return None
+    try:
+        return datetime.fromisoformat(text.upper()).timestamp()
+    except ValueError:
+        return None
+
+
+def time_broken(text: Json) -> str | None:
+    """Return what is wrong with the text of a time; ``None`` = nothing."""
+    if seconds_of(text) is not None:
+        return None
+    return f'{text!r} is not a time; write for example "2026-12-31T00:00:00Z", in quotes'
 
 
 def _ip_broken(slot: Json) -> str | None:
@@ -295,6 +321,7 @@ QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
         "clusterLimits needs clusterSelector; an ip supports only connectionCreationRate, user and clientId support the other keys",
         _cluster_limits_broken,
     ),
+    RuleScope(QUOTA, ("until",)).rule("until", UNTIL_CEL, UNTIL_MESSAGE, time_broken),
     RuleScope(QUOTA, _CLUSTER_LIMITS).rule(
         "cluster-limits-one-of",
         "has(self.clusterRef) != has(self.clusterSelector)",

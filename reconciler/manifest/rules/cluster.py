@@ -1,42 +1,23 @@
 """The static rules of QuotaCluster and QuotaProject that a JSON Schema cannot express, in CEL and in Python."""
 
-import re
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Final
 
 from reconciler.manifest import quantity
 from reconciler.manifest.rules.client_quota import (
     IS_QUANTITY,
+    UNTIL_CEL,
+    UNTIL_MESSAGE,
     Broken,
     Json,
     RuleScope,
     StaticRule,
     exactly_one_field,
+    time_broken,
 )
 from reconciler.manifest.schema_names import CLUSTER, PROJECT
 from reconciler.quota.keys import RULES
 from reconciler.quota.patterns import FORMS, EntityForm
-
-_TIME: Final = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
-)
-
-
-def seconds_of(text: str) -> float | None:
-    """Return the seconds since the epoch of an RFC 3339 time, ``None`` if the text is not one."""
-    if not _TIME.fullmatch(text):
-        return None
-    try:
-        return datetime.fromisoformat(text.upper()).timestamp()
-    except ValueError:
-        return None
-
-
-def _time_broken(text: Json) -> str | None:
-    if seconds_of(text) is not None:
-        return None
-    return f'{text!r} is not a time; write for example "2026-12-31T00:00:00Z", in quotes'
 
 
 def _bound_broken(bound: Json) -> str | None:
@@ -143,9 +124,9 @@ CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
     *(
         RuleScope(CLUSTER, at).rule(
             f"{at[-3]}-until",
-            "timestamp(self).getFullYear() > 0",
-            "must be a time that exists",
-            _time_broken,
+            UNTIL_CEL,
+            UNTIL_MESSAGE,
+            time_broken,
         )
         for at in (("ignore", "*", "until"), ("guards", "approvedRemovals", "*", "until"))
     ),

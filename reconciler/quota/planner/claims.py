@@ -27,6 +27,11 @@ class Claim:
     priority: int = 0  # priority of the grant that covers it; smaller wins
     created: float = 0.0  # when it was created, in seconds since the epoch; earlier wins
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of its document."""
+        return self.declaration.document.partition("/")[0]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedClaims:
@@ -44,6 +49,7 @@ def resolve_claims(
     frozen: Iterable[str] = (),
     halted: Iterable[Pair] = (),
     other_documents: Iterable[str] = (),
+    now: float = 0.0,
 ) -> ResolvedClaims:
     """Return one desired state in which every pair has one claim.
 
@@ -55,11 +61,12 @@ def resolve_claims(
         frozen: Documents that exist and must not claim anything (invalid, not granted, suspended).
         halted: Pairs that frozen documents declare, as far as they are readable.
         other_documents: Documents that exist but neither claim nor freeze (terminating ones that were released).
+        now: Seconds since the epoch: documents that have ended claim nothing.
     """
     all_claims = tuple(claims)
     by_entity: dict[Entity, list[Claim]] = {}
     for claim in all_claims:
-        if not claim.declaration.suspended:
+        if not claim.declaration.suspended and not claim.declaration.has_ended(now):
             by_entity.setdefault(claim.declaration.entity, []).append(claim)
     losses: dict[str, dict[Pair, str]] = {}
     declarations = [
@@ -70,7 +77,7 @@ def resolve_claims(
             declarations.append(competing_claims[0].declaration)
         else:
             declarations.extend(_resolve_entity(subject, competing_claims, owned, losses))
-    desired = merge(declarations, frozen=frozen)
+    desired = merge(declarations, frozen=frozen, now=now)
     all_documents = {candidate.declaration.document for candidate in all_claims}
     return ResolvedClaims(
         desired=replace(
@@ -88,10 +95,21 @@ def _resolve_entity(
     owned: OwnershipRecords,
     losses: dict[str, dict[Pair, str]],
 ) -> Iterable[Declaration]:
-    """Yield the competing declarations without the columns that they lose; a declaration that loses all is omitted."""
-    winners = {key: _winner(key, competing_claims, owned) for key in COLUMNS}
+    """Yield the competing declarations without the columns that they lose; a declaration that loses all is omitted.
+
+    One with an end wins over another one of its namespace, and over none of another namespace.
+    """
+    lasting = [claim for claim in competing_claims if claim.declaration.until is None]
+    temporary = [claim for claim in competing_claims if claim.declaration.until is not None]
+    below = {key: _winner(key, lasting, owned) for key in COLUMNS}
+    above = {key: _winner(key, temporary, owned) for key in COLUMNS}
+    for key, highest in above.items():
+        lowest = below[key]
+        if highest is not None and lowest is not None and highest.namespace != lowest.namespace:
+            above[key] = lowest
     for claim in competing_claims:
         declaration = claim.declaration
+        winners = below if declaration.until is None else above
         for key, value in zip(COLUMNS, declaration.limits, strict=True):
             winner = winners[key]
             if value is not None and winner is not None and winner is not claim:

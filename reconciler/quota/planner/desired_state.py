@@ -31,6 +31,9 @@ class Declaration:
     # What happens to the limits when the document is deleted; None = unset.
     deletion_policy: DeletionPolicy | None = None
     suspended: bool = False  # whether it claims nothing and freezes its recorded pairs
+    # When its limits end, in seconds since the epoch; None = never. Until then they are above those of other documents.
+    until: float | None = None
+    tenant: str = ""  # the namespaces of the grant that covers it; "" without grants
     labels: tuple[tuple[str, str], ...] = ()  # its labels as `(name, value)`, sorted
     # Kinds of warnings that it accepts as `(kind, reason)`, sorted; a kind may be unknown.
     accepted: tuple[tuple[str, str], ...] = ()
@@ -39,6 +42,10 @@ class Declaration:
     # Why each limit applies to this cluster, in columns: the selector of the document and the item that replaced the
     # value. Empty if the document names the cluster. No effect on the plan.
     selections: Selections = field(default=NO_SELECTIONS, compare=False)
+
+    def has_ended(self, now: float) -> bool:
+        """Whether its limits have ended, so that it declares nothing."""
+        return self.until is not None and self.until <= now
 
     def line_of(self, key: Key) -> int:
         """Return the line of the limit for a key, or of the document."""
@@ -83,6 +90,11 @@ class DesiredState:
     frozen: frozenset[str] = frozenset()
     # Pairs that frozen documents declare, as far as they are readable: never treated as unmanaged.
     halted: frozenset[tuple[Entity, Key]] = frozenset()
+    # The documents with an end, by the pairs that they declare. They are above `claims`; a pair in conflict is omitted.
+    temporary: Mapping[tuple[Entity, Key], Declaration] = field(
+        default_factory=dict[tuple[Entity, Key], Declaration]
+    )
+    ended: tuple[Declaration, ...] = ()  # the documents whose end is over: they declare nothing
     pair_count: int = field(init=False)  # number of declared pairs
 
     def __post_init__(self) -> None:
@@ -128,12 +140,15 @@ def conflict_problems(conflicts: Iterable[DeclarationConflict]) -> list[Problem]
     return problems
 
 
-def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) -> DesiredState:
+def merge(
+    declarations: Iterable[Declaration], *, frozen: Iterable[str] = (), now: float = 0.0
+) -> DesiredState:
     """Merge documents into one desired state; their order has no effect on the limits.
 
     Args:
         declarations: Valid documents; suspended ones are treated as frozen.
         frozen: Names of other documents that exist but must not claim anything.
+        now: Seconds since the epoch: documents that have ended declare nothing.
     """
     all_declarations = tuple(declarations)
     frozen_documents = {candidate.document for candidate in all_declarations if candidate.suspended}
@@ -142,9 +157,17 @@ def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) ->
     limits: dict[Entity, Limits] = {}
     claims: dict[Entity, tuple[Declaration, ...]] = {}
     shared: set[Entity] = set()
+    temporary: dict[tuple[Entity, Key], tuple[Declaration, ...]] = {}
+    ended: list[Declaration] = []
     for declaration in all_declarations:
         if declaration.document in frozen_documents:
             halted.update((declaration.entity, key) for key, _ in set_values(declaration.limits))
+        elif declaration.has_ended(now):
+            ended.append(declaration)
+        elif declaration.until is not None:
+            for key, _ in set_values(declaration.limits):
+                pair = declaration.entity, key
+                temporary[pair] = (*temporary.get(pair, ()), declaration)
         elif declaration.entity in claims:
             claims[declaration.entity] += (declaration,)
             shared.add(declaration.entity)
@@ -156,6 +179,15 @@ def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) ->
         claims[subject] = tuple(sorted(claims[subject], key=_place))
         limits[subject], entity_conflicts = _merge_limits(subject, claims[subject])
         conflicts.extend(entity_conflicts)
+    for (subject, key), above in temporary.items():
+        below = [
+            item for item in claims.get(subject, ()) if item.limits[COLUMN_OF[key]] is not None
+        ]
+        if len({item.tenant for item in (*above, *below)}) > 1 or len(above) > 1:
+            competing = tuple(sorted((*above, *below), key=_place))
+            conflicts.append(DeclarationConflict(entity=subject, key=key, claims=competing))
+    conflicts.sort(key=lambda conflict: (sort_key(conflict.entity), COLUMN_OF[conflict.key]))
+    contested = {(conflict.entity, conflict.key) for conflict in conflicts}
     return DesiredState(
         limits=limits,
         claims=claims,
@@ -165,6 +197,8 @@ def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) ->
         ),
         frozen=frozenset(frozen_documents),
         halted=frozenset(halted),
+        temporary={pair: above[0] for pair, above in temporary.items() if pair not in contested},
+        ended=tuple(ended),
     )
 
 

@@ -13,6 +13,7 @@ from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.planner.effects import LimitEffect, effects_of
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
 from reconciler.quota.planner.value_ranges import ValueRange, is_approved, range_of
+from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState
 
 MIN_SHARE_FROM: Final = 20
@@ -147,17 +148,27 @@ def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]
     """Return all violations of a plan, in a fixed order; empty = it may be applied. Loops have another guard of removals.
 
     Args:
-        live: The live state below overrides (``below_overrides``). What documents change there is judged, and no override.
+        live: The live state below temporary limits (``below_overrides``). What documents change there is judged, and how far
+            a document with an end goes from it, which is also the way back. Overrides: :func:`check_overrides`.
     """
     planned = plan.reviewed
+    above = [change for change in planned if change.cause is Cause.TEMPORARY]
+    below = [change for change in planned if change.cause is not Cause.TEMPORARY]
     return (
         *nothing_declared(plan.documents, plan.desired_pairs, plan.owned_pairs, guards),
         *too_many_removals(sum(change.removes for change in planned), plan.owned_pairs, guards),
         *_default_violations(planned, guards),
         *_protection_violations(planned, guards.protected),
         *_value_violations(planned, guards),
-        *_effect_violations(planned, guards, live, apply_to(live, planned)),
+        *_effect_violations(below, guards, live, apply_to(live, below)),
+        *_effect_violations(above, guards, live, apply_to(live, above)),
     )
+
+
+def check_overrides(plan: Plan, guards: Guards) -> tuple[Violation, ...]:
+    """Return the violations of the overrides that begin with a plan, which are judged by their values alone."""
+    begun = [change for change in plan.changes if change.cause is Cause.OVERRIDE]
+    return tuple(_value_violations(begun, guards))
 
 
 def nothing_declared(
@@ -224,10 +235,11 @@ def _protection_violations(
 
 
 def _value_violations(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
-    """Return declared values outside their bounds, or below the unit check if no minimum is set."""
+    """Return values outside their bounds, or below the unit check if no minimum is set."""
     violations: list[Violation] = []
     for change in changes:
-        if change.claim is None or change.after is None:
+        is_override = change.cause is Cause.OVERRIDE
+        if change.after is None or (change.claim is None and not is_override):
             continue
         rule, value = RULES[change.key], change.after
         bound = range_of(change, guards.bounds)

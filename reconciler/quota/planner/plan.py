@@ -13,6 +13,9 @@ from reconciler.quota.planner.desired_state import Declaration, DeclarationConfl
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.state import QuotaState
 
+TEMPORARY = frozenset({Cause.OVERRIDE, Cause.TEMPORARY, Cause.ENDED})
+"""The causes of temporary limits."""
+
 RESTRICTABLE = frozenset(
     {
         Cause.CREATE,
@@ -20,8 +23,7 @@ RESTRICTABLE = frozenset(
         Cause.SPEC,
         Cause.SPEC_OVER_DRIFT,
         Cause.PRUNE,
-        Cause.OVERRIDE,
-        Cause.ENDED,
+        *TEMPORARY,
     }
 )
 """Causes that need a write: a finding with one of them was not written because the policy does not permit it."""
@@ -58,8 +60,13 @@ class QuotaChange:
 
     @property
     def is_temporary(self) -> bool:
-        """Whether it belongs to an override: it begins, corrects or ends one, and needs no review."""
-        return self.of_override or self.cause in {Cause.OVERRIDE, Cause.ENDED}
+        """Whether it belongs to a temporary limit: it begins, corrects or ends one."""
+        return self.of_override or self.cause in TEMPORARY
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether a review approves it: what documents ask for, temporary or not; an end and a wish of a person are in none."""
+        return not self.is_temporary or self.cause is Cause.TEMPORARY
 
     @property
     def keeps_record(self) -> bool:
@@ -122,8 +129,8 @@ class Plan:
 
     @property
     def reviewed(self) -> tuple[QuotaChange, ...]:
-        """What documents change, also where an override is above it: its beginning and its end are in no review."""
-        return (*(change for change in self.changes if not change.is_temporary), *self.pending)
+        """What documents change, also where an override is above it."""
+        return (*(change for change in self.changes if change.is_reviewed), *self.pending)
 
     def findings_for(self, *causes: Cause) -> tuple[Finding, ...]:
         """Return the findings with these causes."""

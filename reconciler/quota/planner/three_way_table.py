@@ -11,17 +11,17 @@
 The rows exclude each other. ``quota/policy.py`` has the permitted action of each. A write of unknown outcome is no
 row: ``intent_settlement.py`` turns it into a record or ends it first, as far as a describe decides.
 
-Under an override the table waits; the override has a row of its own (``comparison.py``), and one for its end, ``Ended``.
+Under an override the table waits; the override has a row of its own, and one for its end, ``Ended`` (``temporary_limits.py``).
 """
 
 from dataclasses import dataclass, replace
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key, same_value
-from reconciler.quota.ownership import Intent, Owner, Pair
+from reconciler.quota.ownership import Intent, Owner, Pair, RecordChange
 from reconciler.quota.planner.desired_state import Declaration, DesiredState
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.policy import ENDS, Cause, DeclarationEnd, DeletionPolicy, Rules
+from reconciler.quota.policy import ENDS, Cause, DeclarationEnd, DeletionPolicy
 
 
 def classify(
@@ -142,20 +142,44 @@ class PairView:
         )
 
 
-def beginning(live: float | None) -> Cause:
-    """Return the row whose policy the beginning of an override asks for: ``Create`` where nothing is live."""
-    return Cause.CREATE if live is None else Cause.OVERRIDE
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One pair that is not as it should be, before any policy decides about it."""
+
+    view: PairView  # the pair with its values
+    cause: Cause  # the row of the table
+    after: float | None = None  # the value that a write sets, None = remove
+    end: DeclarationEnd | None = None  # how a recorded pair stopped being declared
+    note: str = ""  # additional text for display, or ""
+    of_override: bool = False  # for drift: whether the value of an override is not live any more
+    # What its write records before it is sent: the beginning of a temporary limit.
+    begins: RecordChange | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the value is live already, so that at most the records change."""
+        return same_value(self.view.key, self.after, self.view.live)
+
+    def change(self, note: str) -> QuotaChange:
+        """Return the write."""
+        return self.view.change(self.cause, self.after, note, of_override=self.of_override)
 
 
-def declaration_end(view: PairView, desired: DesiredState, rules: Rules) -> DeclarationEnd | None:
-    """Return how a recorded pair stopped being declared, by the deletionPolicy recorded last; ``None`` = it is not recorded."""
+def declaration_end(
+    view: PairView, desired: DesiredState, *, is_whole: bool
+) -> DeclarationEnd | None:
+    """Return how a recorded pair stopped being declared, by the deletionPolicy recorded last; ``None`` = it is not recorded.
+
+    Args:
+        is_whole: Whether the documents are all that there are; otherwise files were given, and others were not deleted.
+    """
     owner, is_orphaned = view.owner, view.is_orphaned
     if owner is None:
         return None
     # Unrelated files may use one name twice: then the document that was read must be of the same entity.
     documents = (
         desired.documents
-        if rules.configured
+        if is_whole
         else {claim.document for claim in desired.claims.get(view.entity, ())}
     )
     # An orphan belongs to no document any more: this one has only its name.
@@ -164,6 +188,6 @@ def declaration_end(view: PairView, desired: DesiredState, rules: Rules) -> Decl
     if is_orphaned and owner.deletion_policy is DeletionPolicy.DELETE:
         # Orphaning replaced a removal: a later run does not remove the pair without a request.
         return DeclarationEnd.EXPLICIT_RETAIN
-    if not rules.configured and not is_orphaned:
+    if not is_whole and not is_orphaned:
         return DeclarationEnd.NOT_READ
     return ENDS[owner.deletion_policy]

@@ -57,7 +57,8 @@ _FLAG_SENTENCES: Final[Mapping[Cause, str]] = {
     Cause.SPEC_OVER_DRIFT: "values that were changed outside kquota are overwritten",
     Cause.DRIFT: "values that were changed outside kquota are written back",
     Cause.OVERRIDE: "values of an override are written",
-    Cause.ENDED: "an override ends, and the declared values are written",
+    Cause.TEMPORARY: "values of documents with an end are written until then",
+    Cause.ENDED: "a temporary limit ends, and the declared values are written",
 }
 """What a reviewer has to notice about a change besides its values."""
 

@@ -7,8 +7,13 @@ import pytest
 import yaml
 
 from reconciler.manifest.explanation import broken
-from reconciler.manifest.rules.client_quota import QUOTA_RULES, StaticRule, canonical_ip
-from reconciler.manifest.rules.cluster import CLUSTER_RULES, seconds_of
+from reconciler.manifest.rules.client_quota import (
+    QUOTA_RULES,
+    StaticRule,
+    canonical_ip,
+    seconds_of,
+)
+from reconciler.manifest.rules.cluster import CLUSTER_RULES
 from tests.manifest.samples import FORMS, cluster, quota, selecting
 from tools.file_schemas import CRDS
 
@@ -192,6 +197,7 @@ BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
         cluster(confirmSync="a", expectedClusterId="b"),
         "is not the expectedClusterId",
     ),
+    ("until", quota(until="2026-02-30T00:00:00Z"), "not a time"),
     (
         "ignore-until",
         cluster(ignore=[{"user": {"exact": "a"}, "reason": "r", "until": "tomorrow"}]),

@@ -113,7 +113,7 @@ def test_a_plan_without_validation_is_not_ready():
     [
         (Cause.TAKEOVER, "1 change: values that were set outside kquota are overwritten"),
         (Cause.SPEC_OVER_DRIFT, "1 change: values that were changed outside"),
-        (Cause.ENDED, "1 change: an override ends"),
+        (Cause.ENDED, "1 change: a temporary limit ends"),
     ],
 )
 def test_a_change_with_a_remark_needs_attention(cause, says):

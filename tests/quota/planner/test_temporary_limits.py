@@ -19,9 +19,9 @@ from reconciler.quota.ownership import (
 )
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
-from reconciler.quota.planner.ended_overrides import below_overrides, without_refused
 from reconciler.quota.planner.guards import Guard, Guards, check
 from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.planner.temporary_limits import below_overrides, without_refused
 from reconciler.quota.policy import Cause, Rules
 from reconciler.quota.state import QuotaState, limits_of
 
@@ -65,6 +65,22 @@ def change(
 
 def owned_with(override: Override, *intents: IntentStarted) -> OwnershipRecords:
     return OwnershipRecords(cluster_id="c").with_changes([OverrideSet(override=override), *intents])
+
+
+def test_a_document_with_an_end_is_judged_from_the_value_before_it_and_a_refused_one_never_began():
+    """Guards judge its step alone; what another document declares anew at once is judged apart."""
+    raised = replace(CLAIM, document="t/raise", limits=limits_of({RATE: 50e6}), until=9.0)
+    lasting = replace(CLAIM, limits=limits_of({RATE: 2e6}))
+    owned, live = OwnershipRecords(cluster_id="c"), state(1e6)
+    plan = compare(desired=merge([raised, lasting]), owned=owned, live=live, rules=Rules())
+    (begins,), (pending,) = plan.changes, plan.pending
+    violations = check(plan, Guards(), below_overrides(live, owned))
+    assert [violation.guard for violation in violations] == [Guard.MAX_CHANGE_FACTOR]
+    assert "50000000" in violations[0].message
+    remainder = without_refused(plan, [begins], owned, now=0.0)
+    assert (remainder.changes, remainder.pending, remainder.bookkeeping) == ((), (pending,), ())
+    unchanged = without_refused(plan, [pending], owned, now=0.0)
+    assert (unchanged.changes, unchanged.pending, len(unchanged.bookkeeping)) == ((begins,), (), 1)
 
 
 @given(declared=st.sampled_from([1e6, 2e6, 30e6, 100e6]), before=st.sampled_from([None, 1e6, 90e6]))
