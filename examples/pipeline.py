@@ -245,17 +245,13 @@ def walk(pipeline: Pipeline, number: int) -> None:
         )
         show(plan, 3)
         show(plan.partition("Effect by recorded use")[2], 6)
-        print("\n3. Resolve: which limit each client has today (Spark, as all below)")
-        limits = pipeline.run(f"kquota spark resolve --lake lake --cluster recorded --to {end}")
-        show(limits, 1)
-        show(limits.partition("\nLimits in force\n")[2], 4)
-        print("\n4. Simulate the new limits on the last five minutes")
+        print("\n3. Simulate the new limits on the last five minutes (Spark, as all below)")
         answer = pipeline.run(
             f"kquota spark simulate --lake lake --cluster recorded --from {begin} --to {end} --engine spark --format json",
             codes=(0, 3),
         )
         compare(json.loads(answer)["simulation"]["rows"], number)
-        print("\n5. Right-size: the limit that each client needs, and the text of its pull request")
+        print("\n4. Right-size: the limit that each client needs, and the text of its pull request")
         text = pipeline.run(
             f"kquota spark recommend --lake lake --cluster recorded --from {first} --to {end} --out proposals"
             " --format markdown"

@@ -26,7 +26,7 @@ STATEMENTS = {
     "client": 3003,
     "codecs": 925,
     "errors.py": 154,
-    "evidence": 8064,
+    "evidence": 7373,
     "forge": 936,
     "git": 467,
     "inventory": 506,
@@ -41,7 +41,7 @@ STATEMENTS = {
     "render": 1579,
     "sandbox": 1206,
     "spark": 34,
-    "usage": 2052,
+    "usage": 1975,
     "wire": 2107,
 }
 """A ratchet: the statements of each package or module, docstrings left out. Only lower a number."""

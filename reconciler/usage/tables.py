@@ -107,26 +107,6 @@ QUOTA_ENTRY: Final = _table(
 )
 """One limit of one entity in a snapshot. Kinds: ``named``, ``default``, ``absent``, ``foreign``. ``entity_json`` is canonical and lossless."""
 
-APPLY_LOG: Final = _table(
-    "apply_log",
-    "cluster_id:text applied_at_ms:long commit:text digest:text entity_json:text quota_key:text action:text"
-    " before:double? after:double? outcome:text writer:text day:day",
-    "cluster_id applied_at_ms entity_json quota_key",
-)
-"""Writes of kquota, from the audit log of ``kquota apply``."""
-
-QUOTA_CHANGE: Final = _table(
-    "quota_change",
-    "cluster_id:text entity_json:text quota_key:text from_ms:long from_after_ms:long to_ms:long? before:double?"
-    " after:double? cause:text commit:text writer:text day:day",
-    "cluster_id entity_json quota_key cause from_ms",
-)
-"""History of each limit, one row per change; ``cause``: ``applied-by-us``, ``drift-external``, ``flapping``, ``first-seen``.
-
-``manifest-ahead`` is not applied yet: documents declare ``after``, the cluster has ``before``. ``day`` is the last day of
-the window.
-"""
-
 USAGE_5M: Final = _table(
     "usage_5m",
     f"cluster_id:text {_BUCKET} broker_id:text bucket_ms:long n:long sum_dt_ms:long sum_units:long"
@@ -141,59 +121,6 @@ USAGE_HIST_D: Final = _table(
     f"cluster_id {_BUCKET_KEY} broker_id bucket",
 )
 """A day of a bucket on a broker as a histogram (:mod:`reconciler.usage.histogram`)."""
-
-EFFECTIVE_QUOTA: Final = _table(
-    "effective_quota",
-    "cluster_id:text user:text client_id:text ip:text quota_key:text value:double? quota_units:long? level:int?"
-    " source_entity:text day:day",
-    "cluster_id user client_id ip quota_key",
-)
-"""The effective limit of each principal; without one, ``value`` and ``level`` are null and ``source_entity`` is "". ``day``: the last day of the window."""
-
-DEAD_QUOTA: Final = _table(
-    "dead_quota",
-    "cluster_id:text entity_json:text quota_key:text value:double reason:text last_effective_ms:long? day:day",
-    "cluster_id entity_json quota_key",
-)
-"""Limits that applied to no client; ``reason``: ``never_seen``, ``shadowed``, ``unlimited_equivalent``, ``no_data``."""
-
-PLAN_ROW: Final = _table(
-    "plan_row",
-    "cluster_id:text entity_json:text level:int quota_key:text action:text cause:text before:double?"
-    " after:double? document:text path:text line:int day:day",
-    "cluster_id entity_json quota_key",
-)
-"""One row for each change; ``day``: the last day of the window of the plan."""
-
-PLAN_CONFLICT: Final = _table(
-    "plan_conflict",
-    "cluster_id:text entity_json:text quota_key:text value:double document:text path:text line:int day:day",
-    "cluster_id entity_json quota_key path line document",
-)
-"""One claim on a pair that several documents claim; such a pair is never changed."""
-
-DESIRED_ENTRY: Final = _table(
-    "desired_entry",
-    "cluster_id:text entity_json:text quota_key:text value:double document:text path:text line:int"
-    " deletion_policy:text halted:truth day:day",
-    "cluster_id entity_json quota_key path line document",
-)
-"""One pair that a document declares; ``halted``: the document is suspended or unusable, so it claims nothing. ``deletion_policy`` "" = unset."""
-
-DESIRED_DOCUMENT: Final = _table(
-    "desired_document", "cluster_id:text document:text frozen:truth day:day", "cluster_id document"
-)
-"""Every existing document, including unusable ones (``frozen``)."""
-
-OWNED_ENTRY: Final = _table(
-    "owned_entry",
-    "cluster_id:text entity_json:text quota_key:text applied:double? document:text deletion_policy:text"
-    " orphaned:truth intended:truth intent_value:double? intent_document:text intent_deletion_policy:text"
-    " intent_at_s:double? overridden:truth override_value:double? override_until_s:double? override_before:double?"
-    " override_applied:double? override_declared:double? override_ends_with_document:truth day:day",
-    "cluster_id entity_json quota_key",
-)
-"""One pair of an inventory (:class:`reconciler.quota.ownership.OwnershipRecords`): the record if ``applied`` is set, an intent if ``intended``, an override if ``overridden``. Times are seconds since the epoch."""
 
 IMPACT_ROW: Final = _table(
     "impact_row",
@@ -249,17 +176,8 @@ TABLES: Final[dict[str, Table]] = {
         BROKER_SAMPLE,
         SNAPSHOT,
         QUOTA_ENTRY,
-        APPLY_LOG,
-        QUOTA_CHANGE,
         USAGE_5M,
         USAGE_HIST_D,
-        EFFECTIVE_QUOTA,
-        DEAD_QUOTA,
-        PLAN_ROW,
-        PLAN_CONFLICT,
-        DESIRED_ENTRY,
-        DESIRED_DOCUMENT,
-        OWNED_ENTRY,
         IMPACT_ROW,
         RECOMMENDATION,
         CAPACITY_ROW,

@@ -1,7 +1,7 @@
 """``make bench``: measures and prints the tables of docs/benchmarks.md; ``--write`` writes them there.
 
 A target that is not met is printed as missed. ``--only codec|import|plan|load|brokers|requests|fleet|tutorial|operator``
-measures a part and writes its table only, ``--only use`` all targets of the recorded-use pipeline, ``--only T3`` one
+measures a part and writes its table only, ``--only use`` all targets of the recorded-use pipeline, ``--only T5`` one
 of them: a trial of minutes unless ``--scale full`` is given.
 """
 

@@ -27,7 +27,7 @@ def rows(files: Sequence[str]) -> Iterator[Row]:
                 "-m",
                 "integration or not integration",
                 f"--junitxml={report}",
-                *(f"tests/evidence/spark/test_{file}.py" for file in files),
+                *(f"tests/evidence/spark/{file}" for file in files),
             ],
             cwd=TREE,
             capture_output=True,

@@ -1,4 +1,4 @@
-"""The thirteen targets of the recorded-use pipeline: the module of each, with a trial size and the full size.
+"""The eleven targets of the recorded-use pipeline: the module of each, with a trial size and the full size.
 
 Modules are imported on demand, so that the other targets can be measured without Spark.
 """
@@ -18,9 +18,6 @@ class Scale:
     name: str  # `small` shows that everything works; only `full` is a measurement
     rounds: int  # number of rounds for each candidate
     scaling_rows: int  # samples of T10
-    clients: int  # clients of T3
-    limits: int  # limits of T3
-    pairs: int  # pairs of each side of T4
     replayed: int  # samples of T2
     # Samples of T6; None = a billion, or the number that fits half of the free disk.
     largest: int | None
@@ -39,9 +36,6 @@ FULL = Scale(
     name="full",
     rounds=ROUNDS,
     scaling_rows=8_000_000,
-    clients=350_000,
-    limits=205_000,
-    pairs=2_000_000,
     replayed=5_760_000,
     largest=None,
     heaped=20_000_000,
@@ -49,7 +43,7 @@ FULL = Scale(
     brokers=6,
     groups=32,
     step_ms=30_000,
-    exact=("plan", "resolve", "simulate", "recommend", "rollup", "fold"),
+    exact=("usage/test_simulation.py", "usage/test_recommendation.py", "usage/test_rollup.py"),
     seeds=50,
     sized=(3, 12, 60_000, 40),
 )
@@ -57,9 +51,6 @@ SMALL = Scale(
     name="small",
     rounds=1,
     scaling_rows=200_000,
-    clients=3_000,
-    limits=2_000,
-    pairs=4_000,
     replayed=100_000,
     largest=200_000,
     heaped=50_000,
@@ -67,7 +58,7 @@ SMALL = Scale(
     brokers=2,
     groups=4,
     step_ms=300_000,
-    exact=("rollup",),
+    exact=("usage/test_rollup.py",),
     seeds=2,
     sized=(1, 2, 300_000, 2),
 )
@@ -94,18 +85,6 @@ def t2(scale: Scale) -> Iterator[Row]:
     from tests.bench import replay
 
     return replay.t2(scale.rounds, scale.replayed)
-
-
-def t3(scale: Scale) -> Iterator[Row]:
-    from tests.bench import spark_resolve
-
-    return spark_resolve.rows(scale.rounds, scale.clients, scale.limits)
-
-
-def t4(scale: Scale) -> Iterator[Row]:
-    from tests.bench import spark_plan
-
-    return spark_plan.rows(max(2, scale.rounds), scale.pairs)
 
 
 def t5(scale: Scale) -> Iterator[Row]:
@@ -191,8 +170,6 @@ TARGETS: dict[str, tuple[str, Callable[[Scale], Iterator[Row]]]] = {
         t1,
     ),
     "T2": ("simulate with runs of samples in the shuffle, against single samples", t2),
-    "T3": ("resolve 350,000 clients against 205,000 limits", t3),
-    "T4": ("the plan of a fleet, three sides of 2 million rows, against the core", t4),
     "T5": ("preview with evidence on the core, whole process", t5),
     "T6": ("simulate a billion samples with a heap of 4 GB", t6),
     "T7": ("five times the samples: time and smallest heap", t7),

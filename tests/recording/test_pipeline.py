@@ -23,7 +23,7 @@ def test_the_recording_becomes_forecasts_recommendations_and_the_text_of_a_pull_
     commands = [line.split()[2:4] for line in output.splitlines() if line.startswith("$ ")]
     assert [
         " ".join(command[:2]) if command[0] == "spark" else command[0] for command in commands
-    ] == ["spark ingest", "plan", "spark resolve", "spark simulate", "spark recommend"]
+    ] == ["spark ingest", "plan", "spark simulate", "spark recommend"]
     assert all(len(line) <= 100 for line in output.splitlines())
     assert "with one start of Spark" in output
     assert "kquota post recommendations github" in output

@@ -21,7 +21,6 @@ def test_planning_without_evidence_does_not_load_numpy() -> None:
 WORKERS = tuple(
     f"reconciler.evidence.spark.{name}"
     for name in (
-        "fleet.plan",
         "jobs.recommend",
         "limits.effective_limits",
         "usage.broker_load",

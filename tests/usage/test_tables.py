@@ -10,13 +10,11 @@ from reconciler.usage.tables import (
     CAPACITY_ROW,
     IMPACT_ROW,
     NOISY_ROW,
-    PLAN_ROW,
     RECOMMENDATION,
     TABLES,
     USAGE_ROW,
     Table,
 )
-from tests.evidence.spark.core_plan_rows import PlanRow
 
 BUCKET = ("group_kind", "user", "client_id", "ip")
 
@@ -48,10 +46,3 @@ def test_displayed_rows_have_the_columns_of_their_table(table: Table, row: type)
     for field in fields(row):
         names += BUCKET if field.name == "bucket" else [field.name]
     assert names == [name for name in table.names if name != "day"]
-
-
-def test_plan_rows_have_the_columns_of_the_core() -> None:
-    named = {"entity": "entity_json", "key": "quota_key"}
-    assert [*(named.get(field.name, field.name) for field in fields(PlanRow)), "day"] == list(
-        PLAN_ROW.names
-    )

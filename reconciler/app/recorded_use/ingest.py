@@ -12,7 +12,7 @@ from reconciler.app.recorded_use.selection import SelectedCluster, WindowOptions
 from reconciler.base.clock import SystemClock
 from reconciler.base.text_files import read_text
 from reconciler.errors import LakeError, TelemetryError, UsageError
-from reconciler.evidence.ingest import apply_log, file_import, server_import, snapshot_import
+from reconciler.evidence.ingest import file_import, server_import, snapshot_import
 from reconciler.evidence.ingest.dialects import cluster_sources, label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import BrokerIdRule, ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
@@ -22,7 +22,6 @@ from reconciler.evidence.output.ingest_report import ClusterIngestSummary, Inges
 from reconciler.evidence.store import publisher
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
-from reconciler.inventory.audit_log import read_entries
 from reconciler.usage.samples import start_of
 from reconciler.usage.tables import TARGET_UP
 
@@ -53,7 +52,6 @@ class IngestRequest:
     files: tuple[Path, ...]
     dialect: str
     snapshots: tuple[Path, ...]
-    audit_logs: tuple[Path, ...]
     publish: bool
     rebuild: bool
 
@@ -65,9 +63,8 @@ class IngestRequest:
 
     @property
     def wants_use(self) -> bool:
-        """Whether recorded use is read: snapshots and logs can also be imported alone, without a Prometheus."""
-        only_limits = bool(self.snapshots or self.audit_logs)
-        return not only_limits or any(source.prometheus for source in self.sources)
+        """Whether recorded use is read: snapshots can also be imported alone, without a Prometheus."""
+        return not self.snapshots or any(source.prometheus for source in self.sources)
 
 
 def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSource:
@@ -101,8 +98,8 @@ def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:
 
     Raises:
         UsageError: Options contradict each other.
-        TelemetryError: A setting, a snapshot or a log cannot be used.
-        LakeError: The lake cannot be opened, or snapshots and logs cannot be stored.
+        TelemetryError: A setting or a snapshot cannot be used.
+        LakeError: The lake cannot be opened, or snapshots cannot be stored.
     """
     clock = SystemClock()
     if work.rebuild and not (work.files or work.asks or work.publish):
@@ -122,10 +119,6 @@ def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:
     documents = [snapshot_import.read(read_text(path), source=str(path)) for path in work.snapshots]
     own_documents = [document for document in documents if document.cluster_id in ids]
     new_snapshots = snapshot_import.keep(lake, own_documents)
-    new_applies, ignored_count = 0, len(documents) - len(own_documents)
-    for path in work.audit_logs:
-        new, foreign_count = apply_log.keep(lake, ids, read_entries(path), source=str(path))
-        new_applies, ignored_count = new_applies + new, ignored_count + foreign_count
     import_result = file_import.FileImportResult(
         arrived={cluster_id: ClusterArrivals() for cluster_id in ids}, counts=DropCounts()
     )
@@ -146,8 +139,7 @@ def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:
         lake=lake.store.redacted_address,
         clusters=clusters,
         snapshots=new_snapshots,
-        applies=new_applies,
-        ignored=ignored_count,
+        ignored=len(documents) - len(own_documents),
         counts=import_result.counts,
         failures=import_result.failures,
     )

@@ -23,12 +23,11 @@ def run(
         KquotaError: As :func:`reconciler.evidence.spark.runtime.job_runner.run`.
     """
     needs("spark", f"kquota spark {name}")
-    from reconciler.evidence.spark.jobs import capacity, history, report, rollup, usage
+    from reconciler.evidence.spark.jobs import capacity, report, rollup, usage
     from reconciler.evidence.spark.tables.time_window import ReportWindow
 
     jobs: dict[str, tuple[JobFunction, Callable[..., object]]] = {
         "capacity": (capacity.run, ReportWindow),
-        "history": (history.run, ReportWindow),
         "report": (report.run, ReportWindow),
         "rollup": (rollup.run, rollup.RollupSettings),
         "usage": (usage.run, ReportWindow),

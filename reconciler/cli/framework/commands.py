@@ -49,7 +49,7 @@ HEADINGS: Final[Mapping[str, Headings]] = {
     "": _COMMON,
     "spark": _headings("""
 Clusters and time: --lake --cluster --all --project --cluster-id --from --to --at
-Source: --prometheus --http-config --file --dialect --snapshot --audit-log --matchers \
+Source: --prometheus --http-config --file --dialect --snapshot --matchers \
 --broker-id --step
 Spark session: --engine --master --remote --memory --brief
 """),

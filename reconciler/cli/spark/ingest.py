@@ -1,4 +1,4 @@
-"""``kquota spark ingest``: writes recorded use, snapshots of limits and audit logs into the lake."""
+"""``kquota spark ingest``: writes recorded use and snapshots of limits into the lake."""
 
 from pathlib import Path
 from typing import Final
@@ -57,13 +57,6 @@ Example:
     name="snapshots",
     multiple=True,
 )
-@option(
-    "--audit-log FILE",
-    "Audit log of kquota apply; may be repeated.",
-    FILE,
-    name="audit_logs",
-    multiple=True,
-)
 @option("--matchers MATCHERS", "Series matchers  [default: telemetry.matchers].")
 @option(
     "--broker-id RULE",
@@ -93,7 +86,6 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
     files: tuple[Path, ...],
     dialect: str | None,
     snapshots: tuple[Path, ...],
-    audit_logs: tuple[Path, ...],
     matchers: str | None,
     broker_id: str | None,
     step: float | None,
@@ -140,7 +132,6 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
         files=files,
         dialect=dialect or "",
         snapshots=snapshots,
-        audit_logs=audit_logs,
         publish=publish is not None,
         rebuild=rebuild,
     )

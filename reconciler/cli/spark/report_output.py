@@ -1,4 +1,4 @@
-"""Output options of reports, and the rendering of a usage or fleet report as text, JSON, Markdown or HTML."""
+"""Output options of reports, and the rendering of a usage or client report as text, JSON, Markdown or HTML."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -87,12 +87,11 @@ class ReportOutput:
         from reconciler.evidence.render.report_json import report_document
         from reconciler.evidence.render.report_text import report_markdown, report_text
         from reconciler.render.json_values import dump
-        from reconciler.usage.reports.fleet import FleetReport
         from reconciler.usage.reports.usage import UsageReport
 
         if isinstance(report, UsageReport) and self.pseudonymise:
             report = self.pseudonymise.report(report)
-        if self.format == "html" and not isinstance(report, FleetReport):
+        if self.format == "html":
             return page_of(report)
         if self.format == "json":
             return dump(report_document(report))
@@ -129,30 +128,6 @@ def _page_format_option() -> Callable[[F], F]:
         "Output format  [default: by the suffix of --out, else text].",
         click.Choice(FORMATS),
         name="output",
-    )
-
-
-def fleet_options() -> Callable[[F], F]:
-    """Return ``--format``, ``--out`` and ``--most``, passed as ``showing``."""
-    return OptionPack(
-        "showing",
-        ReportOutput,
-        [
-            option(
-                "--format",
-                "Output format.",
-                click.Choice(FORMATS[:3]),
-                name="output",
-                default="text",
-            ),
-            out_option(),
-            option(
-                "--most",
-                "Maximum number of rows of each kind; the lake contains all.",
-                click.IntRange(1, 10_000),
-                default=100,
-            ),
-        ],
     )
 
 

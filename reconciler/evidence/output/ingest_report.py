@@ -37,8 +37,7 @@ class IngestSummary:
     lake: str  # address of the lake, without secrets
     clusters: tuple[ClusterIngestSummary, ...]
     snapshots: int
-    applies: int
-    ignored: int  # number of snapshots and applies of other clusters, which were ignored
+    ignored: int  # number of snapshots of other clusters, which were ignored
     counts: DropCounts  # drop reasons of series in files, including series of no cluster
     failures: tuple[str, ...]
 
@@ -57,7 +56,6 @@ def json(summary: IngestSummary) -> str:
             "lake": summary.lake,
             "clusters": [_cluster_json(cluster) for cluster in summary.clusters],
             "newLooks": summary.snapshots,
-            "newApplies": summary.applies,
             "ofOtherClusters": summary.ignored,
             "counts": summary.counts.by_name(),
             "examples": {
@@ -107,11 +105,9 @@ def _day_json(day: DayReport) -> Json:
 def text(summary: IngestSummary) -> str:
     """Render the summary for people: per cluster new points, days, and unused series with reasons."""
     lines = [f"lake {escaped(summary.lake)}"]
-    if summary.snapshots or summary.applies or summary.ignored:
+    if summary.snapshots or summary.ignored:
         ignored_text = f"; {summary.ignored:,} of other clusters ignored" if summary.ignored else ""
-        lines.append(
-            f"limits: {count(summary.snapshots, 'new snapshot')}, {count(summary.applies, 'new apply', 'new applies')}{ignored_text}"
-        )
+        lines.append(f"limits: {count(summary.snapshots, 'new snapshot')}{ignored_text}")
     if summary.counts:
         lines += ["files:", *_count_lines(summary.counts.by_name(), _examples(summary.counts))]
     for cluster in summary.clusters:

@@ -8,12 +8,10 @@ from reconciler.evidence.render.report_text import Report, headline
 from reconciler.render.json_values import Json
 from reconciler.usage.impact.result_rows import EvidenceNote, RecommendationRow
 from reconciler.usage.reports.client import ClientReport
-from reconciler.usage.reports.fleet import FleetReport
 from reconciler.usage.reports.usage import UsageReport
 
 KINDS: Final = {
     UsageReport: "kquota-use",
-    FleetReport: "kquota-fleet",
     ClientReport: "kquota-client",
 }
 FORMAT: Final = 1

@@ -4,17 +4,16 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from reconciler.base.escaping import escaped, markdown, prose
-from reconciler.evidence.render import client_tables, fleet_tables
+from reconciler.evidence.render import client_tables
 from reconciler.evidence.render.report_tables import ReportTable, sheets
 from reconciler.render.table import Cell, Style, table
 from reconciler.render.units import count
 from reconciler.usage.impact.result_rows import Simulation
 from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.reports.client import ClientReport
-from reconciler.usage.reports.fleet import FleetReport
 from reconciler.usage.reports.usage import UsageReport
 
-Report: TypeAlias = UsageReport | FleetReport | ClientReport
+Report: TypeAlias = UsageReport | ClientReport
 
 PLAIN = Style()
 
@@ -23,8 +22,6 @@ _HELD_BACK: Final = "may get worse (what was recorded was held back)"
 
 def headline(report: Report) -> str:
     """Return the headline of a report: its result, or why there is none."""
-    if isinstance(report, FleetReport):
-        return fleet_tables.headline(report)
     if isinstance(report, ClientReport):
         return client_tables.headline(report)
     stale = [evidence for evidence in report.evidence if evidence.stale]
@@ -107,8 +104,6 @@ def _rows(report_table: ReportTable, style: Style) -> list[str]:
 
 def report_tables(report: Report) -> Sequence[ReportTable]:
     """Return all tables of a report with content, in display order."""
-    if isinstance(report, FleetReport):
-        return fleet_tables.sheets(report)
     return client_tables.sheets(report) if isinstance(report, ClientReport) else sheets(report)
 
 

@@ -23,8 +23,6 @@ KEEP_DAYS: Final[dict[str, int]] = {
     "usage_hist_d": MONTHS_25,
     "snapshot": MONTHS_25,
     "quota_entry": MONTHS_25,
-    "apply_log": MONTHS_25,
-    "quota_change": MONTHS_25,
 }
 """Retention in days by table: raw data and results 30 days, five-minute tables 13 months, history 25 months."""
 

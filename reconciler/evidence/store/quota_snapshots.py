@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.errors import LakeDamaged, QuotaValueError, UsageError
+from reconciler.errors import LakeDamaged, QuotaValueError
 from reconciler.evidence.store.files.thread_pool import each
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest
@@ -151,26 +151,6 @@ def last_snapshots(
         units[manifest.unit.cluster_id].append(manifest)  # ascending by day
     headers = each(lambda manifests: _last_of(lake, manifests, to_ms), list(units.values()))
     return {name: header for name, header in zip(units, headers, strict=True) if header}
-
-
-def clusters_with_snapshot(
-    snapshots: Mapping[str, SnapshotHeader], cluster_names: Collection[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the clusters that have a complete snapshot, and a sentence for each named cluster that has none.
-
-    Raises:
-        UsageError: No cluster has one.
-    """
-    names = tuple(sorted(snapshots.keys() & set(cluster_names or snapshots)))
-    if not names:
-        raise UsageError(
-            "the lake has no complete snapshot of any of these clusters",
-            hint="kquota snapshot --taken-at --out prod.json, then kquota spark ingest --snapshot prod.json",
-        )
-    return names, tuple(
-        f"{cluster_id}: no complete snapshot in the lake, so it is not in this report"
-        for cluster_id in sorted(set(cluster_names) - set(names))
-    )
 
 
 def _last_of(lake: Lake, manifests: Sequence[Manifest], to_ms: int) -> SnapshotHeader | None:

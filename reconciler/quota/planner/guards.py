@@ -155,7 +155,7 @@ def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]
     above = [change for change in planned if change.cause is Cause.TEMPORARY]
     below = [change for change in planned if change.cause is not Cause.TEMPORARY]
     return (
-        *nothing_declared(plan.documents, plan.desired_pairs, plan.owned_pairs, guards),
+        *_nothing_declared(plan, guards),
         *too_many_removals(sum(change.removes for change in planned), plan.owned_pairs, guards),
         *_default_violations(planned, guards),
         *_protection_violations(planned, guards.protected),
@@ -171,18 +171,16 @@ def check_overrides(plan: Plan, guards: Guards) -> tuple[Violation, ...]:
     return tuple(_value_violations(begun, guards))
 
 
-def nothing_declared(
-    documents: int, desired_pairs: int, owned_pairs: int, guards: Guards
-) -> list[Violation]:
-    """Return a violation if nothing is declared but pairs are owned. Takes only counts, so that Spark can call it for a fleet."""
-    if guards.allow_empty or documents or desired_pairs or not owned_pairs:
+def _nothing_declared(plan: Plan, guards: Guards) -> list[Violation]:
+    """Return a violation if nothing is declared but pairs are owned."""
+    if guards.allow_empty or plan.documents or plan.desired_pairs or not plan.owned_pairs:
         return []
-    message = f"no document declares anything, but {owned_pairs} quota keys are managed; check the path of the manifests"
+    message = f"no document declares anything, but {plan.owned_pairs} quota keys are managed; check the path of the manifests"
     return [Violation(guard=Guard.EMPTY_DESIRED, message=message)]
 
 
 def too_many_removals(count: int, owned_pairs: int, guards: Guards) -> list[Violation]:
-    """Return the violations of a number of removals. Takes only counts, so that Spark can call it for a fleet.
+    """Return the violations of a number of removals.
 
     Args:
         count: Removals of the plan, without those that begin or end an override.

@@ -91,16 +91,19 @@ def test_a_missing_lake_is_an_error_with_a_hint(capsys, tmp_path):
 
 
 def test_a_table_that_cannot_be_read_is_reported_and_the_others_expire(capsys, tmp_path, lake):
-    broken = lake.store.folder / "apply_log" / "_units" / rows.CLUSTER / "2025-03-01"
+    broken = lake.store.folder / "quota_entry" / "_units" / rows.CLUSTER / "2025-03-01"
     broken.mkdir(parents=True)
     (broken / "0000000001.json").write_text("{")
-    code, output, err = run(capsys, tmp_path, "--keep", "apply_log=100000")
+    code, output, err = run(capsys, tmp_path, "--keep", "quota_entry=100000")
     assert code == 1
     assert "Removed 1 day of a cluster" in output
-    assert "error: apply_log: " in err
+    assert "error: quota_entry: " in err
     assert "0000000001.json" in err
-    code, output, err = run(capsys, tmp_path, "--keep", "apply_log=100000", "--format", "json")
+    code, output, err = run(capsys, tmp_path, "--keep", "quota_entry=100000", "--format", "json")
     (failure,) = json.loads(output)["failures"]
-    assert (code, failure["table"]) == (1, "apply_log")
+    assert (code, failure["table"]) == (1, "quota_entry")
     assert "0000000001.json" in failure["error"]
-    assert run(capsys, tmp_path, "--keep", "apply_log=100000")[:2] == (1, "Nothing was removed.\n")
+    assert run(capsys, tmp_path, "--keep", "quota_entry=100000")[:2] == (
+        1,
+        "Nothing was removed.\n",
+    )

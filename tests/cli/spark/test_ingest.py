@@ -194,7 +194,7 @@ def test_imported_snapshots_make_days_partial_until_they_are_read_again(kquota, 
     )
     done = ingest(kquota, "--snapshot", look, "--snapshot", other_path)
     assert done.code == 0, done.err
-    assert "1 new snapshot, 0 new applies; 1 of other clusters ignored" in done.out
+    assert "1 new snapshot; 1 of other clusters ignored" in done.out
     assert "PARTIAL: not updated: limits imported later" in done.out
     done = ingest(kquota, "--file", export)
     assert "2023-11-14 80 samples, assembled" in done.out
@@ -285,24 +285,6 @@ def test_the_lake_may_come_from_the_environment(kquota, project, export, monkeyp
     monkeypatch.setenv("KQUOTA_LAKE", "from-here")
     assert kquota("spark", "ingest", "--file", export).code == 0
     assert (project / "from-here" / "usage_sample").is_dir()
-
-
-def test_the_audit_log_is_imported(kquota, project):
-    entry = {
-        "v": 1,
-        "time": "2023-11-14T12:00:00Z",
-        "clusterId": "id-o",
-        "entity": [["user", "u"]],
-        "key": "producer_byte_rate",
-        "before": None,
-        "after": 5,
-        "outcome": "APPLIED",
-    }
-    log = project / "audit.jsonl"
-    log.write_text(json.dumps(entry) + "\n")
-    done = ingest(kquota, "--audit-log", log)
-    assert done.code == 0, done.err
-    assert "0 new snapshots, 1 new apply" in done.out
 
 
 def test_with_all_clusters_those_without_telemetry_are_skipped_and_named(kquota, folder, export):
@@ -405,7 +387,6 @@ def test_counts_that_an_earlier_version_stored_are_listed_by_their_names():
         lake="lake",
         clusters=(cluster,),
         snapshots=0,
-        applies=0,
         ignored=0,
         counts=DropCounts(),
         failures=(),

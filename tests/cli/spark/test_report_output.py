@@ -67,7 +67,6 @@ def test_a_page_with_pseudonyms_contains_no_name(tmp_path: Path) -> None:
 
 
 COMMANDS = ("usage", "capacity", "report")
-FLEET = ("plan", "resolve", "history")
 
 
 @pytest.fixture
@@ -101,7 +100,7 @@ def test_a_missing_or_short_key_is_refused_before_the_work(
 
 
 @pytest.mark.usefixtures("no_session")
-@pytest.mark.parametrize("command", COMMANDS + FLEET)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_an_output_file_that_cannot_be_written_is_refused_before_the_work(
     kquota: Run, folder: Path, command: str
 ) -> None:

@@ -1,13 +1,12 @@
 """Quota snapshots: documents into the lake without loss and out again; snapshots that may be incomplete are refused."""
 
-import json
 from datetime import date
 
 import pytest
 
 from reconciler.codecs.state import state_document
 from reconciler.errors import ConfigError, TelemetryError
-from reconciler.evidence.ingest import apply_log, snapshot_import
+from reconciler.evidence.ingest import snapshot_import
 from reconciler.evidence.ingest.assembly.limit_history import LimitDigests
 from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
 from reconciler.evidence.store.files import object_store
@@ -17,7 +16,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.json_values import dump
 from reconciler.usage.samples import DAY_MS, start_of
-from reconciler.usage.tables import APPLY_LOG, QUOTA_ENTRY, SNAPSHOT
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
 from tests.evidence.store import rows
 from tests.fakes.clock import FakeClock
 
@@ -224,50 +223,3 @@ def test_a_truncated_document_is_refused():
 
 
 # ---- what we applied ----------------------------------------------------------------------------
-
-ENTRY = {
-    "v": 1,
-    "time": NOON,
-    "who": "ci",
-    "commit": "abc",
-    "clusterId": "c",
-    "digest": "d",
-    "entity": [["user", "u"]],
-    "key": "producer_byte_rate",
-    "before": None,
-    "after": 5,
-    "cause": "declared",
-    "document": "team/u",
-    "outcome": "APPLIED",
-    "seen": "SEEN",
-    "found": 5,
-    "words": "",
-}
-
-
-def entries(*changes):
-    return [json.loads(json.dumps(ENTRY | change)) for change in changes]
-
-
-def test_entries_of_the_audit_log_are_stored_once_and_those_of_other_clusters_are_counted():
-    where = lake()
-    several = entries(
-        {}, {"before": 5, "after": None}, {"clusterId": "other"}, {"after": "Infinity", "key": "k"}
-    )
-    assert apply_log.keep(where, ["c"], several, source="log") == (2, 1)
-    assert apply_log.keep(where, ["c"], several, source="log") == (0, 1)
-    rows = where.read(where.manifests(APPLY_LOG)).to_pylist()
-    assert [(row["quota_key"], row["action"], row["after"]) for row in rows] == [
-        ("k", "create", float("inf")),
-        ("producer_byte_rate", "remove", None),
-    ]
-    assert rows[0]["applied_at_ms"] == NOON_MS
-    assert (rows[0]["entity_json"], rows[0]["writer"]) == ('[["user","u"]]', "ci")
-
-
-@pytest.mark.parametrize("missing", ["time", "key", "outcome", "entity"])
-def test_an_entry_with_a_missing_field_is_an_error_with_its_place(missing):
-    (entry,) = entries({})
-    del entry[missing]
-    with pytest.raises(TelemetryError, match="log, entry 1"):
-        apply_log.keep(lake(), ["c"], [entry], source="log")

@@ -1,4 +1,4 @@
-"""Every job of the table that needs no manifests, in one session; a main file for all kinds of clusters.
+"""Every job of the table, in one session; a main file for all kinds of clusters.
 
 `python -m tests.evidence.spark.every_job LAKE STATES OUTPUT JOBS [REMOTE]`, or as the main file of spark-submit: it
 imports nothing of the tests. STATES is a folder with the state after a change for each cluster that is simulated,
@@ -18,9 +18,7 @@ from pyspark.sql import SparkSession
 from reconciler.codecs.row_values import row_document
 from reconciler.evidence.spark.jobs import (
     capacity,
-    history,
     recommend,
-    resolve,
     rollup,
     simulate,
     usage,
@@ -62,10 +60,6 @@ JOBS: dict[str, Callable[[SparkSession, Lake, Path], object]] = {
     "rollup": lambda spark, lake, _: rollup.run(spark, lake, rollup.RollupSettings(), silent),
     "usage": lambda spark, lake, _: usage.run(spark, lake, ReportWindow(**SPAN), silent),
     "capacity": lambda spark, lake, _: capacity.run(spark, lake, CAPACITY, silent),
-    "resolve": lambda spark, lake, _: resolve.resolved(
-        spark, lake, ReportWindow(from_ms=TO - 35 * DAY_MS, to_ms=TO), None, silent
-    ),
-    "history": lambda spark, lake, _: history.run(spark, lake, ReportWindow(**SPAN), silent),
     "recommend": lambda spark, lake, _: recommend.advised(spark, lake, WINDOW, silent).report,
     "simulate": simulated,
 }

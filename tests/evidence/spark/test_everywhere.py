@@ -28,8 +28,6 @@ pytestmark = pytest.mark.integration
 
 WITHOUT_SPARK = {"client", "ingest", "expire"}
 
-NEEDS_FILES = {"plan"}
-"""Jobs over manifests, which are files outside the lake."""
 READS_OTHERS = {"report"}
 """Combines the results of other jobs."""
 
@@ -88,7 +86,7 @@ def local_run(
 
 
 def test_every_job_of_the_table_is_tested() -> None:
-    assert set(every_job.JOBS) == set(COMMANDS) - WITHOUT_SPARK - NEEDS_FILES - READS_OTHERS
+    assert set(every_job.JOBS) == set(COMMANDS) - WITHOUT_SPARK - READS_OTHERS
 
 
 def tables_of(lake: Lake) -> set[str]:
@@ -134,7 +132,7 @@ def test_every_job_runs_through_a_connect_server_on_two_executors(
     assert done.returncode == 0, done.stderr[-4000:] + connect.log()
     assert_same(local_run, lake, tmp_path / "results", every_job.JOBS)
     assert tables_of(lake) == tables_of(local_run[0])
-    assert tables_of(lake) >= {"usage_row", "capacity_row", "effective_quota"}
+    assert tables_of(lake) >= {"usage_row", "capacity_row", "recommendation"}
 
 
 def test_rollup_and_simulation_run_by_spark_submit_on_two_executors(

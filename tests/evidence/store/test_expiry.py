@@ -51,7 +51,7 @@ def test_every_table_is_kept_for_its_retention_time() -> None:
         "broker_sample": 30,
     }
     assert KEEP_DAYS["usage_5m"] == 396
-    long = ("usage_hist_d", "snapshot", "quota_entry", "apply_log", "quota_change")
+    long = ("usage_hist_d", "snapshot", "quota_entry")
     assert {KEEP_DAYS[name] for name in long} == {762}
     assert KEEP_DAYS["impact_row"] == 30
 

@@ -1,1 +1,1 @@
-"""Limits as data frames: entities, precedence, effective and unused limits."""
+"""Limits as data frames: entities, precedence, effective limits."""

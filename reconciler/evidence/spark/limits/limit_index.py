@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -11,9 +11,7 @@ from pyspark.sql import DataFrame
 from reconciler.errors import LakeDamaged
 from reconciler.evidence.spark.limits.entities import is_known
 from reconciler.evidence.spark.tables import bounded_rows
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, level
-from reconciler.quota.keys import CLIENT_KEYS, IP_KEYS
-from reconciler.quota.precedence import candidates, ip_candidates
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot
 
 MOST_LIMITS: Final = 2_000_000
 """Maximum number of limits of all clusters of a job; a worker needs about 500 bytes for each."""
@@ -22,17 +20,14 @@ _SLOTS: Final = (("user_kind", "user"), ("client_kind", "client_id"), ("ip_kind"
 _OTHERS: Final = ("cluster_id", "quota_key", "value", "quota_units", "value_state", "entity_json")
 _READ: Final = (*(name for slot in _SLOTS for name in slot), *_OTHERS)
 _WITHOUT_NAME: Final[dict[str, Slot]] = {"default": DEFAULT, "absent": ABSENT}
-_OF_CLIENTS: Final = tuple(map(str, CLIENT_KEYS))
-_OF_IPS: Final = tuple(map(str, IP_KEYS))
 
 
 class LiveLimit(NamedTuple):
-    """The value of one pair as stored, with its level and the canonical text of its entity."""
+    """The value of one pair as stored, with the canonical text of its entity."""
 
     value: float
     quota_units: int | None
     value_state: str
-    level: int
     source_entity: str
 
 
@@ -110,24 +105,5 @@ def _by_cluster(rows: pa.Table) -> dict[str, dict[Entity, dict[str, LiveLimit]]]
         values = clusters[cluster_id][entity]
         if key in values:
             raise LakeDamaged(f"a limit is given twice: {cluster_id} {text} {key}")
-        values[key] = LiveLimit(value, units, state, level(entity), text)
+        values[key] = LiveLimit(value, units, state, text)
     return clusters
-
-
-def entities_of_client(user: str, client_id: str, ip: str) -> tuple[Entity, ...]:
-    """Return the entities that can limit a client, closest first, those of its address last; absent names are ""."""
-    return candidates(user or None, client_id or None) + (ip_candidates(ip) if ip else ())
-
-
-def limits_of_client(
-    limits: ClusterLimits, user: str, client_id: str, ip: str
-) -> Iterator[tuple[str, list[LiveLimit]]]:
-    """Yield each key that a client can have a limit of, with its limits, closest first (``quota.precedence.resolve``).
-
-    Keys of users and client ids if a user or a client id is present, the connection rate if an address is.
-    """
-    around = [
-        limits[entity] for entity in entities_of_client(user, client_id, ip) if entity in limits
-    ]
-    for key in (*(_OF_CLIENTS if user or client_id else ()), *(_OF_IPS if ip else ())):
-        yield key, [values[key] for values in around if key in values]

@@ -8,7 +8,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from reconciler.usage.histogram import BOUNDS, STEPS
-from reconciler.usage.samples import DAY_MS
 
 
 def quotient(a: Column, b: Column) -> Column:
@@ -46,8 +45,3 @@ def bucket_index(units: Column) -> Column:
 def largest_in(index: Column) -> Column:
     """Return ``histogram.largest_in``."""
     return fn.get(bounds(), index) - fn.lit(1).cast("bigint")
-
-
-def day(ts_ms: Column) -> Column:
-    """Return the UTC day of a moment from 1970 on, independent of the session's time zone."""
-    return fn.date_from_unix_date(quotient(ts_ms, fn.lit(DAY_MS)).cast("int"))

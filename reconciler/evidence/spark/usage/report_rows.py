@@ -37,9 +37,6 @@ T = TypeVar("T")
 MOST_ROWS: Final = 10_000
 """Maximum number of rows of a table in a report."""
 
-MOST_SUMS: Final = 200_000
-"""Maximum number of sums of a report over all clusters."""
-
 _STATES: Final = {
     UsageState.THROTTLED: 0,
     UsageState.NEAR_LIMIT: 1,
@@ -69,15 +66,6 @@ def first(
     total_count = frame.count() if len(rows) == row_limit else len(rows)
     values = tuple(read_row(DocumentReader(row.asDict()), kind) for row in rows)
     return values, total_count - len(rows)
-
-
-def count_by_cluster(rows: DataFrame, by: str) -> dict[str, dict[str, int]]:
-    """Return the number of rows by cluster id and value of a column that has few distinct values, sorted by value."""
-    counts_by_cluster: dict[str, dict[str, int]] = {}
-    grouped = rows.groupBy("cluster_id", by).count().orderBy("cluster_id", by)
-    for row in bounded_rows.rows(grouped, MOST_SUMS, "sums"):
-        counts_by_cluster.setdefault(row["cluster_id"], {})[row[by]] = row["count"]
-    return counts_by_cluster
 
 
 def may_be_worse() -> Column:

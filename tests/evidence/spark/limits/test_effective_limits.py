@@ -1,4 +1,4 @@
-"""Limits resolved on Spark equal the rows of the core: clients and tags, over generated clusters in one job each."""
+"""Limits of tags resolved on Spark equal the rows of the core, over generated clusters in one job."""
 
 import random
 
@@ -11,7 +11,7 @@ from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.quota.entity import entity
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import Key
-from reconciler.quota.precedence import Principal, resolve
+from reconciler.quota.precedence import Principal
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.samples import (
     KEY_OF,
@@ -21,14 +21,13 @@ from reconciler.usage.samples import (
     limit_state,
     limit_units,
 )
-from reconciler.usage.tables import EFFECTIVE_QUOTA, QUOTA_ENTRY
+from reconciler.usage.tables import QUOTA_ENTRY
 from reconciler.usage.tags import Bucket, book, bucket_of, limit_of
 from tests.evidence.spark import quota_cases
-from tests.evidence.spark.quota_cases import DAY, entry_rows
+from tests.evidence.spark.quota_cases import entry_rows
 
 pytestmark = pytest.mark.integration
 
-CLIENTS = "cluster_id string, user string, client_id string, ip string, day date"
 BUCKETS = "cluster_id string, quota_type string, group_kind string, user string, client_id string, ip string"
 CASES = 240
 
@@ -47,44 +46,6 @@ def worlds() -> dict[str, tuple[QuotaState, list[Principal]]]:
 def entries_of(spark: SparkSession, states: dict[str, QuotaState]) -> DataFrame:
     rows = [row for cluster, state in states.items() for row in entry_rows(cluster, state)]
     return spark.createDataFrame(rows, struct(QUOTA_ENTRY))
-
-
-def clients_of(spark: SparkSession, principals: dict[str, list[Principal]]) -> DataFrame:
-    rows = [
-        (cluster, principal.user or "", principal.client_id or "", principal.ip or "", DAY)
-        for cluster, several in principals.items()
-        for principal in several
-    ]
-    return spark.createDataFrame(rows, CLIENTS)
-
-
-def test_effective_limits_of_clients_equal_those_of_the_core_row_by_row(
-    spark: SparkSession,
-) -> None:
-    cases = worlds()
-    entries = entries_of(spark, {cluster: state for cluster, (state, _) in cases.items()})
-    clients = clients_of(spark, {cluster: principals for cluster, (_, principals) in cases.items()})
-    rows = native.principals(clients, entries)
-    assert rows.schema.simpleString() == struct(EFFECTIVE_QUOTA).simpleString()
-    expected = [
-        (
-            cluster,
-            principal.user or "",
-            principal.client_id or "",
-            principal.ip or "",
-            str(got.key),
-            got.value,
-            units(got.key, got.value),
-            got.level or None,
-            canonical_text(got.source),
-            DAY,
-        )
-        for cluster, (state, principals) in cases.items()
-        for principal in principals
-        for got in resolve(state, principal).effective
-    ]
-    assert sorted(map(repr, map(tuple, rows.collect()))) == sorted(map(repr, expected))
-    assert len({row[7] for row in expected}) == 11  # all ten levels and none
 
 
 def test_effective_limits_of_tags_equal_those_of_the_core_row_by_row(spark: SparkSession) -> None:
@@ -131,8 +92,8 @@ def test_effective_limits_of_tags_equal_those_of_the_core_row_by_row(spark: Spar
 def test_two_values_for_one_pair_fail_the_job_and_never_multiply_rows(spark: SparkSession) -> None:
     state = QuotaState(limits={entity(user="alice"): limits_of({Key.PRODUCER_BYTE_RATE: 1.0})})
     entries = entries_of(spark, {"c": state})
-    clients = clients_of(spark, {"c": [Principal(user="alice")]})
+    buckets = spark.createDataFrame([("c", "produce", "user", "alice", "", "")], BUCKETS)
     with pytest.raises(
         PythonException, match=r"a limit is given twice: c .*alice.*producer_byte_rate"
     ):
-        native.principals(clients, entries.unionAll(entries)).collect()
+        native.tags(buckets, entries.unionAll(entries)).collect()

@@ -1,11 +1,10 @@
 """Column expressions equal the definitions of `usage`: thousands of values in one frame, compared one by one."""
 
-import datetime as dt
 import random
 from bisect import bisect_right
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.evidence.spark.usage import integer_columns
@@ -54,13 +53,3 @@ def test_arrivals_round_half_up(spark: SparkSession) -> None:
     arrived = integer_columns.arrived(fn.col("rate"), fn.col("dt"))
     for row in rows(spark, "rate bigint, dt int", cases, a=arrived):
         assert row.a == (row.rate * row.dt + 500) // 1000
-
-
-def test_the_day_of_a_moment_is_that_of_utc(spark: SparkSession) -> None:
-    moments = [0, 86_399_999, 86_400_000, 1_795_000_000_123]
-    results: list[Row] = rows(
-        spark, "ts bigint", [(moment,) for moment in moments], day=integer_columns.day(fn.col("ts"))
-    )
-    start = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-    for row in results:
-        assert row.day == (start + dt.timedelta(milliseconds=row.ts)).date()

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.evidence.store.files import arrow_tables, parquet_files
-from reconciler.usage.tables import DEAD_QUOTA, TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tables import QUOTA_ENTRY, TARGET_UP, USAGE_SAMPLE, ColumnKind
 from tests.evidence.store import rows
 
 NAMES = st.text(st.characters(codec="utf-8"), max_size=6)
@@ -47,27 +47,23 @@ def test_rows_with_equal_keys_are_ordered_by_the_other_columns() -> None:
     ) == parquet_files.write_parquet(USAGE_SAMPLE, table_of_equal_keys.take([2, 0, 1]))
 
 
-def dead_quotas(*values: float) -> pa.Table:
+def quota_entries(*values: float) -> pa.Table:
+    texts = {column.name: "" for column in QUOTA_ENTRY.columns if column.kind is ColumnKind.TEXT}
+    numbers = {"observed_at_ms": 1, "quota_units": 5, "day": rows.day(0)}
     return rows.table_of(
-        DEAD_QUOTA,
+        QUOTA_ENTRY,
         [
-            {
-                "cluster_id": "c",
-                "entity_json": "[]",
-                "quota_key": f"k{number}",
-                "value": value,
-                "reason": "shadowed",
-                "last_effective_ms": 5,
-                "day": rows.day(0),
-            }
+            texts | numbers | {"quota_key": f"k{number}", "value": value}
             for number, value in enumerate(values)
         ],
     )
 
 
 def test_nan_values_are_read_back() -> None:
-    content = parquet_files.write_parquet(DEAD_QUOTA, dead_quotas(float("nan"), float("inf"), -0.0))
-    values = parquet_files.read(DEAD_QUOTA, content, path="x").column("value").to_pylist()
+    content = parquet_files.write_parquet(
+        QUOTA_ENTRY, quota_entries(float("nan"), float("inf"), -0.0)
+    )
+    values = parquet_files.read(QUOTA_ENTRY, content, path="x").column("value").to_pylist()
     assert [repr(value) for value in values] == ["nan", "inf", "-0.0"]
 
 
@@ -146,15 +142,15 @@ def test_size_and_digest_are_compared() -> None:
 
 
 def test_a_file_of_the_previous_version_is_read_and_filtered_with_nulls() -> None:
-    table = dead_quotas(1.0)
+    table = quota_entries(1.0)
     sink = pa.BufferOutputStream()
-    pq.write_table(table.drop_columns(["last_effective_ms"]), sink)
+    pq.write_table(table.drop_columns(["quota_units"]), sink)
     old = bytes(sink.getvalue())
-    assert parquet_files.read(DEAD_QUOTA, old, path="x").column(
-        "last_effective_ms"
-    ).to_pylist() == [None]
-    where = pc.field("last_effective_ms").is_null()
-    assert parquet_files.read(DEAD_QUOTA, old, path="x", row_filter=where).num_rows == 1
+    assert parquet_files.read(QUOTA_ENTRY, old, path="x").column("quota_units").to_pylist() == [
+        None
+    ]
+    where = pc.field("quota_units").is_null()
+    assert parquet_files.read(QUOTA_ENTRY, old, path="x", row_filter=where).num_rows == 1
 
 
 def test_a_null_in_a_required_column_is_detected_on_reading() -> None:

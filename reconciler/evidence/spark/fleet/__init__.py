@@ -1,1 +1,0 @@
-"""The plan and the history of a fleet as data frames."""
