@@ -269,7 +269,7 @@ def walk(pipeline: Pipeline, number: int) -> None:
 NEXT = """
 Next
   python examples/pipeline.py --keep FOLDER   keeps the project, the lake, plan.html and proposals/
-  kquota post recommendations github …        opens it (examples/github, examples/gitlab)
+  examples/github/recommendations.yml         opens it every week (GitLab: examples/gitlab)
   kquota spark report --lake lake …           one page for people
   docs/recorded-use.md                        the same for your clusters"""
 

@@ -19,9 +19,6 @@ NOTIFICATION_SHAPES: Final = ("webhook", "slack")
 AUTO: Final = "auto"
 """Evidence address from the cluster's configuration."""
 
-MAX_TITLE: Final = 200
-"""Characters of the title of a pull request; GitLab allows 255."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRequest:
@@ -175,22 +172,3 @@ class PullRequestChoice:
             raise UsageError(
                 "--sha needs --pull or --head-repo: a commit may be in several repositories"
             )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecommendationsRequest:
-    """The typed options of a pull request with recommendations that all code hosts share."""
-
-    document: Path  # the report of `recommend --format json`
-    # The folder of `recommend --out`, from the root of the repository; it may be missing if nothing is recommended.
-    folder: Path
-    label: str
-    title: str
-    base: str  # branch that the pull request is merged into; "" = the default branch
-    details_url: str
-    required: bool
-    api_url: str
-
-    def __post_init__(self) -> None:
-        if not self.title.isprintable() or len(self.title) > MAX_TITLE:
-            raise UsageError(f"--title is one line of at most {MAX_TITLE} characters")

@@ -15,9 +15,7 @@ from reconciler.cli.options.code_host import (
     GITHUB,
     GITLAB,
     HostApi,
-    author_option,
     details_option,
-    label_option,
     post_to_host,
     project_option,
     repository_option,
@@ -25,7 +23,6 @@ from reconciler.cli.options.code_host import (
     warn_of_failure,
 )
 from reconciler.cli.options.shared import FILE, OptionPack
-from reconciler.cli.post_recommendations import recommendations
 from reconciler.errors import KquotaError
 
 HELP: Final = """Post a plan, an outcome or drift to a code host.
@@ -83,7 +80,11 @@ def post_options(api: HostApi) -> OptionPack:
         PostRequest,
         (
             click.argument("document", type=FILE, metavar="DOCUMENT"),
-            label_option("comment"),
+            option(
+                "--label NAME",
+                "Name of the environment; each label has its own comment.",
+                default="",
+            ),
             option("--title", "Heading, instead of the label.", default=""),
             option(
                 "--method",
@@ -123,7 +124,11 @@ place_options: Final = OptionPack(
         option("--sha SHA", "Head commit of the pull request.", default=""),
         option("--head-repo OWNER/NAME", "Repository of the head commit.", default=""),
         option("--head-branch NAME", "Branch of the head commit, if known.", default=""),
-        author_option("comments"),
+        option(
+            "--author LOGIN",
+            "Author of kquota's comments if the token is that of another app, such as my-app[bot].",
+            default="",
+        ),
     ),
 )
 """The options of :class:`PullRequestChoice`, passed as ``place``."""
@@ -132,9 +137,6 @@ place_options: Final = OptionPack(
 @group(help=HELP, no_args_is_help=True)
 def post() -> None:
     """Hold the commands."""
-
-
-post.add_command(recommendations)
 
 
 @post.command("github", help=GITHUB_HELP)
@@ -183,7 +185,7 @@ def github(
 
 @post.command("gitlab", help=GITLAB_HELP)
 @post_options(GITLAB)
-@project_option(required=False)
+@project_option
 @option(
     "--merge-request NUMBER",
     "Number of the merge request  [env: CI_MERGE_REQUEST_IID].",

@@ -1,36 +1,26 @@
 """What GitHub and GitLab have in common: an API with a path for each repository; paths, methods and fields differ in their names."""
 
-import base64
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
-from reconciler.errors import ForgeError
 from reconciler.forge.drift_issue import Issue
-from reconciler.forge.pull_request import PullRequest
 from reconciler.forge.rest_client import Json, RestClient, optional_text, required_field
 from reconciler.forge.sticky_comment import Comment
-
-REGULAR_FILES: Final = frozenset({"100644", "100755"})
-"""Modes of files in a Git tree; symbolic links and submodules have others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFields:
     """Paths of fields in a host's JSON, and its words for the same requests."""
 
-    number: str  # number of an issue or a pull request, as its users see it
+    number: str  # number of an issue, as its users see it
     author: str
-    body: str  # text of an issue or a pull request; that of a comment is `body` on every host
+    body: str  # text of an issue; that of a comment is `body` on every host
     url: str
-    # Values of `state` of a pull request that is neither merged nor closed.
-    open_states: frozenset[str]
     change: str  # method that changes some fields of an object
     comments: str  # path of the comments of an issue, below the issue
-    pulls: str  # path of the pull requests of a repository
     closed_issue: Mapping[str, Json]  # fields that close an issue as done
-    closed_pull: Mapping[str, Json]  # fields that close a pull request without a merge
 
     def comment(self, document: Json) -> Comment:
         """Return a comment."""
@@ -48,16 +38,6 @@ class HostFields:
             author=optional_text(document, self.author),
             title=optional_text(document, "title"),
             body=optional_text(document, self.body),
-            url=optional_text(document, self.url),
-        )
-
-    def pull(self, document: Json) -> PullRequest:
-        """Return a pull request."""
-        return PullRequest(
-            number=required_field(document, self.number, int),
-            author=optional_text(document, self.author),
-            body=optional_text(document, self.body),
-            is_open=required_field(document, "state", str) in self.open_states,
             url=optional_text(document, self.url),
         )
 
@@ -143,53 +123,3 @@ class PullComments:
     async def delete(self, note: Comment) -> None:
         """Delete a comment."""
         await self._host.client.send("DELETE", f"{self._comments}/{note.id}")
-
-
-class RepositoryBranches:
-    """Branches and pull requests of one repository: a ``pull_request.PullRequestHost`` but for commits and lists.
-
-    Args:
-        base: The branch that pull requests are merged into; "" = the default branch.
-    """
-
-    def __init__(self, host: HostedRepository, base: str) -> None:
-        self._host = host
-        self._base = base
-
-    async def own_name(self) -> str:
-        """Return the account of the token."""
-        return await self._host.own_name()
-
-    async def base_branch(self) -> str:
-        """Return the base branch; also checks that the repository exists."""
-        repository = await self._host.client.get(self._host.path)
-        default = required_field(repository, "default_branch", str)
-        return self._base or default
-
-    async def change_pull(self, pull: PullRequest, title: str, body: str) -> PullRequest:
-        """Replace title and text."""
-        content = {"title": title, self._host.fields.body: body}
-        return self._host.fields.pull(await self._send_change(pull, content))
-
-    async def end_pull(self, pull: PullRequest, body: str, comment: str) -> None:
-        """Add a comment, replace the text, and close without a merge."""
-        await self._host.comments_of(pull.number).create(comment)
-        await self._send_change(
-            pull, {self._host.fields.body: body, **self._host.fields.closed_pull}
-        )
-
-    async def _send_change(self, pull: PullRequest, content: Mapping[str, Json]) -> Json:
-        path = f"{self._host.path}/{self._host.fields.pulls}/{pull.number}"
-        return await self._host.client.send(self._host.fields.change, path, content)
-
-
-def blob_text(blob: Json) -> str:
-    """Return the text of a file, as both hosts send it; what is not UTF-8 is replaced.
-
-    Raises:
-        ForgeError: The content is not base64.
-    """
-    try:
-        return base64.b64decode(required_field(blob, "content", str)).decode("utf-8", "replace")
-    except ValueError as error:
-        raise ForgeError("the host sent a file that is not base64") from error

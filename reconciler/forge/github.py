@@ -33,12 +33,9 @@ FIELDS: Final = HostFields(
     author="user.login",
     body="body",
     url="html_url",
-    open_states=frozenset({"open"}),
     change="PATCH",
     comments="comments",
-    pulls="pulls",
     closed_issue={"state": "closed", "state_reason": "completed"},
-    closed_pull={"state": "closed"},
 )
 
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")

@@ -25,12 +25,9 @@ FIELDS: Final = HostFields(
     author="author.username",
     body="description",
     url="web_url",
-    open_states=frozenset({"opened", "locked"}),
     change="PUT",
     comments="notes",
-    pulls="merge_requests",
     closed_issue={"state_event": "close"},
-    closed_pull={"state_event": "close"},
 )
 
 

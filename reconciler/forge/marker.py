@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from reconciler.errors import UsageError
 
-Kind = Literal["plan", "outcome", "drift", "recommendations"]
+Kind = Literal["plan", "outcome", "drift"]
 
 MAX_LABEL: Final = 100
 

@@ -111,7 +111,8 @@ OTHER_PROGRAMS = {
     " --num-executors --output --packages --py-files",
     "Docker, buildah, pip": "--build-arg --digestfile --isolation --no-deps"
     " --require-hashes --storage-driver --tag --volume --wheel-dir",
-    "systemctl, git, jq": "--depth --now --quiet",
+    "systemctl, git, gh": "--all --body-file --cached --comment --delete-branch --depth --exit-code --force --head --jq"
+    " --json --message --now --quiet",
     "apt-get": "--no-install-recommends",
     "tools that others wrote": "--dry",
     "programs of this repository": "--broker --config --divide --documents --first --include --public --recording"

@@ -16,8 +16,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from tests.forge.git_store import GitStore
-from tests.forge.github_git import ApiRequest, Refusal, git_answer, pull_answer
 from tests.forge.openapi import Description
 from tests.servers.processes import HANG_SECONDS
 
@@ -25,6 +23,27 @@ LONGEST = 65_536
 WHEN = "2026-11-21T12:00:00Z"
 WRITES = {"POST", "PATCH", "PUT", "DELETE"}
 BOT = "github-actions[bot]"
+
+
+@dataclass(frozen=True)
+class Refusal(Exception):
+    """An error response."""
+
+    status: int
+    message: str
+    headers: dict[str, str] = field(default_factory=dict)
+    errors: tuple[dict, ...] = ()
+
+
+@dataclass(frozen=True)
+class ApiRequest:
+    """A received request."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    body: Any
+    headers: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -109,10 +128,6 @@ class GitHubApi:
         self.complaints: list[str] = []
         self.faults: list[Fault] = []
         self.largest_page = 100
-        self.git = GitStore()
-        self.protected: set[str] = set()
-        self.modes: dict[str, str] = {}
-        self.is_truncated = False
         self._ids = itertools.count(1001)
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
@@ -349,10 +364,6 @@ class GitHubApi:
                     request,
                     [self.pull_json(listed_pull) for listed_pull in self._listed_pulls(request)],
                 )
-            case [_, "git", *inner]:
-                return git_answer(self, request, account, inner)
-            case ["POST" | "PATCH", "pulls", *inner]:
-                return pull_answer(self, request, account, "".join(inner))
             case ["GET", "pulls", number]:
                 pull = self.pulls.get(int(number))
                 if pull is None:

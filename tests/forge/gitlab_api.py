@@ -1,10 +1,9 @@
 """The used parts of GitLab's REST API (v4) over HTTP, with strict checks written by hand.
 
 GitLab publishes no description with response schemas for these, so paths, methods, fields and limits come from its
-documentation: notes, issues, merge requests, branches, commits, files, users, pagination by Link and rate limits.
+documentation: notes, issues, merge requests, users, pagination by Link and rate limits.
 """
 
-import base64
 import itertools
 import threading
 from collections.abc import Callable
@@ -13,7 +12,6 @@ from http.server import ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import quote, unquote, urlencode
 
-from tests.forge.git_store import GitStore
 from tests.forge.github_api import ApiRequest, Refusal, handler
 from tests.servers.processes import HANG_SECONDS
 
@@ -22,9 +20,6 @@ PAGE_PARAMETERS = {"per_page", "page"}
 QUERIES = {
     "notes": PAGE_PARAMETERS | {"sort", "order_by"},
     "issues": PAGE_PARAMETERS | {"state", "order_by", "sort", "scope", "author_id", "labels"},
-    "merge_requests": PAGE_PARAMETERS
-    | {"state", "order_by", "sort", "scope", "source_branch", "target_branch"},
-    "tree": PAGE_PARAMETERS | {"path", "ref"},
 }
 WORDS = {
     "sort": {"asc", "desc"},
@@ -56,20 +51,6 @@ class GitLabIssue:
     state: str = "opened"
 
 
-@dataclass
-class GitLabMergeRequest:
-    """An opened merge request."""
-
-    iid: int
-    author: str
-    branch: str
-    base: str
-    title: str
-    description: str
-    state: str = "opened"
-    source_project: int = 1
-
-
 class GitLabApi:
     """A server between `__enter__` and `__exit__`, for one project."""
 
@@ -80,9 +61,6 @@ class GitLabApi:
             "glpat-reader": ("project_2_bot", "read_api"),
         }
         self.merge_requests: dict[int, str] = {}
-        self.opened: list[GitLabMergeRequest] = []
-        self.git = GitStore()
-        self.protected: set[str] = set()
         self.notes: list[GitLabNote] = []
         self.issue_notes: list[GitLabNote] = []
         self.issues: list[GitLabIssue] = []
@@ -145,10 +123,8 @@ class GitLabApi:
         if steps[0] != "projects" or unquote(steps[1]) != self.project:
             raise Refusal(404, "404 Project Not Found")
         match [request.method, *steps[2:]]:
-            case [_, "repository", *inner]:
-                return self._repository(request, inner)
-            case [_, "merge_requests"] | [_, "merge_requests", _]:
-                return self._merge_requests(request, name, steps[3:])
+            case ["GET", "merge_requests", number]:
+                return 200, {}, {"iid": int(number), "sha": self._merge_request(number)}
             case [_, "merge_requests", number, "notes", *rest]:
                 self._merge_request(number)
                 return self._notes(request, name, int(number), rest)
@@ -211,106 +187,6 @@ class GitLabApi:
             case _:
                 raise self._complaint(f"no {request.method} {request.path}")
 
-    def _repository(self, request: ApiRequest, steps: list[str]) -> tuple[int, dict[str, str], Any]:
-        match [request.method, *steps]:
-            case [_, "branches", quoted]:
-                branch = unquote(quoted)
-                if branch not in self.git.branches:
-                    raise Refusal(404, "404 Branch Not Found")
-                if request.method == "DELETE":
-                    del self.git.branches[branch]
-                    return 204, {}, None
-                sha = self.git.branches[branch]
-                commit = {"id": sha, "message": self.git.commits[sha].message}
-                return 200, {}, {"name": branch, "commit": commit}
-            case ["GET", "tree"]:
-                return self._page(
-                    request, "tree", self._tree(request.query["ref"], request.query["path"])
-                )
-            case ["GET", "blobs", sha]:
-                content = base64.b64encode(self.git.blobs[sha]).decode()
-                return 200, {}, {"sha": sha, "encoding": "base64", "content": content}
-            case ["POST", "commits"]:
-                return 201, {}, {"id": self._commit(request)}
-            case _:
-                raise self._complaint(f"no {request.method} {request.path}")
-
-    def _tree(self, ref: str, folder: str) -> list[dict]:
-        tree = self.git.commits[ref].tree
-        for part in folder.split("/"):
-            kind, tree = self.git.trees[tree].get(part, ("", ""))
-            if kind != "tree":
-                raise Refusal(404, "404 Tree Not Found")
-        return [
-            {
-                "id": sha,
-                "name": name,
-                "type": kind,
-                "path": f"{folder}/{name}",
-                "mode": "100644" if kind == "blob" else "040000",
-            }
-            for name, (kind, sha) in self.git.trees[tree].items()
-        ]
-
-    def _commit(self, request: ApiRequest) -> str:
-        self._fields(request, {"branch", "commit_message", "actions", "start_sha"})
-        branch, start = request.body["branch"], request.body.get("start_sha", "")
-        if branch in self.protected:
-            raise Refusal(403, "You are not allowed to push into this branch")
-        if (branch in self.git.branches) == bool(start):
-            raise Refusal(400, "A branch with that name already exists, or does not")
-        present = self.git.files(start or self.git.branches[branch])
-        changes: dict[str, str | None] = {}
-        for action in request.body["actions"]:
-            path = action["file_path"]
-            if (action["action"] == "create") == (path in present):
-                raise Refusal(400, "A file with this name already exists, or does not")
-            changes[path] = None if action["action"] == "delete" else action["content"]
-        return self.git.commit(branch, changes, request.body["commit_message"], start)
-
-    def _merge_requests(
-        self, request: ApiRequest, name: str, steps: list[str]
-    ) -> tuple[int, dict[str, str], Any]:
-        match [request.method, *steps]:
-            case ["GET", number]:
-                return 200, {}, {"iid": int(number), "sha": self._merge_request(number)}
-            case ["GET"]:
-                matching = [
-                    _merge_request(merge_request)
-                    for merge_request in reversed(self.opened)
-                    if (merge_request.branch, merge_request.base)
-                    == (request.query["source_branch"], request.query["target_branch"])
-                ]
-                return self._page(request, "merge_requests", matching)
-            case ["POST"]:
-                branches = {"source_branch", "target_branch", "remove_source_branch"}
-                self._fields(request, branches | {"title", "description"})
-                merge_request = GitLabMergeRequest(
-                    next(self._ids),
-                    name,
-                    request.body["source_branch"],
-                    request.body["target_branch"],
-                    request.body["title"],
-                    self._text(request, "description"),
-                )
-                self.opened.append(merge_request)
-                self.merge_requests[merge_request.iid] = self.git.branches[merge_request.branch]
-                return 201, {}, _merge_request(merge_request)
-            case ["PUT", number]:
-                self._fields(request, {"title", "description", "state_event"})
-                (merge_request,) = [
-                    merge_request
-                    for merge_request in self.opened
-                    if str(merge_request.iid) == number
-                ]
-                merge_request.title = request.body.get("title", merge_request.title)
-                merge_request.description = self._text(request, "description")
-                if request.body.get("state_event") == "close":
-                    merge_request.state = "closed"
-                return 200, {}, _merge_request(merge_request)
-            case _:
-                raise self._complaint(f"no {request.method} {request.path}")
-
     def _merge_request(self, number: str) -> str:
         if int(number) not in self.merge_requests:
             raise Refusal(404, "404 Not found")
@@ -363,19 +239,6 @@ def _note(note: GitLabNote) -> dict:
         "body": note.body,
         "author": {"username": note.author},
         "system": note.system,
-    }
-
-
-def _merge_request(merge_request: GitLabMergeRequest) -> dict:
-    return {
-        "iid": merge_request.iid,
-        "title": merge_request.title,
-        "description": merge_request.description,
-        "state": merge_request.state,
-        "author": {"username": merge_request.author},
-        "source_project_id": merge_request.source_project,
-        "target_project_id": 1,
-        "web_url": f"https://gitlab.example/-/merge_requests/{merge_request.iid}",
     }
 
 

@@ -6,7 +6,6 @@ from reconciler.errors import ForgeError
 from reconciler.forge import github, gitlab
 from reconciler.forge.code_host import HostFields
 from reconciler.forge.drift_issue import Issue
-from reconciler.forge.pull_request import PullRequest
 from reconciler.forge.rest_client import Json
 from reconciler.forge.sticky_comment import Comment
 
@@ -33,16 +32,11 @@ HOSTS = [(github.FIELDS, GITHUB), (gitlab.FIELDS, GITLAB)]
 
 
 @pytest.mark.parametrize(("fields", "document"), HOSTS)
-def test_issues_and_pull_requests_have_the_number_that_users_see(
-    fields: HostFields, document: dict[str, Json]
-):
+def test_issues_have_the_number_that_users_see(fields: HostFields, document: dict[str, Json]):
     url = document.get("html_url") or document["web_url"]
     assert isinstance(url, str)
     assert fields.issue(document) == Issue(
         number=7, author="kquota[bot]", title="Drift", body="text", url=url
-    )
-    assert fields.pull(document) == PullRequest(
-        number=7, author="kquota[bot]", body="text", is_open=True, url=url
     )
 
 
@@ -55,20 +49,6 @@ def test_a_comment_is_identified_by_its_id_and_a_note_of_gitlab_has_no_address()
     assert gitlab.FIELDS.comment(note) == Comment(id=900, author="kquota[bot]", body="note")
 
 
-@pytest.mark.parametrize(
-    ("fields", "document", "states"),
-    [
-        (github.FIELDS, GITHUB, {"open": True, "closed": False}),
-        (gitlab.FIELDS, GITLAB, {"opened": True, "locked": True, "closed": False, "merged": False}),
-    ],
-)
-def test_a_pull_request_is_open_until_it_is_merged_or_closed(
-    fields: HostFields, document: dict[str, Json], states: dict[str, bool]
-):
-    read = {state: fields.pull({**document, "state": state}).is_open for state in states}
-    assert read == states
-
-
 @pytest.mark.parametrize(("fields", "document"), HOSTS)
 def test_deleted_accounts_have_no_name_and_documents_without_a_number_are_refused(
     fields: HostFields, document: dict[str, Json]
@@ -76,8 +56,7 @@ def test_deleted_accounts_have_no_name_and_documents_without_a_number_are_refuse
     deleted = {**document, "user": None, "author": None}
     assert fields.issue(deleted).author == ""
     without = {name: value for name, value in document.items() if name not in {"number", "iid"}}
-    for read in (fields.issue, fields.pull):
-        with pytest.raises(ForgeError, match=r"has no (number|iid)"):
-            read(without)
+    with pytest.raises(ForgeError, match=r"has no (number|iid)"):
+        fields.issue(without)
     with pytest.raises(ForgeError, match="has no id"):
         fields.comment({**document, "id": True})

@@ -1,6 +1,5 @@
-"""The examples that propose recommended limits: one lake, the scripts of both code hosts, hosts with checks."""
+"""The examples that propose recommended limits: their scripts with git, a bare repository, and a `gh` that only writes down its calls."""
 
-import json
 import os
 import subprocess
 import sys
@@ -19,9 +18,6 @@ from reconciler.usage.tables import USAGE_SAMPLE
 from tests.cli.recommendations import PROD, manifest, project, quota
 from tests.evidence.spark import lakes, replays
 from tests.forge.code_host import ROOT
-from tests.forge.github_api import Account, GitHubApi
-from tests.forge.gitlab_api import GitLabApi
-from tests.forge.test_pull_request import BRANCH, RIGHTS
 from tests.git.commits import git, repository
 
 EXAMPLES = ROOT / "examples"
@@ -30,6 +26,7 @@ GITLAB = yaml.safe_load((EXAMPLES / "gitlab" / "recommendations.yml").read_text(
     "jobs"
 ].values()
 PROPOSAL = "proposals/prod.yaml"
+BRANCH = "kquota/recommendations-prod"
 STEP_MS = 300_000
 
 
@@ -79,84 +76,109 @@ def run_script(
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A clone with a project, a document of alice, and a lake outside of it."""
+    """A clone of a bare repository with a project and a document of alice, and a lake beside it."""
     folder = repository(tmp_path / "clone")
     project(folder)
     manifest(folder, "alice.yaml", quota("alice", "producerByteRate: 100000"))
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "main")
+    origin = tmp_path / "team" / "quotas.git"
+    git(folder, "clone", "-q", "--bare", ".", str(origin))
+    git(folder, "remote", "add", "origin", str(origin))
+    git(origin, "config", "receive.advertisePushOptions", "true")
+    hook = origin / "hooks" / "pre-receive"
+    hook.write_text('#!/bin/sh\nenv | grep "^GIT_PUSH_OPTION_[0-9]" > options || true\n')
+    hook.chmod(0o755)
     fill_lake(tmp_path / "lake")
     (folder / "kquota-results").mkdir()
     return folder
+
+
+def fake_gh(folder: Path, state: str) -> Path:
+    """A `gh` that writes its arguments to a file and knows one state of the pull request; "" = there is none."""
+    program = folder / "bin" / "gh"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(
+        f'#!/bin/sh\n[ -n "$GH_TOKEN" ] && echo "$*" >> {folder}/said\n'
+        f'[ "$2" != view ] || {{ [ -n "{state}" ] && echo "{state}"; }}\n'
+    )
+    program.chmod(0o755)
+    return program.parent
 
 
 @pytest.mark.integration
 def test_recommended_limits_become_a_merge_request_and_a_pull_request(
     clone: Path, tmp_path: Path
 ) -> None:
+    origin = tmp_path / "team" / "quotas.git"
     script = [line for line in GITLAB["script"] if "apt-get" not in line]
-    with GitLabApi() as host:
-        variables = {
-            "CI": "true",
-            "CI_API_V4_URL": host.url,
-            "CI_PROJECT_ID": host.project,
-            "CI_JOB_URL": "https://gitlab.example/team/quotas/-/jobs/1",
-            "GITLAB_TOKEN": "glpat-bot",
-            "KQUOTA_LAKE": str(tmp_path / "lake"),
-        }
-        first = run_script(script, clone, **variables)
-        assert first.returncode == 0, first.stderr
-        (merge_request,) = host.opened
-        assert merge_request.branch == BRANCH
-        assert "alice" in merge_request.description
-        assert variables["CI_JOB_URL"] in merge_request.description
-        text = (clone / PROPOSAL).read_text()
-        assert host.git.text(BRANCH, PROPOSAL) == text
-        again = run_script(script[-1:], clone, **variables)
-        assert "unchanged" in again.stderr
-        unwelcome = run_script(script[-1:], clone, **variables | {"GITLAB_TOKEN": "glpat-reader"})
-        assert unwelcome.returncode == 1
-        assert [merge.state for merge in host.opened] == ["opened"]
-    assert host.complaints == []
+    variables = {
+        "CI_DEFAULT_BRANCH": "main",
+        "CI_JOB_URL": "https://gitlab.example/team/quotas/-/jobs/1",
+        "CI_PROJECT_PATH": "team/quotas",
+        "CI_SERVER_URL": f"file://{tmp_path}",
+        "GITLAB_TOKEN": "glpat-bot",
+        "KQUOTA_LAKE": str(tmp_path / "lake"),
+    }
+    main = git(clone, "rev-parse", "HEAD")
+    first = run_script(script, clone, **variables)
+    assert first.returncode == 0, first.stderr
+    text = (clone / PROPOSAL).read_text()
+    assert git(origin, "show", f"{BRANCH}:{PROPOSAL}") == text.strip()
+    assert git(origin, "rev-parse", f"{BRANCH}^") == main
+    options = (origin / "options").read_text()
+    assert "=merge_request.create\n" in options
+    assert f"description=Evidence: {variables['CI_JOB_URL']}/artifacts/file/" in options
+    assert "alice" in (clone / "kquota-results" / "recommendations.md").read_text()
     (limit,) = (
         document["spec"]["limits"]["producerByteRate"]
         for document in yaml.safe_load_all(text)
         if document
     )
     assert limit < 100_000
-    # The example of the other host proposes the recommendations of this run.
-    (clone / "kquota-results" / "recommendations.json").rename(tmp_path / "recommendations.json")
-    with GitHubApi() as github:
-        github.accounts["ghs_workflow"] = Account("github-actions[bot]", RIGHTS, is_app=True)
-        posted = run_script(
-            [GITHUB["steps"][-1]["run"]],
-            clone,
-            GITHUB_TOKEN="ghs_workflow",  # noqa: S106 - a token of the fake
-            GITHUB_API_URL=github.url,
-            GITHUB_REPOSITORY=github.repository,
-            RUNNER_TEMP=str(tmp_path),
-            RUN="https://github.com/octo/quotas/actions/runs/1",
-        )
-        assert posted.returncode == 0, posted.stderr
-        assert "alice" in github.pulls[1].body
-        assert github.git.text(BRANCH, PROPOSAL) == text
-    assert github.complaints == []
-    assert json.loads((tmp_path / "recommendations.json").read_text())["recommendations"]
+    # Merged, and then only the evidence is newer: the branch goes, and with it the merge request.
+    (clone / PROPOSAL).write_text(text.replace("# Evidence: ", "# Evidence: newer, "))
+    merged = run_script(script[1:], clone, **variables)
+    assert merged.returncode == 0, merged.stderr
+    assert BRANCH not in git(origin, "branch")
 
 
-def test_the_examples_recommend_by_the_same_command_and_apply_nothing() -> None:
-    """Only the path of the result differs; only the last command has the token of the host."""
-    recommend = "kquota spark recommend --cluster prod --out proposals --format json"
-    by_github = [step for step in GITHUB["steps"] if "run" in step]
-    scripts = {"gitlab": GITLAB["script"][-2:], "github": [step["run"] for step in by_github]}
-    for host, (first, second) in scripts.items():
-        assert recommend in first
-        assert second.startswith(f"kquota post recommendations {host} ")
-        assert "--folder proposals --label prod" in second
-        assert second.endswith(" --required")
-        assert "apply" not in first + second
-    assert GITLAB["script"][-2].startswith("env -u GITLAB_TOKEN ")
-    assert "GITHUB_TOKEN" not in by_github[0]["env"]
+@pytest.mark.parametrize("state", ["", "OPEN", "MERGED"])
+@pytest.mark.parametrize("is_changed", [True, False])
+def test_on_github_the_pull_request_is_opened_updated_and_closed(
+    tmp_path: Path, state: str, *, is_changed: bool
+) -> None:
+    folder = repository(tmp_path / "clone")
+    origin = tmp_path / "origin.git"
+    git(folder, "commit", "-q", "--allow-empty", "-m", "main")
+    git(folder, "clone", "-q", "--bare", ".", str(origin))
+    git(folder, "remote", "add", "origin", str(origin))
+    if is_changed:
+        (folder / "proposals").mkdir()
+        (folder / PROPOSAL).write_text("# evidence\nkind: ClientQuota\n")
+    tools = fake_gh(tmp_path, state)
+    posted = run_script(
+        [f"PATH={tools}:$PATH", GITHUB["steps"][-1]["run"]],
+        folder,
+        GH_TOKEN="ghs_workflow",  # noqa: S106 - a token of the fake
+        BRANCH=GITHUB["steps"][-1]["env"]["BRANCH"],
+        RUNNER_TEMP=str(tmp_path),
+    )
+    assert posted.returncode == 0, posted.stderr
+    calls = [line.split()[:2] for line in (tmp_path / "said").read_text().splitlines()]
+    change = ["pr", "edit"] if state == "OPEN" else ["pr", "create"]
+    close = [["pr", "close"]] if state == "OPEN" else []
+    assert calls == [["pr", "view"], *([["auth", "setup-git"], change] if is_changed else close)]
+    assert (BRANCH in git(origin, "branch")) is is_changed
+
+
+def test_the_step_that_runs_spark_has_no_token() -> None:
+    recommend = "kquota spark recommend --cluster prod --out proposals --most 50 --format markdown"
+    first, second = (step for step in GITHUB["steps"] if "run" in step)
+    assert recommend in first["run"]
+    assert "GH_TOKEN" in second["env"].keys() - first["env"].keys()
+    (line,) = (line for line in GITLAB["script"] if recommend in line)
+    assert line.startswith("env -u GITLAB_TOKEN ")
 
 
 def test_a_gitlab_schedule_runs_one_of_both_jobs() -> None:

@@ -18,20 +18,6 @@ FAULTS: tuple[Fault, ...] = (
         tests=("tests/forge/test_drift_issue.py",),
     ),
     Fault(
-        what="a commit of a person on the branch of recommendations is treated as one of kquota",
-        file="reconciler/forge/pull_request.py",
-        old='    if head.message.rstrip().rpartition("\\n")[2] != _trailer(proposal.proposed.own(head)):',
-        new="    if not head.commit:",
-        tests=("tests/forge/test_pull_request.py",),
-    ),
-    Fault(
-        what="a file of another writer in the folder of recommendations is replaced",
-        file="reconciler/forge/pull_request.py",
-        old="            if text.startswith(self.mark):",
-        new="            if name:",
-        tests=("tests/forge/test_pull_request.py",),
-    ),
-    Fault(
         what="a write whose response was lost is sent again at once",
         file="reconciler/forge/rest_client.py",
         old='_REPEATABLE: Final = frozenset({"GET", "PUT", "PATCH", "DELETE"})',

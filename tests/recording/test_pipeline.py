@@ -26,7 +26,7 @@ def test_the_recording_becomes_forecasts_recommendations_and_the_text_of_a_pull_
     ] == ["spark ingest", "plan", "spark simulate", "spark recommend"]
     assert all(len(line) <= 100 for line in output.splitlines())
     assert "with one start of Spark" in output
-    assert "kquota post recommendations github" in output
+    assert "examples/github/recommendations.yml" in output
     matches = re.findall(r"produce +\d+ kB/s +(\d+) s +(\d+) s +(\d+) s +(\d+) s", output)
     assert len(matches) == 5
     for throttled, truly, worst, really in (map(int, match) for match in matches):

@@ -35,45 +35,24 @@ required_option: Final = flag("--required", "Exit 1 if the code host cannot be r
 details_option: Final = option("--details-url URL", "URL of the full text, for a link.", default="")
 
 
-def label_option(own: str) -> Callable[[Any], Any]:
-    """Return ``--label``; ``own`` is what each label has of its own."""
-    return option(
-        "--label NAME", f"Name of the environment; each label has its own {own}.", default=""
-    )
-
-
-def author_option(posts: str) -> Callable[[Any], Any]:
-    """Return ``--author`` of these posts."""
-    return option(
-        "--author LOGIN",
-        f"Author of kquota's {posts} if the token is that of another app, such as my-app[bot].",
-        default="",
-    )
-
-
-def _presence(*, required: bool) -> dict[str, Any]:
-    """Return click's settings; a default of ``None`` would count as a value, so a required option has none."""
-    return {"required": True} if required else {"default": ""}
-
-
 def repository_option(*, required: bool) -> Callable[[Any], Any]:
     """Return ``--repo`` of GitHub; "" if it is neither required nor given."""
     return option(
         "--repo OWNER/NAME",
         "Repository  [env: GITHUB_REPOSITORY].",
-        **_presence(required=required),
+        # A default of None would count as a value, so a required option has none.
+        **({"required": True} if required else {"default": ""}),
         envvar="GITHUB_REPOSITORY",
     )
 
 
-def project_option(*, required: bool) -> Callable[[Any], Any]:
-    """Return ``--project`` of GitLab; "" if it is neither required nor given."""
-    return option(
-        "--project ID",
-        "Number or path of the project  [env: CI_PROJECT_ID].",
-        **_presence(required=required),
-        envvar="CI_PROJECT_ID",
-    )
+project_option: Final = option(
+    "--project ID",
+    "Number or path of the project  [env: CI_PROJECT_ID].",
+    default="",
+    envvar="CI_PROJECT_ID",
+)
+"""``--project`` of GitLab; "" if it is not given."""
 
 
 def warn_of_failure(console: Console, error: KquotaError, *, required: bool) -> ExitCode:

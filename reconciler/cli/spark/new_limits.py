@@ -90,8 +90,7 @@ are reported only.
 
 --out writes ClientQuota documents with their evidence as comments, for review and merge; nothing is applied. An existing
 document is written completely, with its new limits and without its comments. Each run replaces the file of a cluster, or
-removes it if no recommendations remain; other files are not changed. `kquota post recommendations`
-opens and updates a pull request with these files and the output of --format json.
+removes it if no recommendations remain; other files are not changed.
 
 \b
 Example:

@@ -1,12 +1,10 @@
-"""A report as one versioned JSON document: all columns of every row, unformatted numbers. Recommendations are read back."""
+"""A report as one versioned JSON document: all columns of every row, unformatted numbers."""
 
 from typing import Final
 
-from reconciler.codecs.reader import DocumentReader, load
-from reconciler.codecs.row_values import read_row, row_document
+from reconciler.codecs.row_values import row_document
 from reconciler.evidence.render.report_text import Report, headline
 from reconciler.render.json_values import Json
-from reconciler.usage.impact.result_rows import EvidenceNote, RecommendationRow
 from reconciler.usage.reports.client import ClientReport
 from reconciler.usage.reports.usage import UsageReport
 
@@ -25,20 +23,3 @@ def report_document(report: Report) -> dict[str, Json]:
         "headline": headline(report),
         **row_document(report),
     }
-
-
-def read_recommendations(text: str, *, location: str) -> UsageReport:
-    """Return the report that ``recommend --format json`` printed. Strict: it is written again and compared.
-
-    Raises:
-        ConfigError: It is truncated, edited, of another kind or format, or the report of another command.
-    """
-    top = load(text, kind=KINDS[UsageReport], format_version=FORMAT, location=location)
-    report = UsageReport(
-        evidence=top["evidence"].rows(lambda row: read_row(row, EvidenceNote)),
-        recommendations=top["recommendations"].rows(lambda row: read_row(row, RecommendationRow)),
-        left_out={name: count.amount() for name, count in top["left_out"].pairs()},
-        notes=top["notes"].rows(DocumentReader.text),
-    )
-    top.expect(report_document(report))
-    return report
