@@ -1,14 +1,11 @@
 """Files of metrics that cost far more than their size, with the memory and time of the operator's pod."""
 
 import gzip
-import io
 import struct
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tests.limits.process_limits import Prepared, assert_bounded
@@ -18,12 +15,11 @@ import sys
 from pathlib import Path
 from reconciler.errors import KquotaError
 from reconciler.evidence.ingest.drop_reasons import DropCounts
-from reconciler.evidence.ingest.readers import openmetrics, parquet_export
-readers = {"prom": openmetrics.read, "parquet": parquet_export.read}
+from reconciler.evidence.ingest.readers import openmetrics
 def main(name):
     path = Path(name)
     try:
-        points = sum(len(one.points) for one in readers[path.name.split(".")[1]](path, DropCounts()))
+        points = sum(len(one.points) for one in openmetrics.read(path, DropCounts()))
     except KquotaError as error:
         sys.exit(f"{path}: {error}")
     print(points)
@@ -64,27 +60,6 @@ def lines(make: Callable[[int], str], count: int) -> Callable[[], bytes]:
     return lambda: gzip.compress("".join(make(n) for n in range(count)).encode(), 1)
 
 
-def parquet(**columns: pa.Array) -> Callable[[], bytes]:
-    """Rows with one value in most columns, which Parquet writes as a dictionary with one entry."""
-
-    def content() -> bytes:
-        sink = io.BytesIO()
-        rows = len(columns["labels"])
-        table = {
-            "ts_ms": pa.repeat(1_700_000_000_000, rows),
-            "value": pa.repeat(1.0, rows),
-            "metric": pa.repeat("a", rows).dictionary_encode(),
-        }
-        pq.write_table(pa.table({**table, **columns}), sink, compression="zstd")
-        return sink.getvalue()
-
-    return content
-
-
-def texts(value: str) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(pa.array([0] * 65_536, pa.int32()), [value])
-
-
 EXEMPLAR = "# {"
 ATTACKS: dict[str, tuple[str, Callable[[], bytes], str | None]] = {
     "one line of 200,000 letters": ("a.prom", text("a" * 200_000 + "\n"), "no sample"),
@@ -100,16 +75,6 @@ ATTACKS: dict[str, tuple[str, Callable[[], bytes], str | None]] = {
     "as many series as lines": (
         "a.prom.gz",
         lines(lambda n: f'a{{b="{n}",c="{"x" * 4_000}"}} 1 {n}.0\n', 60_000),
-        None,
-    ),
-    "a long name of a metric in each row": (
-        "a.parquet",
-        parquet(labels=texts("{}"), metric=texts("a" * 30_000)),
-        None,
-    ),
-    "long labels in each row": (
-        "a.parquet",
-        parquet(labels=texts('{"a":"' + "a" * 30_000 + '"}')),
         None,
     ),
 }

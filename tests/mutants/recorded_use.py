@@ -168,13 +168,6 @@ FAULTS: tuple[Fault, ...] = (
             'censored=combined("censored", np.minimum)',
             "tests/usage/kernel/test_series.py",
         ),
-        (
-            "usage/reports/pseudonyms",
-            "the names of a user and a client id are concatenated",
-            'f"{kind}\\0{name}"',
-            'f"{name}"',
-            "tests/usage/reports/test_pseudonyms.py",
-        ),
     ),
     *in_modules(
         (

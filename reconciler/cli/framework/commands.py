@@ -28,7 +28,7 @@ def _headings(text: str) -> Headings:
 
 
 _OUTPUT: Final = (
-    "Output and help: --format --out --verbose --detailed-exitcode --most --pseudonymise --log-format"
+    "Output and help: --format --out --verbose --detailed-exitcode --most --log-format"
     " --log-level --summary --outputs --annotations --path-prefix --terraform-report --code-quality"
     " --color --version --help"
 )

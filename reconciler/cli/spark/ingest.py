@@ -28,7 +28,7 @@ Pass all files of a day in one run.
 \b
 Example:
   kquota spark ingest --cluster prod --lake s3://metrics/kquota --publish
-  kquota spark ingest --cluster-id 4L6g3nShT-eMCtK--X86sw --lake ./lake --step 30s --broker-id 'regex:pod:.*-([0-9]+)' --file export.parquet
+  kquota spark ingest --cluster-id 4L6g3nShT-eMCtK--X86sw --lake ./lake --step 30s --broker-id 'regex:pod:.*-([0-9]+)' --file export.txt.gz
   kquota snapshot --cluster prod --taken-at --out now.json && kquota spark ingest --cluster prod --lake ./lake --snapshot now.json"""
 
 
@@ -44,7 +44,7 @@ Example:
 )
 @option(
     "--file PATH",
-    "File to read instead of Prometheus, OpenMetrics text or Parquet; may be repeated.",
+    "File of OpenMetrics text to read instead of Prometheus; may be repeated.",
     FILE,
     name="files",
     multiple=True,

@@ -12,12 +12,10 @@ from reconciler.base.text_files import check_place, write_text
 from reconciler.cli.framework.commands import option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.options.shared import OptionPack, out_option
-from reconciler.errors import QuotaValueError
 
 if TYPE_CHECKING:
     from reconciler.evidence.render.report_text import Report
     from reconciler.usage.reports.client import ClientReport
-    from reconciler.usage.reports.pseudonyms import Pseudonyms
     from reconciler.usage.reports.usage import UsageReport
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,38 +24,12 @@ FORMATS: Final = ("text", "json", "markdown", "html")
 _SUFFIXES: Final = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
 
 
-class KeyFileParameter(click.ParamType["Pseudonyms"]):
-    """A key file, read once before a job runs, so that a pipe works and an invalid key fails early."""
-
-    name = "keyfile"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> "Pseudonyms":
-        """Return the pseudonyms for the key in the file."""
-        from reconciler.usage.reports.pseudonyms import Pseudonyms
-
-        path = Path(str(value))
-        try:
-            return Pseudonyms(path.read_bytes().strip())
-        except OSError as error:
-            self.fail(
-                f"{path} cannot be read: {error.strerror}; make it: head -c 32 /dev/urandom | base64 > {path}",
-                param,
-                ctx,
-            )
-        except QuotaValueError as short:
-            self.fail(f"{path}: {short.message}", param, ctx)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOutput:
     """How a report is shown. Construction fails if the output file cannot be written, before a job runs."""
 
     output: str | None = None  # the format; None = by the suffix of the file, else text
     out_path: Path | None = None  # a file; None = standard output
-    most: int = 10_000  # maximum number of rows of each table; a report has at most the default
-    pseudonymise: "Pseudonyms | None" = None  # replaces names in a usage report; None = real names
 
     def __post_init__(self) -> None:
         if self.out_path is not None:
@@ -87,47 +59,30 @@ class ReportOutput:
         from reconciler.evidence.render.report_json import report_document
         from reconciler.evidence.render.report_text import report_markdown, report_text
         from reconciler.render.json_values import dump
-        from reconciler.usage.reports.usage import UsageReport
 
-        if isinstance(report, UsageReport) and self.pseudonymise:
-            report = self.pseudonymise.report(report)
         if self.format == "html":
             return page_of(report)
         if self.format == "json":
             return dump(report_document(report))
         if self.format == "markdown":
-            return report_markdown(report, max_rows=self.most)
+            return report_markdown(report)
         return report_text(report, style=console.style)
 
 
 def showing_options() -> Callable[[F], F]:
-    """Return ``--format``, ``--out`` and ``--pseudonymise``, passed as ``showing``."""
+    """Return ``--format`` and ``--out``, passed as ``showing``."""
     return OptionPack(
         "showing",
         ReportOutput,
         [
-            _page_format_option(),
-            out_option(),
             option(
-                "--pseudonymise KEYFILE",
-                "Replace names by a keyed hash; KEYFILE has the key. For pages that are published.",
-                KeyFileParameter(),
+                "--format",
+                "Output format  [default: by the suffix of --out, else text].",
+                click.Choice(FORMATS),
+                name="output",
             ),
+            out_option(),
         ],
-    )
-
-
-def client_options() -> Callable[[F], F]:
-    """Return ``--format`` and ``--out`` of a page, passed as ``showing``."""
-    return OptionPack("showing", ReportOutput, [_page_format_option(), out_option()])
-
-
-def _page_format_option() -> Callable[[F], F]:
-    return option(
-        "--format",
-        "Output format  [default: by the suffix of --out, else text].",
-        click.Choice(FORMATS),
-        name="output",
     )
 
 

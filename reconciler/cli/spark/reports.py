@@ -22,7 +22,7 @@ from reconciler.cli.spark.options import (
     running_options,
     window_options,
 )
-from reconciler.cli.spark.report_output import ReportOutput, client_options, showing_options
+from reconciler.cli.spark.report_output import ReportOutput, showing_options
 from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 
 if TYPE_CHECKING:
@@ -128,12 +128,12 @@ def capacity(console: Console, *, report_request: ReportRequest) -> ExitCode:
 REPORT_HELP: Final = """Write one report: use against limits over time, headroom, capacity, what-if and recommendations.
 
 The what-if and the recommendations are the newest that `kquota spark simulate` and `kquota spark recommend` wrote to
-the lake; the report shows their time window. A page (--out report.html) needs no network and no script; with --pseudonymise it can be published.
+the lake; the report shows their time window. A page (--out report.html) needs no network and no script.
 
 \b
 Example:
   kquota spark report --cluster prod --lake ./lake --out report.html
-  kquota spark report --all --lake ./lake --from 7d --pseudonymise key.txt --out public.html"""
+  kquota spark report --all --lake ./lake --from 7d --out report.html"""
 
 
 @command(help=REPORT_HELP)
@@ -176,7 +176,7 @@ Example:
         most_option(50, "Maximum number of times to show."),
     ],
 )
-@client_options()
+@showing_options()
 @click.pass_obj
 def client(console: Console, *, options: ClientReportOptions, showing: ReportOutput) -> ExitCode:
     """Make the report and show it."""

@@ -1,7 +1,7 @@
-"""Imports recorded use from files, OpenMetrics text or Parquet, of one or more clusters."""
+"""Imports recorded use from OpenMetrics text files of one or more clusters."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +20,7 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
 from reconciler.evidence.ingest.dialects.definitions import Dialect, DialectTable
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.points import PointCollector
-from reconciler.evidence.ingest.readers import openmetrics, parquet_export
+from reconciler.evidence.ingest.readers import openmetrics
 from reconciler.evidence.ingest.readers.series import RecordedSeries
 from reconciler.evidence.ingest.sample_days import (
     OVERLAP_MS,
@@ -181,7 +181,7 @@ class _FileImport:
             if path not in failures:
                 of_file = DropCounts()
                 try:
-                    for series in _series(path, of_file):
+                    for series in openmetrics.read(path, of_file):
                         collector.add(series.within(begin, end))
                 except TelemetryError as error:
                     failures[path] = _text(error)
@@ -207,21 +207,6 @@ def _text(error: KquotaError) -> str:
     return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
-def _series(path: Path, counts: DropCounts) -> Iterator[RecordedSeries]:
-    """Read a file: Parquet if it begins as such a file does, otherwise text.
-
-    Raises:
-        TelemetryError: The file cannot be read.
-    """
-    try:
-        with path.open("rb") as file:
-            begin = file.read(len(parquet_export.MAGIC))
-    except OSError as wrong:
-        raise TelemetryError(f"cannot be read: {wrong}", location=str(path)) from wrong
-    read_series = parquet_export.read if begin == parquet_export.MAGIC else openmetrics.read
-    return read_series(path, counts)
-
-
 def _spoken_before(lake: Lake, sources: Sequence[ClusterSource]) -> str:
     """Return the dialect in which these clusters were last read, if it is the same for all."""
     dialect_names = {last_dialect(lake, source.cluster_id) for source in sources} - {""}
@@ -239,7 +224,7 @@ class _NamesInFiles:
         self._counts = DropCounts()
         for path in files.paths:
             try:
-                for series in _series(path, self._counts):
+                for series in openmetrics.read(path, self._counts):
                     self._inspect(series)
             except TelemetryError as error:
                 failures[path] = _text(error)

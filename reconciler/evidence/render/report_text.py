@@ -1,4 +1,4 @@
-"""Reports of use and of fleets for terminals and as Markdown, from the same tables; and their headline."""
+"""Reports of use and of clients for terminals and as Markdown, from the same tables; and their headline."""
 
 from collections.abc import Sequence
 from typing import Final, TypeAlias
@@ -117,8 +117,8 @@ def report_notes(report: Report) -> tuple[str, ...]:
     return () if isinstance(report, ClientReport) else report.notes
 
 
-def report_markdown(report: Report, *, max_rows: int | None = None) -> str:
-    """Render the report as Markdown; each table shows at most ``max_rows`` rows (``None`` = all its rows) and the number of others."""
+def report_markdown(report: Report) -> str:
+    """Render the report as Markdown."""
     parts = [
         f"**{prose(headline(report))}**",
         *(f"> {prose(note)}" for note in report_notes(report)),
@@ -127,20 +127,17 @@ def report_markdown(report: Report, *, max_rows: int | None = None) -> str:
         parts += [
             f"### {report_table.title}",
             report_table.description,
-            _markdown_table(report_table, max_rows),
+            _markdown_table(report_table),
         ]
-        left_out = (
-            report_table.left_out + len(report_table.rows) - len(report_table.rows[:max_rows])
-        )
-        if left_out:
-            parts.append(f"… and {count(left_out, 'more row')}")
+        if report_table.more:
+            parts.append(report_table.more)
     if documents := patches(report):
         parts += [f"### {client_tables.PATCH_TITLE}", client_tables.PATCH_DESCRIPTION]
         parts += [f"```yaml\n{''.join(documents)}```"]
     return "\n\n".join(parts) + "\n"
 
 
-def _markdown_table(report_table: ReportTable, max_rows: int | None) -> str:
+def _markdown_table(report_table: ReportTable) -> str:
     ways = [
         "---:" if at in report_table.numbers else "---" for at in range(len(report_table.heads))
     ]
@@ -151,7 +148,7 @@ def _markdown_table(report_table: ReportTable, max_rows: int | None) -> str:
                 for at, cell in enumerate(row)
             ]
         )
-        for row in report_table.rows[:max_rows]
+        for row in report_table.rows
     ]
     return "\n".join([_line(report_table.heads), _line(ways), *rows])
 

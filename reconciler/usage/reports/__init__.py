@@ -1,1 +1,1 @@
-"""Values of the usage, capacity and fleet reports, and their pseudonyms."""
+"""Values of the usage, capacity and client reports."""

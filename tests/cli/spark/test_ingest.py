@@ -359,15 +359,15 @@ def test_all_clusters_without_any_telemetry_is_an_error(kquota, folder, more):
 def test_a_file_that_cannot_be_read_is_reported_once_and_marked_in_evidence(
     kquota, project, export
 ):
-    (project / "b.parquet").write_bytes(b"PAR1 and then nothing")
-    done = ingest(kquota, "--file", export, "--file", "b.parquet", "--publish", "--format", "json")
+    (project / "b.om").write_bytes(b"\xff\n")
+    done = ingest(kquota, "--file", export, "--file", "b.om", "--publish", "--format", "json")
     assert done.code == 1
     document = json.loads(done.out)
-    assert "b.parquet" in document["failures"][0]
+    assert "b.om" in document["failures"][0]
     assert document["clusters"][0]["failures"] == []
-    assert done.err.count("b.parquet") == 1
+    assert done.err.count("b.om") == 1
     latest = json.loads((project / "evidence" / "id-o" / "LATEST.json").read_text())
-    assert any("the file b.parquet was not read whole" in text for text in latest["partial"])
+    assert any("the file b.om was not read whole" in text for text in latest["partial"])
 
 
 def test_counts_that_an_earlier_version_stored_are_listed_by_their_names():

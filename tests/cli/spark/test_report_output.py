@@ -9,7 +9,7 @@ import pytest
 from reconciler.app.recorded_use.selection import SelectedCluster
 from reconciler.base.text_files import check_place
 from reconciler.cli.framework.console import Console
-from reconciler.cli.spark.report_output import KeyFileParameter, ReportOutput
+from reconciler.cli.spark.report_output import ReportOutput
 from reconciler.errors import QuotaValueError, UsageError
 from reconciler.evidence.spark.runtime import job_runner
 from reconciler.manifest.project import file
@@ -55,17 +55,6 @@ def test_the_file_name_determines_the_format_unless_it_is_given(showing, expecte
     assert showing.format == expected
 
 
-def test_a_page_with_pseudonyms_contains_no_name(tmp_path: Path) -> None:
-    key = tmp_path / "key"
-    key.write_text("0123456789abcdef0123\n")
-    path = tmp_path / "page.html"
-    names = KeyFileParameter().convert(str(key), None, None)
-    ReportOutput(out_path=path, pseudonymise=names).show(Console.of_process({}), whole_report())
-    text = path.read_text(encoding="utf-8")
-    assert "etl" not in text
-    assert "user-" in text
-
-
 COMMANDS = ("usage", "capacity", "report")
 
 
@@ -88,19 +77,6 @@ def refused(kquota: Run, command: str, *words: object) -> str:
 
 @pytest.mark.usefixtures("no_session")
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(
-    ("content", "words"), [(None, "cannot be read"), ("short", "at least 16 bytes")]
-)
-def test_a_missing_or_short_key_is_refused_before_the_work(
-    kquota: Run, folder: Path, command: str, content: str | None, words: str
-) -> None:
-    if content is not None:
-        (folder / "key").write_text(content)
-    assert words in refused(kquota, command, "--pseudonymise", "key", "--out", "x.html")
-
-
-@pytest.mark.usefixtures("no_session")
-@pytest.mark.parametrize("command", COMMANDS)
 def test_an_output_file_that_cannot_be_written_is_refused_before_the_work(
     kquota: Run, folder: Path, command: str
 ) -> None:
@@ -110,9 +86,7 @@ def test_an_output_file_that_cannot_be_written_is_refused_before_the_work(
 
 @pytest.mark.usefixtures("no_session")
 def test_valid_options_reach_the_start_of_a_session(kquota: Run, folder: Path) -> None:
-    (folder / "key").write_text("0123456789abcdef0123")
-    words = ("--pseudonymise", "key", "--out", "x.html")
-    done = kquota("spark", "report", "--lake", "lake", "--cluster-id", "c1", *words)
+    done = kquota("spark", "report", "--lake", "lake", "--cluster-id", "c1", "--out", "x.html")
     assert "a session would start" in done.err
 
 

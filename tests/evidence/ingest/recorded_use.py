@@ -2,9 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from tests.fakes.prometheus import FakePrometheus
 
 STEP = 30_000
@@ -48,22 +45,6 @@ def _lines(series: Recorded) -> Iterator[str]:
     ):
         label_text = ",".join(f'{label}="{value}"' for label, value in labels.items())
         yield from (f"{name}{{{label_text}}} {value} {at / 1000}" for at, value in points)
-
-
-def parquet(series: Recorded) -> bytes:
-    """One row for each point, one text column for each label."""
-    rows = [
-        {"ts_ms": at, "metric": name, "value": float(value), **labels}
-        for name, labels, points in series
-        for at, value in points
-    ]
-    names = ("cluster", "instance", "id", "resource", "user")
-    columns = {
-        name: [row.get(name) for row in rows] for name in ("ts_ms", "metric", "value", *names)
-    }
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns), sink)
-    return bytes(sink.getvalue())
 
 
 def between(series: Recorded, begin: int, end: int) -> Recorded:

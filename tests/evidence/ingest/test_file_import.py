@@ -52,17 +52,13 @@ def samples(where, source=ORDERS):
 
 def written(folder, name, series=SERIES):
     path = folder / name
-    if name.endswith(".parquet"):
-        path.write_bytes(recorded_use.parquet(series))
-    else:
-        path.write_text(recorded_use.openmetrics(series))
+    path.write_text(recorded_use.openmetrics(series))
     return path
 
 
-@pytest.mark.parametrize("name", ["a.om", "a.parquet", "export"])
-def test_every_format_gives_the_same_samples(tmp_path, name):
+def test_a_file_becomes_samples(tmp_path):
     where = lake()
-    brought = read(where, written(tmp_path, name))
+    brought = read(where, written(tmp_path, "export"))
     sample_rows = samples(where)
     assert brought.failures == ()
     assert len(sample_rows) == 2 * 2 * 40
@@ -112,17 +108,17 @@ def test_a_truncated_file_gives_its_complete_points_and_makes_its_days_partial(t
 
 def test_a_damaged_file_is_reported_and_the_others_are_read(tmp_path):
     where = lake()
-    bad = tmp_path / "b.parquet"
-    bad.write_bytes(b"PAR1 and then nothing")
+    bad = tmp_path / "b.om"
+    bad.write_bytes(b"\xff\n")
     brought = read(where, bad, written(tmp_path, "a.om"))
-    assert "b.parquet" in brought.failures[0]
+    assert "b.om" in brought.failures[0]
     assert len(samples(where)) == 160
 
 
 def test_only_damaged_files_are_an_error(tmp_path):
-    bad = tmp_path / "b.parquet"
-    bad.write_bytes(b"PAR1 and then nothing")
-    with pytest.raises(TelemetryError, match=r"b\.parquet"):
+    bad = tmp_path / "b.om"
+    bad.write_bytes(b"\xff\n")
+    with pytest.raises(TelemetryError, match=r"b\.om"):
         read(lake(), bad)
 
 
@@ -168,7 +164,7 @@ def test_a_format_that_is_not_read_is_refused_with_the_ones_that_are(tmp_path):
         path.write_text(text)
         with pytest.raises(TelemetryError, match=r"no sample in OpenMetrics|characters") as refused:
             read(lake(), path)
-        assert "convert CSV to Parquet" in refused.value.message
+        assert "read a saved response from Prometheus itself" in refused.value.message
 
 
 def test_an_ingest_that_is_killed_at_any_step_continues_to_the_same_rows(tmp_path):

@@ -72,13 +72,13 @@ def test_days_of_a_partial_file_are_marked_until_it_is_read_completely(tmp_path,
 def test_a_file_that_cannot_be_read_marks_the_days_of_the_readable_ones(tmp_path):
     where = lake()
     first = written(tmp_path, "a.om", recorded_use.recorded(BEGIN, 40, brokers=1))
-    second = written(tmp_path, "b.parquet")
+    second = written(tmp_path, "b.om")
     content = second.read_bytes()
-    second.write_bytes(content[:-100])
+    second.write_bytes(content + b"\xff\n")
     brought = read(where, first, second)
     (failure,) = brought.failures
-    assert "b.parquet" in failure
-    assert marks(where) == not_whole("b.parquet")
+    assert "b.om" in failure
+    assert marks(where) == not_whole("b.om")
     second.write_bytes(content)
     assert read(where, first, second).failures == ()
     assert marks(where) == COMPLETE
@@ -173,8 +173,8 @@ def test_unreadable_series_may_name_clients_and_the_cluster_is_not_idle(tmp_path
     idle.write_text(idle.read_text()[:-300])
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
         read(where, idle)
-    bad = tmp_path / "b.parquet"
-    bad.write_bytes(b"PAR1")
+    bad = tmp_path / "b.om"
+    bad.write_bytes(b"\xff\n")
     complete = written(tmp_path, "whole.om", recorded_use.recorded(MIDNIGHT, 40, users=0))
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
         read(where, complete, bad)

@@ -38,10 +38,7 @@ LONGEST_LINE: Final = 256 * 1024
 
 _REST: Final = re.compile(r"\s*+")
 
-_OTHER_FORMAT: Final = (
-    "OpenMetrics text (such as the output of promtool tsdb dump) and Parquet are read; read a saved response from"
-    " Prometheus itself, and convert CSV to Parquet"
-)
+_OTHER_FORMAT: Final = "OpenMetrics text is read, such as the output of promtool tsdb dump; read a saved response from Prometheus itself"
 
 _SECONDS: Final = 100_000_000_000
 """Timestamps below this are seconds: it is the year 5138 in seconds, and 1973 in milliseconds."""
