@@ -34,9 +34,9 @@ def default_start() -> None:
     spark.stop()
 
 
-def tuned_start(*, brief: bool, archive: bool) -> None:
+def tuned_start(*, brief: bool) -> None:
     """PySpark with the settings of kquota."""
-    settings = SessionSettings(master="local[2]", brief=brief, archive=archive)
+    settings = SessionSettings(master="local[2]", brief=brief)
     with session.opened(settings) as spark:
         tiny(spark)
 
@@ -85,7 +85,7 @@ def main(words: list[str]) -> None:
         case ["start", "default"]:
             default_start()
         case ["start", kind]:
-            tuned_start(brief="brief" in kind, archive="archive" in kind)
+            tuned_start(brief="brief" in kind)
         case ["make", rows, folder]:
             with session.opened(SessionSettings(master="local[2]", memory="2g")) as spark:
                 write_samples(spark, int(rows), folder)

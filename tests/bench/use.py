@@ -165,10 +165,7 @@ def t13(scale: Scale) -> Iterator[Row]:
 
 
 TARGETS: dict[str, tuple[str, Callable[[Scale], Iterator[Row]]]] = {
-    "T1": (
-        "a session starts, tuned and from the class-data archive, against PySpark's defaults",
-        t1,
-    ),
+    "T1": ("a session starts, tuned, against PySpark's defaults", t1),
     "T2": ("simulate with runs of samples in the shuffle, against single samples", t2),
     "T5": ("preview with evidence on the core, whole process", t5),
     "T6": ("simulate a billion samples with a heap of 4 GB", t6),

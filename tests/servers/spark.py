@@ -4,7 +4,6 @@ The servers use temporary folders: nothing is written into the package. They end
 """
 
 import contextlib
-import functools
 import os
 import signal
 import socket
@@ -14,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
-from reconciler.evidence.spark.runtime import class_archive, jvm, session
+from reconciler.evidence.spark.runtime import session
 from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from tests.servers.ports import free_ports
 from tests.servers.processes import HANG_SECONDS, Child, ScratchFolder, guardian
@@ -46,24 +46,17 @@ def local_session() -> contextlib.AbstractContextManager[SparkSession]:
     return session.opened(SessionSettings(master="local[2]", memory="1g", brief=True))
 
 
-@functools.cache
-def archive_options() -> str:
-    """Return the JVM options that use the class-data archive, created if it is missing."""
-    path = class_archive.ready(jvm.java_version(), lambda _: None, session.LOG4J.as_uri())
-    return f"{QUICK} {class_archive.USE.format(path=path)}" if path else QUICK
-
-
 def _options(settings: Mapping[str, str]) -> list[str]:
     return [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
 
 
 def program(name: str) -> str:
     """Return the path of a program of the installed PySpark."""
-    return str(class_archive.spark_home() / name)
+    return str(Path(_find_spark_home()) / name)
 
 
 def wheel(into: Path) -> Path:
-    """Build the wheel of this source tree."""
+    """Build the wheel of this source tree, as a zip file: Spark adds no other to the path of Python workers."""
     subprocess.run(
         [
             sys.executable,
@@ -81,7 +74,7 @@ def wheel(into: Path) -> Path:
         capture_output=True,
     )
     (path,) = into.glob("*.whl")
-    return path
+    return path.rename(into / "kquota.zip")
 
 
 class StandaloneCluster:
@@ -173,7 +166,7 @@ class StandaloneCluster:
                 "--driver-memory",
                 "700m",
                 "--driver-java-options",
-                archive_options(),
+                QUICK,
                 *_options(EXECUTORS | {"spark.cores.max": str(cores)}),
             ],
             main,
@@ -210,12 +203,12 @@ def submit(
 class ConnectServer:
     """A Spark Connect server on a standalone cluster, started by Spark's scripts, as a context manager."""
 
-    def __init__(self, cluster: StandaloneCluster) -> None:
-        """Configure the server; entering the context starts it."""
+    def __init__(self, cluster: StandaloneCluster, package: Path) -> None:
+        """Configure the server, with a package for its Python workers; entering the context starts it."""
         self.scratch = ScratchFolder.make("spark-connect-")
         (self._port,) = free_ports(1)
         self.remote = f"sc://127.0.0.1:{self._port}"
-        self._cluster = cluster
+        self._cluster, self._package = cluster, package
         self._pid = 0
 
     def __enter__(self) -> Self:
@@ -224,6 +217,7 @@ class ConnectServer:
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(self._port),
             "spark.sql.catalogImplementation": "in-memory",
+            "spark.executorEnv.PYTHONPATH": str(self._package),
             **DRIVER,
             **EXECUTORS,
         }
@@ -235,7 +229,7 @@ class ConnectServer:
                 "--driver-memory",
                 "700m",
                 "--driver-java-options",
-                archive_options(),
+                QUICK,
                 *_options(settings),
             )
             (file,) = self.scratch.path.glob("*.pid")
@@ -277,7 +271,7 @@ class ConnectServer:
         return {
             **os.environ,
             **LOOPBACK,
-            "SPARK_HOME": str(class_archive.spark_home()),
+            "SPARK_HOME": _find_spark_home(),
             "SPARK_PID_DIR": folder,
             "SPARK_LOG_DIR": folder,
             "SPARK_IDENT_STRING": "tests",

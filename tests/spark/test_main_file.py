@@ -17,14 +17,7 @@ class ConnectSession:
 
     def __init__(self) -> None:
         self.conf = SimpleNamespace(get={session.ANSI: "true"}.get)
-        self.packages: list[str] = []
-        self.addArtifacts = self.receive_package
         self.is_stopped = False
-
-    def receive_package(self, path: str, *, pyfile: bool) -> None:
-        """Receive the package for Python workers."""
-        assert pyfile
-        self.packages.append(path)
 
     def stop(self) -> None:
         """End the session."""
@@ -42,7 +35,6 @@ def test_a_job_through_a_connect_server_prints_its_result(
     (connected,) = sessions.items()
     assert connected[0] == "sc://spark.example:15002"
     assert connected[1].is_stopped
-    assert [path.endswith(".zip") for path in connected[1].packages] == [True]
     captured = capsys.readouterr()
     tables = json.loads(captured.out)["tables"]
     assert [(table["table"], table["units"]) for table in tables] == [

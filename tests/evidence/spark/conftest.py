@@ -16,14 +16,14 @@ def cluster() -> Iterator[servers.StandaloneCluster]:
 
 
 @pytest.fixture(scope="session")
-def connect(cluster: servers.StandaloneCluster) -> Iterator[servers.ConnectServer]:
+def connect(cluster: servers.StandaloneCluster, wheel: Path) -> Iterator[servers.ConnectServer]:
     """A Spark Connect server whose jobs run on two executors of the cluster. A process has only one kind of session, so
     clients are separate processes."""
-    with servers.ConnectServer(cluster) as running:
+    with servers.ConnectServer(cluster, wheel) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this tree."""
+    """The wheel of this tree, as a zip file."""
     return servers.wheel(tmp_path_factory.mktemp("wheel"))

@@ -37,11 +37,6 @@ class Plan:
         wrong = [name for name in (*PYTHON, *PRODUCTS) if name in self.text]
         assert not wrong, f"{wrong} in\n{self.text}"
 
-    def assert_one_window_pass(self) -> None:
-        """Rows are exchanged and sorted once, and every window uses that order."""
-        assert self.count("Window") >= 1, self.text
-        assert (self.count("Exchange"), self.count("Sort")) == (1, 1), self.text
-
     def columns_read(self) -> set[str]:
         """The columns that scans of files read."""
         scans = re.findall(r"FileScan parquet \[([^\]]*)\]", self.text)

@@ -120,8 +120,3 @@ def _finite(key: object, value: float) -> bool:
 
 def _slots(subject: Entity) -> tuple[str, ...]:
     return (*kinds(subject), *(slot if isinstance(slot, str) else "" for slot in subject))
-
-
-def same(first: object, second: object) -> bool:
-    """Equality of rows, with NaN equal to itself."""
-    return repr(first) == repr(second)

@@ -28,7 +28,7 @@ def test_spark_submit_runs_the_main_file(wheel: Path, tmp_path: Path) -> None:
     result = tmp_path / "result.json"
     words = ["rollup", "--lake", str(filled(tmp_path / "lake")), "--output", str(result)]
     done = servers.submit(
-        ["--master", "local[2]", "--driver-java-options", servers.archive_options()],
+        ["--master", "local[2]", "--driver-java-options", servers.QUICK],
         Path(main_file.__file__),
         words,
         package=wheel,

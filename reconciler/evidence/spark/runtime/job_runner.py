@@ -46,7 +46,7 @@ def run(
     lines = progress.ProgressWriter(clock)
     lines("starting Spark", 0, 0)
     with (
-        session.opened(session_settings, lambda line: lines(line, 0, 0)) as spark,
+        session.opened(session_settings) as spark,
         progress.watched(spark, lines),
     ):
         lines(name, 0, 0)

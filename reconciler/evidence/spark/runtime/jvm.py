@@ -30,8 +30,8 @@ _CHATTER: Final = (b"WARNING: Using incubator modules:",)
 """Java prints this because of an option that Spark sets itself; no option disables it."""
 
 
-def java_version() -> str:
-    """Return the version of the Java that Spark would start, as its JVM reports it.
+def check_java() -> None:
+    """Check the Java that Spark would start.
 
     Raises:
         ConfigError: There is no Java, it cannot be run, or it is too old.
@@ -59,8 +59,6 @@ def java_version() -> str:
             key="java",
             hint=_HINT,
         )
-    version_match = re.search(r"^ *java\.vm\.version = (.+)$", process, re.MULTILINE)
-    return version_match[1].strip() if version_match else level[1]
 
 
 def start(settings: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -19,9 +19,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from reconciler.errors import ConfigError, SparkError
-from reconciler.evidence.spark.runtime import class_archive, jvm
+from reconciler.evidence.spark.runtime import jvm
 from reconciler.evidence.spark.runtime.masters import is_connect, local_cores, submitted
-from reconciler.evidence.spark.runtime.package_shipment import shipped
 from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 
 ANSWER_SECONDS: Final = 15
@@ -33,11 +32,7 @@ _NAME: Final = "kquota"
 _LOOPBACK: Final = "127.0.0.1"
 QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 """With C1 alone a JVM reserves 48 MB for compiled code instead of 240. A few large jobs fill that, and the JVM ends."""
-LOG4J: Final = Path(__file__).with_name("log4j2.properties")
-
-
-def silent(line: str) -> None:
-    """Discard a line."""
+_LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
 
 def local_settings(cores: int) -> dict[str, str]:
@@ -58,24 +53,23 @@ def local_settings(cores: int) -> dict[str, str]:
 
 
 def java_options(*, brief: bool) -> str:
-    """Return the options of a local JVM, without its archive. Only errors are logged: Spark warns of harmless things."""
-    quiet = f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"
+    """Return the options of a local JVM. Only errors are logged: Spark warns of harmless things."""
+    quiet = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"
     return f"{QUICK} {quiet}" if brief else quiet
 
 
-def started(settings: SessionSettings, tell: Callable[[str], None] = silent) -> SparkSession:
+def started(settings: SessionSettings) -> SparkSession:
     """Return a session. Only one kind per process: PySpark cannot have a classic and a Connect session at the same time.
 
     Args:
         settings: Where the session runs.
-        tell: Receives a line before work that takes long.
 
     Raises:
         ConfigError: Java is missing or too old, or the settings contradict spark-submit.
         SparkError: No session can be started.
     """
     if submitted():
-        if settings != SessionSettings(archive=settings.archive, brief=settings.brief):
+        if settings != SessionSettings(brief=settings.brief):
             raise ConfigError(
                 "spark-submit has chosen where this runs",
                 key="master",
@@ -84,7 +78,7 @@ def started(settings: SessionSettings, tell: Callable[[str], None] = silent) -> 
         return SparkSession.builder.getOrCreate()
     remote = settings.remote or (None if settings.master else os.environ.get("SPARK_REMOTE"))
     try:
-        return _connected(remote) if remote else _classic(settings, tell)
+        return _connected(remote) if remote else _classic(settings)
     except (PySparkException, OSError, RuntimeError) as error:
         raise SparkError(
             f"no session at {remote or settings.master or 'local[*]'}: {str(error).splitlines()[0]}",
@@ -106,10 +100,10 @@ def _connected(remote: str) -> SparkSession:
     return SparkSession.builder.remote(remote).create()
 
 
-def _classic(settings: SessionSettings, tell: Callable[[str], None]) -> SparkSession:
+def _classic(settings: SessionSettings) -> SparkSession:
     # Otherwise workers may use another interpreter.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    version = jvm.java_version()
+    jvm.check_java()
     master = settings.master or "local[*]"
     spark_options = {"spark.app.name": _NAME, "spark.master": master}
     if settings.memory:
@@ -119,13 +113,7 @@ def _classic(settings: SessionSettings, tell: Callable[[str], None]) -> SparkSes
     if cores is not None:
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
         spark_options |= local_settings(cores)
-        options = java_options(brief=settings.brief)
-        archive_path = (
-            class_archive.ready(version, tell, LOG4J.as_uri()) if settings.archive else None
-        )
-        if archive_path is not None:
-            options += f" {class_archive.USE.format(path=archive_path)}"
-        spark_options["spark.driver.extraJavaOptions"] = options
+        spark_options["spark.driver.extraJavaOptions"] = java_options(brief=settings.brief)
     jvm.start(spark_options)
     builder = SparkSession.builder
     for key, value in spark_options.items():
@@ -170,9 +158,7 @@ def _restore_interrupts() -> None:
 
 
 @contextlib.contextmanager
-def opened(
-    settings: SessionSettings, tell: Callable[[str], None] = silent
-) -> Iterator[SparkSession]:
+def opened(settings: SessionSettings) -> Iterator[SparkSession]:
     """Open a session while the block runs; Ctrl-C also ends its jobs and the JVM. Arguments as for :func:`started`.
 
     A classic session that the caller of several jobs opened before is used, and stays open, unless the settings name a
@@ -184,11 +170,10 @@ def opened(
     """
     place = settings.master or settings.remote or settings.memory or os.environ.get("SPARK_REMOTE")
     active = None if place or submitted() else SparkSession.getActiveSession()
-    spark = active or started(settings, tell)
+    spark = active or started(settings)
     try:
         needs_ansi(spark)
-        with shipped(spark):
-            yield spark
+        yield spark
     finally:
         if active is None:
             stopped(spark)

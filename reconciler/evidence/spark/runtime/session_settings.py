@@ -17,8 +17,6 @@ class SessionSettings:
     remote: str | None = None
     # Heap of the JVM that is started here, such as `2g`; None = Spark's default of 1g.
     memory: str | None = None
-    # Whether a local JVM uses a class-data archive, created at the first start.
-    archive: bool = True
     # For runs of seconds: the JVM compiles less, so it starts faster and computes slower. Local only.
     brief: bool = False
 

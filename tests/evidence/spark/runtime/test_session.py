@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from reconciler.errors import ConfigError
-from reconciler.evidence.spark.runtime import class_archive, jvm, masters, session
+from reconciler.evidence.spark.runtime import jvm, masters, session
 from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.spark.__main__ import main
 from tests.evidence.spark import lakes
@@ -43,8 +43,7 @@ def fake_java(folder: Path, version: str, code: int = 0) -> Path:
     (home / "bin").mkdir(parents=True)
     program = home / "bin" / "java"
     program.write_text(
-        f"#!/bin/sh\necho '    java.specification.version = {version}' >&2\n"
-        f"echo '    java.vm.version = {version}.0.1+7' >&2\nexit {code}\n"
+        f"#!/bin/sh\necho '    java.specification.version = {version}' >&2\nexit {code}\n"
     )
     program.chmod(0o755)
     return home
@@ -55,72 +54,29 @@ def test_java_that_is_too_old_missing_or_broken_is_reported_with_the_next_step(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", "11")))
     with pytest.raises(ConfigError, match=r"needs Java 17, and .*/java is Java 11") as caught:
-        jvm.java_version()
+        jvm.check_java()
     assert "--remote" in caught.value.hint
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "ancient", "1.8")))
     with pytest.raises(ConfigError, match="is Java 8"):
-        jvm.java_version()
+        jvm.check_java()
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "broken", "17", code=3)))
     with pytest.raises(ConfigError, match="cannot be run"):
-        jvm.java_version()
+        jvm.check_java()
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "new", "21")))
+    jvm.check_java()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigError, match="there is none on the PATH"):
-        jvm.java_version()
-
-
-def test_a_supported_java_is_recognised_by_the_version_of_its_jvm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, "21")))
-    assert jvm.java_version() == "21.0.1+7"
-
-
-def test_the_path_of_an_archive_depends_on_the_spark_home_its_jars_and_the_jvm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("a", "b"):
-        (tmp_path / name / "jars").mkdir(parents=True)
-        jar = tmp_path / name / "jars" / "x.jar"
-        jar.write_bytes(b"x")
-        os.utime(jar, ns=(1, 1))
-    first = class_archive.path_of(tmp_path / "a", "17.0.1")
-    assert first == class_archive.path_of(tmp_path / "a", "17.0.1")
-    assert first.parent == tmp_path / "cache" / "kafka-quota-reconciler" / "spark"
-    paths = {
-        class_archive.path_of(tmp_path / "b", "17.0.1"),
-        class_archive.path_of(tmp_path / "a", "17.0.2"),
-    }
-    (tmp_path / "a" / "jars" / "x.jar").write_bytes(b"xy")
-    paths.add(class_archive.path_of(tmp_path / "a", "17.0.1"))
-    assert first not in paths
-    assert len(paths) == 3
-
-
-def test_a_session_works_without_an_archive(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    messages: list[str] = []
-    monkeypatch.setenv("SPARK_HOME", str(tmp_path))  # without a spark-submit
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert class_archive.ready("17.0.1", messages.append, "file:///none") is None
-    assert len(messages) == 1
-    assert not list((tmp_path / "cache").rglob("*.jsa"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
-    assert class_archive.ready("17.0.1", messages.append, "file:///none") is None
-    assert len(messages) == 1
+        jvm.check_java()
 
 
 @pytest.mark.integration
-def test_a_local_session_is_tuned_binds_to_loopback_and_uses_the_archive(spark: object) -> None:
+def test_a_local_session_is_tuned_and_binds_to_loopback(spark: object) -> None:
     conf = spark.conf
     assert conf.get("spark.sql.shuffle.partitions") == "2"
     assert conf.get("spark.driver.host") == "127.0.0.1"
     assert conf.get("spark.sql.session.timeZone") == "UTC"
     process = jvm.current().proc
-    maps = Path(f"/proc/{process.pid}/maps").read_text()
-    assert str(class_archive.path_of(class_archive.spark_home(), jvm.java_version())) in maps
     words = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
     assert "-Xmx1g" in words
     assert "-XX:ReservedCodeCacheSize=240m" in words
@@ -171,15 +127,11 @@ def test_no_job_starts_with_a_spark_setting_that_lets_sums_overflow(
 
 
 @pytest.mark.integration
-def test_a_job_prints_results_on_stdout_progress_on_stderr_and_no_warning_about_a_stale_archive(
+def test_a_job_prints_results_on_stdout_and_progress_on_stderr(
     tmp_path: Path,
 ) -> None:
     lake = lakes.lake(tmp_path / "lake")
     lakes.commit(lake, "b", lakes.day(0), lakes.samples("b", lakes.day(0)))
-    cache = tmp_path / "cache" / "kafka-quota-reconciler" / "spark"
-    cache.mkdir(parents=True)
-    path = cache / class_archive.path_of(class_archive.spark_home(), jvm.java_version()).name
-    path.write_bytes(b"no archive at all" * 1000)
     options = ("--master", "local[2]", "--memory", "800m", "--brief")
     done = subprocess.run(
         [
@@ -188,7 +140,6 @@ def test_a_job_prints_results_on_stdout_progress_on_stderr_and_no_warning_about_
             *options,
         ],
         cwd=TREE,
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
         capture_output=True,
         text=True,
         timeout=HANG_SECONDS,
