@@ -108,7 +108,8 @@ class ObservedClient(QuotaClient):
     ) -> Mapping[Entity, Result]:
         if options.get("validate_only"):
             return await super().alter(alterations, **options)
-        self._world.judge(self._world.plan_laws.alters, alterations, self.unseen)
+        described = self.states[-1] if self.states else None
+        self._world.judge(self._world.plan_laws.alters, alterations, self.unseen, described)
         self.sent += alterations
         results = options.setdefault("results", {})
         try:

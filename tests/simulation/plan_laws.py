@@ -7,11 +7,12 @@ from itertools import product
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration
+from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.guards import Guard, Guards
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.removal_guard import RemovalCount
 from reconciler.quota.results.report import Outcome, Preview, Reconciliation, WithheldChange
-from reconciler.quota.state import Visibility
+from reconciler.quota.state import QuotaState, Visibility
 from tests.simulation.brokers import SimulatedBrokers
 from tests.simulation.guard_model import refusal_of, refusals
 from tests.simulation.hold_model import HoldModel
@@ -108,28 +109,55 @@ class PlanLaws:
         if problem:
             raise LawBroken(f"a plan is sent against the order: {problem}")
 
-    def alters(self, alterations: Sequence[Alteration], unseen: Sequence[Alteration]) -> None:
-        """Check that removals are not sent before every broker shows the sets that they rely on."""
+    def alters(
+        self,
+        alterations: Sequence[Alteration],
+        unseen: Sequence[Alteration],
+        described: QuotaState | None = None,
+    ) -> None:
+        """Check that removals are not sent before every broker shows the sets that they rely on.
+
+        Args:
+            alterations: What is about to be sent.
+            unseen: What was acknowledged and may not be visible everywhere.
+            described: The quotas that the process described before.
+        """
         for removal, change in product(alterations, unseen):
             removed_keys = {key for key, value in removal.operations if value is None}
             set_keys = {key for key, value in change.operations if value is not None}
             if any(
-                self._holds.concerns(change.entity, removal.entity, self._limited(key, removal))
+                self._holds.concerns(
+                    change.entity,
+                    removal.entity,
+                    self._limited(Key(key), removal, described or QuotaState()),
+                )
                 for key in removed_keys & set_keys
             ):
                 raise LawBroken(
                     f"a removal of {removal.entity} is sent before every broker shows {change.entity}"
                 )
 
-    def _limited(self, key: str, removal: Alteration) -> Collection[Entity]:
-        """Return the entities with a limit of the key, but for the removed one."""
+    def _limited(self, key: Key, removal: Alteration, described: QuotaState) -> Collection[Entity]:
+        """Return the entities with a limit of the key, but for the removed one.
+
+        A limit that another writer removed after the describe counts: the process cannot know.
+        """
         values = self._brokers.image.values
         return {
             entity
             for entities in CLIENTS.values()
             for entity in entities
-            if entity != removal.entity and key in values.get(names_of(entity), {})
+            if entity != removal.entity
+            and (
+                key in values.get(names_of(entity), {})
+                or (described.value(entity, key) is not None and self._is_of_another((entity, key)))
+            )
         }
+
+    def _is_of_another(self, pair: Pair) -> bool:
+        """Whether another writer changed the quota key last."""
+        changes = self._laws.timeline.get(pair)
+        return bool(changes) and not self._laws.is_own(changes[-1][2])
 
     def accepted(self, preview: Preview) -> None:
         """Check that no guard refuses what a command applied."""

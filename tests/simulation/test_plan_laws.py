@@ -1,6 +1,7 @@
 """Tests of each law of plans and outcomes with a hand-made result that violates it."""
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -143,6 +144,16 @@ def test_a_removal_before_a_set_is_visible_is_seen(world):
     world.plan_laws.alters([removal], [])
     with pytest.raises(LawBroken, match="before every broker shows"):
         world.plan_laws.alters([removal], [SET])
+
+
+@pytest.mark.parametrize("writer", ["foreign", "apply-1"])
+def test_only_another_writer_can_remove_a_limit_unseen(world, writer):
+    removal = Alteration(entity(user="alice", client_id=None), ((str(RATE), None),))
+    wider = Alteration(entity(user=None, client_id="app"), SET.operations)
+    described = QuotaState(limits={APP: limits_of({RATE: 1.0})})
+    world.laws.timeline[APP, RATE].append((EPOCH, None, writer))
+    with nullcontext() if writer == "foreign" else pytest.raises(LawBroken):
+        world.plan_laws.alters([removal], [wider], described)
 
 
 def test_a_wait_that_names_a_lagging_broker_is_lawful(world):

@@ -92,6 +92,22 @@ def test_work_for_threads_runs_on_the_loop():
         virtual.close()
 
 
+def test_work_that_cancels_the_task_that_waits_for_it_ends_it():
+    virtual, errors = loop(), list[object]()
+    virtual.set_exception_handler(lambda _, context: errors.append(context))
+
+    def end() -> None:
+        work.cancel()
+
+    work = virtual.create_task(asyncio.to_thread(end))
+    try:
+        with pytest.raises(asyncio.CancelledError):
+            virtual.run_until_complete(work)
+    finally:
+        virtual.close()
+    assert not errors
+
+
 def test_tasks_that_wait_for_each_other_are_an_error():
     virtual = loop()
 

@@ -229,16 +229,19 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def run_in_executor(
         self, executor: object, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
-        """Run thread work on the loop, in a later callback."""
+        """Run thread work on the loop, in a later callback. Work can end the process whose task waits for it."""
         future = self.create_future()
 
         def work() -> None:
             if future.cancelled():
                 return
+            end: Callable[[Any], None] = future.set_result
             try:
-                future.set_result(func(*args))
+                result = func(*args)
             except BaseException as error:  # noqa: BLE001 - the caller gets it
-                future.set_exception(error)
+                result, end = error, future.set_exception
+            if not future.cancelled():
+                end(result)
 
         self.call_soon(work)
         return future

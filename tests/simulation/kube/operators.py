@@ -214,7 +214,8 @@ class ReconciliationJudge:
         """Check that the process may send alterations now."""
         world = self._world
         world.alters(self._process, world.candidates[self._process.name])
-        world.judge(world.plan_laws.alters, alterations, self._unseen)
+        described = None if self._inputs is None else self._inputs.live
+        world.judge(world.plan_laws.alters, alterations, self._unseen, described)
         self._sent += alterations
 
     def altered(self, alterations: Sequence[Alteration], results: Mapping[Entity, Result]) -> None:
