@@ -20,7 +20,6 @@ from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.effects import change_factor
 from reconciler.quota.planner.impact import Direction, Effect
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.preconditions import Precondition
 from reconciler.quota.policy import Cause, DeletionPolicy
 from reconciler.quota.state import NO_LIMITS
 from reconciler.render.cause_text import REASONS
@@ -57,9 +56,7 @@ def _claim(
 # ---- changes ---------------------------------------------------------------------------------
 
 
-def change_row(
-    change: QuotaChange, effect: Effect | None, precondition: Precondition
-) -> dict[str, Json]:
+def change_row(change: QuotaChange, effect: Effect | None) -> dict[str, Json]:
     """Return one change. ``actions`` is an array, so that a later kind of change may have two."""
     entity, key, claim, owner = change.entity, change.key, change.claim, change.owner
     row: dict[str, Json] = {
@@ -81,8 +78,11 @@ def change_row(
             "since": owner.since,
         },
         "record": None
-        if precondition.applied is None and not precondition.document
-        else {"value": value_json(precondition.applied), "document": precondition.document},
+        if change.applied is None and change.recorded is None
+        else {
+            "value": value_json(change.applied),
+            "document": "" if change.recorded is None else change.recorded.document,
+        },
         "file": None if claim is None else claim.path,
         "line": None if claim is None else claim.line_of(key),
         "document": None if claim is None else claim.document,
@@ -101,17 +101,6 @@ def change_row(
     return row
 
 
-def observed(change: QuotaChange) -> Precondition:
-    """Return what a change found: one of an override has no precondition, but its row has the same fields."""
-    return Precondition(
-        entity=change.entity,
-        key=change.key,
-        live=change.before,
-        applied=change.applied,
-        document="" if change.recorded is None else change.recorded.document,
-    )
-
-
 def change_summary(change: QuotaChange) -> dict[str, Json]:
     """Return a change for a list that repeats the changes of one cause."""
     return {
@@ -128,7 +117,6 @@ class ChangeRow(NamedTuple):
 
     change: QuotaChange
     effect: Effect | None
-    precondition: Precondition
 
 
 class _EntityFields(NamedTuple):
@@ -199,9 +187,6 @@ class ChangeReader:
         return ChangeRow(
             change=change,
             effect=_effect(row["effect"], change) if "effect" in row else None,
-            precondition=Precondition(
-                entity=entity, key=key, live=before, applied=applied, document=recorded
-            ),
         )
 
     def _is_as_written(self, row: Any, change_read: ChangeRow) -> bool:  # noqa: ANN401 - JSON
@@ -209,7 +194,7 @@ class ChangeReader:
 
         ``False`` is not certain: a number may be written in another form, such as 5.0.
         """
-        (change, effect, precondition), fields = change_read, self._entity
+        (change, effect), fields = change_read, self._entity
         has_claim, has_record = change.claim is not None, row["record"] is not None
         selection = "" if change.claim is None else change.claim.selection_of(change.key)
         return (
@@ -225,7 +210,7 @@ class ChangeReader:
             and has_claim == (row["file"] is not None) == (row["line"] is not None)
             and ("selection" in row) == bool(selection)
             and (change.owner is None or len(row["owner"]) == _OWNER)
-            and has_record == bool(change.applied is not None or precondition.document)
+            and has_record == (change.applied is not None or change.recorded is not None)
             and (not has_record or _is_record(row["record"], change.applied))
             and (effect is None or _is_effect(row["effect"], effect))
         )

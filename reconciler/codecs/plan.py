@@ -17,15 +17,14 @@ from reconciler.codecs.change_rows import (
     change_row,
     change_summary,
     claim_place,
-    observed,
     read_claim,
 )
 from reconciler.codecs.impact import impact_document, read_impact
 from reconciler.codecs.plan_rows import (
+    fallback_row,
     finding_row,
-    precondition_row,
+    read_fallback,
     read_finding,
-    read_precondition,
 )
 from reconciler.codecs.reader import DocumentReader, load
 from reconciler.errors import ConfigError, StalePlan
@@ -37,7 +36,6 @@ from reconciler.quota.planner.desired_state import DeclarationConflict
 from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.impact import Effect
 from reconciler.quota.planner.plan import Plan
-from reconciler.quota.planner.preconditions import Preconditions
 from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.results.report import Preview, RunOrigin, ValidationResult
 from reconciler.quota.rule_warnings import RuleWarning, WarningKind
@@ -66,16 +64,8 @@ def plan_document(
     """
     plan, digest = preview.plan, preview.digest
     effects = preview.impact.effects if preview.impact is not None else ()
-    preconditions = {
-        (precondition.entity, precondition.key): precondition
-        for precondition in preview.preconditions.pairs
-    }
     rows: list[Json] = [
-        change_row(
-            change,
-            effects[at] if effects else None,
-            preconditions[change.pair] if change.is_reviewed else observed(change),
-        )
+        change_row(change, effects[at] if effects else None)
         for at, change in enumerate(plan.changes)
     ]
     corrected: list[Json] = [
@@ -103,9 +93,7 @@ def plan_document(
         "documentDigest": document_digest(digest, preview.created_at),
         "counts": dict(counts(preview)),
         "changes": rows,
-        "pending": [
-            change_row(change, None, preconditions[change.pair]) for change in plan.pending
-        ],
+        "pending": [change_row(change, None) for change in plan.pending],
         "takeover": [
             change_summary(change) for change in plan.changes if change.cause is Cause.TAKEOVER
         ],
@@ -148,9 +136,7 @@ def plan_document(
             ],
         },
         "impact": impact_document(preview.impact) if preview.impact is not None else None,
-        "reliedOn": [
-            precondition_row(precondition) for precondition in preview.preconditions.relied_on
-        ],
+        "reliedOn": [fallback_row(fallback) for fallback in preview.fallbacks],
     }
     for name, findings in sections(plan).items():
         document[name] = [finding_row(finding) for finding in findings]
@@ -198,7 +184,7 @@ def _refusal(subject: Entity, rejected: Rejected) -> dict[str, Json]:
 
 
 def read_plan(text: str, *, location: str) -> Preview:
-    """Read a preview as far as applying needs it: changes, preconditions, time and cluster.
+    """Read a preview as far as applying needs it: changes, limits that removals rely on, time and cluster.
 
     Guards, impact and findings are omitted: the run that applies recomputes them, from the trusted configuration.
 
@@ -281,10 +267,7 @@ def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:
             removals_known=top["removalsKnown"].boolean(),
             complete=top["complete"].boolean(),
         ),
-        preconditions=Preconditions(
-            pairs=tuple(row.precondition for row in (*rows, *pending) if row.change.is_reviewed),
-            relied_on=top["reliedOn"].rows(read_precondition),
-        ),
+        fallbacks=top["reliedOn"].rows(read_fallback),
         verdict=ValidationResult(source=top["validation"]["source"].text()),
         policy=top["policy"].word(Policy),
         drift_mode=top["driftDetection"].word(DriftMode),
@@ -298,7 +281,7 @@ def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:
         ),
     )
     _check_digests(top, preview)
-    nothing = replace(preview, plan=Plan(cluster_id=""), preconditions=Preconditions(pairs=()))
+    nothing = replace(preview, plan=Plan(cluster_id=""), fallbacks=())
     _ = top.fields(*plan_document(nothing), optional=("snapshotTakenAt", "simulation"))
     return preview, tuple(row.effect for row in rows if row.effect is not None)
 

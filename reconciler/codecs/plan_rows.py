@@ -1,4 +1,4 @@
-"""Rows of a plan document about one pair each, other than changes: findings, preconditions. Writer and reader."""
+"""Rows of a plan document about one pair each, other than changes: findings, limits that removals rely on. Writer and reader."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,8 +8,8 @@ from reconciler.codecs.reader import DocumentReader
 from reconciler.quota.entity_forms import entity_json, entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner
+from reconciler.quota.planner.fallbacks import Fallback
 from reconciler.quota.planner.plan import Finding
-from reconciler.quota.planner.preconditions import Precondition
 from reconciler.quota.policy import Action, Cause
 from reconciler.render.cause_text import REASONS, section_of
 from reconciler.render.json_values import Json, value_json
@@ -75,32 +75,28 @@ def read_finding(reader: DocumentReader, section: str) -> Finding:
     return finding
 
 
-# ---- preconditions ---------------------------------------------------------------------------
+# ---- limits that removals rely on ------------------------------------------------------------
 
 
-def precondition_row(precondition: Precondition) -> dict[str, Json]:
-    """Return a precondition."""
+def fallback_row(fallback: Fallback) -> dict[str, Json]:
+    """Return a limit that clients of removals fall back to."""
     return {
-        "entity": entity_json(precondition.entity),
-        "key": str(precondition.key),
-        "live": value_json(precondition.live),
-        "applied": value_json(precondition.applied),
-        "document": precondition.document,
+        "entity": entity_json(fallback.entity),
+        "key": str(fallback.key),
+        "live": value_json(fallback.value),
     }
 
 
-def read_precondition(reader: DocumentReader) -> Precondition:
-    """Read what :func:`precondition_row` wrote.
+def read_fallback(reader: DocumentReader) -> Fallback:
+    """Read what :func:`fallback_row` wrote.
 
     Raises:
         ConfigError: It has another form.
     """
-    precondition = Precondition(
+    fallback = Fallback(
         entity=reader["entity"].entity(),
         key=reader["key"].word(Key),
-        live=reader["live"].quota_value(),
-        applied=reader["applied"].quota_value(),
-        document=reader["document"].text(),
+        value=reader["live"].set_value(),
     )
-    reader.expect(precondition_row(precondition))
-    return precondition
+    reader.expect(fallback_row(fallback))
+    return fallback

@@ -6,6 +6,7 @@
 ``reconcile/workflow.py`` has these two functions; the other modules contain their steps.
 """
 
+from reconciler.reconcile.approval import SavedPlan, check_approved, check_digest
 from reconciler.reconcile.drift import drift, note_drift
 from reconciler.reconcile.observation import Observation, observe
 from reconciler.reconcile.options import (
@@ -16,12 +17,6 @@ from reconciler.reconcile.options import (
     rollback_orders,
 )
 from reconciler.reconcile.reconciliation import reconcile_cluster, refuse_nothing, withhold
-from reconciler.reconcile.saved_plan import (
-    SavedPlan,
-    check_digest,
-    check_fresh,
-    check_same_effect,
-)
 from reconciler.reconcile.workflow import PreparedPlan, apply, prepare, preview
 
 __all__ = [
@@ -33,9 +28,8 @@ __all__ = [
     "SavedPlan",
     "ValidationMode",
     "apply",
+    "check_approved",
     "check_digest",
-    "check_fresh",
-    "check_same_effect",
     "drift",
     "note_drift",
     "observe",

@@ -12,16 +12,17 @@ from reconciler.quota.ownership import OverrideSet, ProjectNamed, RecordChange
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState, conflict_problems
 from reconciler.quota.planner.effects import blocked_limits, own_limits
+from reconciler.quota.planner.fallbacks import fallbacks
 from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.impact import assess
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.planner.temporary_limits import below_overrides
 from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Outcome, Preview, ValidationResult
 from reconciler.quota.rule_warnings import warnings as advise
+from reconciler.quota.state import QuotaState
 from reconciler.reconcile import audit_entries, ownership_records
-from reconciler.reconcile.differences import ended_overrides, observation_differences
+from reconciler.reconcile.approval import written_differences
 from reconciler.reconcile.observation import Observation, observe, override_changes, rules_for
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.ownership_records import refused_overrides
@@ -41,6 +42,7 @@ class PreparedPlan:
 
     preview: Preview  # the plan with its checks, impact and warnings
     observation: Observation  # the observation that it was computed from
+    desired: DesiredState  # the documents that it was computed from
     override_changes: tuple[RecordChange, ...] = ()  # overrides that begin or end with it
 
     @property
@@ -91,12 +93,11 @@ def preview(
     if plan is None:
         plan, override_changes = _compare(observation, desired, options)
     rules = rules_for(options, observation)
-    settled = observation.settlement.owned
-    live = below_overrides(observation.live, settled.with_changes(override_changes))
+    live = _below(observation, override_changes)
     return PreparedPlan(
         preview=Preview(
             plan=plan,
-            preconditions=preconditions_of(plan.reviewed, owned=settled, live=live),
+            fallbacks=fallbacks(plan.reviewed, live),
             violations=check(plan, options.guards, live),
             verdict=verdict,
             impact=assess(
@@ -118,6 +119,7 @@ def preview(
             origin=options.origin,
         ),
         observation=observation,
+        desired=desired,
         override_changes=override_changes,
     )
 
@@ -201,6 +203,12 @@ async def apply(
 
 
 # ---- steps of the workflow --------------------------------------------------------------------
+
+
+def _below(observation: Observation, changes: Iterable[RecordChange]) -> QuotaState:
+    """Return the live state below overrides, also those that begin now."""
+    owned = observation.settlement.owned.with_changes(changes)
+    return below_overrides(observation.live, owned)
 
 
 def _compare(
@@ -316,25 +324,34 @@ def _refuse_violations(preview_result: Preview) -> None:
 async def _check_current(
     ports: ReconcilePorts, options: ReconcileOptions, prepared: PreparedPlan
 ) -> PreparedPlan:
-    """Check that the plan is still valid; return it with a new observation if its own is too old.
+    """Compare a plan again that is older than :data:`FRESH_SECONDS`, or older than the end of an override.
+
+    What it writes must have the same effect; what has become due since is written by the next run. A git ref has no
+    lock: record changes of the plan would replace those of another run.
+
+    Returns:
+        The plan with the latest observation.
 
     Raises:
-        StalePlan: A precondition of the plan or a record has changed, or the override of a planned value ended.
+        StalePlan: An operation, a limit that a removal relies on, or the records have changed.
     """
-    now, observation = ports.clock.now(), prepared.observation
-    changed = ended_overrides(prepared.preview, observation, now=now)
-    if not changed and observation.age(ports.clock) > FRESH_SECONDS:
-        observation = await observe(
-            ports, replace(options, expected_cluster_id=prepared.plan.cluster_id)
-        )
-        changed = observation_differences(prepared.preview, prepared.observation, observation)
+    before, now = prepared.observation, ports.clock.now()
+    has_ended = any(before.at < each.until <= now for each in before.owned.overrides.values())
+    if before.age(ports.clock) <= FRESH_SECONDS and not has_ended:
+        return prepared
+    after = await observe(ports, replace(options, expected_cluster_id=prepared.plan.cluster_id))
+    plan, override_changes = _compare(after, prepared.desired, options)
+    live = _below(before, prepared.override_changes), _below(after, override_changes)
+    changed = written_differences(prepared.plan, plan, live)
+    if before.owned != after.owned:
+        changed.append("another run wrote ownership records")
     if changed:
         raise StalePlan(
             "the cluster, its records or an override changed after the plan was computed",
             differences=changed,
             hint="plan again",
         )
-    return replace(prepared, observation=observation)
+    return replace(prepared, observation=after)
 
 
 def bookkeeping(prepared: PreparedPlan, options: ReconcileOptions) -> tuple[RecordChange, ...]:

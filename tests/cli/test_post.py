@@ -3,33 +3,20 @@
 import html
 import json
 import re
-from dataclasses import replace
 
 import pytest
 
 from reconciler.codecs.drift import drift_document
 from reconciler.codecs.outcome import outcome_document
 from reconciler.codecs.plan import plan_document
-from reconciler.quota.ownership import OwnershipRecords
-from reconciler.quota.planner.preconditions import preconditions_of
-from reconciler.quota.state import QuotaState
 from reconciler.render.json_values import dump
 from tests.forge.github_api import BOT, Account, GitHubApi, Refusal, zipped
 from tests.forge.gitlab_api import GitLabApi
 from tests.forge.test_github_runner import read_outputs
-from tests.render.markdown.test_plan import long as without_grounds
+from tests.render.markdown.test_plan import long
 from tests.render.previews import NOW, empty, result, sample
 
 SHA, MERGE = "a" * 40, "c" * 40
-
-
-def long(size: int):
-    """A plan of a given number of changes."""
-    result = without_grounds(size)
-    basis = preconditions_of(
-        result.plan.changes, owned=OwnershipRecords(cluster_id="lkc-1"), live=QuotaState()
-    )
-    return replace(result, preconditions=basis)
 
 
 @pytest.fixture

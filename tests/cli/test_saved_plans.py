@@ -106,4 +106,6 @@ def test_a_removal_is_not_made_after_the_default_that_protected_its_clients_is_g
         ran = kquota("apply", *words, "--yes", "--allow-newly-unlimited")
         assert ran.code == 4
         assert USER_A in sandbox.values()
-    assert "user=<default> producer_byte_rate: was" in kquota("apply", "plan.json", "--yes").err
+    assert (
+        "user=<default> producer_byte_rate: live was" in kquota("apply", "plan.json", "--yes").err
+    )

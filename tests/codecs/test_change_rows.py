@@ -16,7 +16,6 @@ from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.effects import LimitEffect
 from reconciler.quota.planner.impact import Direction, Effect
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.preconditions import Precondition
 from reconciler.quota.policy import Cause, DeletionPolicy
 from reconciler.render.json_values import text_of
 from tests.quota.strategies import ENTITIES
@@ -52,14 +51,14 @@ def change_rows(draw) -> dict[str, object]:
         claim=draw(st.sampled_from((None, claim))),
         owner=draw(st.none() | owners),
         applied=applied,
+        recorded=draw(st.none() | st.builds(Owner, document=NAMES)),
         note=draw(st.just("") | NAMES),
     )
     limits = LimitEffect(before=draw(VALUES), after=draw(VALUES), is_decisive=True)
     effect = Effect(
         change, draw(st.sampled_from(Direction)), limits.before, limits.after, limits.factor
     )
-    precondition = Precondition(subject, key, before, applied, draw(st.just("") | NAMES))
-    row = change_row(change, draw(st.sampled_from((None, effect))), precondition)
+    row = change_row(change, draw(st.sampled_from((None, effect))))
     return json.loads(text_of(row))
 
 
@@ -120,7 +119,7 @@ def test_the_time_of_an_owner_is_a_finite_number(since):
     change = QuotaChange(
         entity=ENTITIES[0], key=RATE, before=None, after=2.0, cause=Cause.SPEC, owner=owner
     )
-    row = change_row(change, None, Precondition(ENTITIES[0], RATE, None, None, ""))
+    row = change_row(change, None)
     row["owner"]["since"] = since
     with pytest.raises(ConfigError, match=r"owner\.since"):
         ChangeReader()(DocumentReader(row))

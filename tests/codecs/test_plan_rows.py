@@ -19,10 +19,10 @@ def read(text: str):
     return read_plan(text, location="plan.json")
 
 
-def test_changes_and_preconditions_of_a_plan_read_back():
+def test_changes_and_fallbacks_of_a_plan_read_back():
     result, expected = read(TEXT), sample()
     assert result.digest == expected.digest
-    assert result.preconditions == expected.preconditions
+    assert result.fallbacks == expected.fallbacks
     assert (result.created_at, result.origin, result.policy) == (
         expected.created_at,
         expected.origin,

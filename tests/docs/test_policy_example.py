@@ -11,10 +11,10 @@ from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
 from reconciler.quota.patterns import EVERYTHING
 from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.fallbacks import fallbacks
 from reconciler.quota.planner.guards import Guards, Protection, check
 from reconciler.quota.planner.impact import assess
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Preview, ValidationResult
 from reconciler.quota.state import QuotaState, limits_of
@@ -107,7 +107,7 @@ def _with(change: QuotaChange, live: QuotaState, owned: OwnershipRecords) -> Pre
     return replace(
         preview,
         plan=new_plan,
-        preconditions=preconditions_of((change,), owned=owned, live=live),
+        fallbacks=fallbacks((change,), live),
         impact=assess(new_plan, live),
         violations=(),
     )

@@ -7,7 +7,6 @@ from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
-from reconciler.quota.planner.preconditions import Preconditions
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy
 from reconciler.quota.results.report import (
     Outcome,
@@ -50,7 +49,6 @@ def finding(cause: Cause, action: Action = Action.REPORT, *, ignored: bool = Fal
 def preview(*changes: QuotaChange, findings: tuple[Finding, ...] = (), **plan) -> Preview:
     return Preview(
         plan=Plan(cluster_id="c", changes=changes, findings=findings, **plan),
-        preconditions=Preconditions(),
         verdict=ValidationResult(source="none"),
         policy=Policy.UPSERT,
         drift_mode=DriftMode.WARN,

@@ -89,9 +89,16 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="a live value under an override may change while a person is asked",
-        file="reconciler/reconcile/differences.py",
-        old="        if not change.is_reviewed\n        and not same_value",
-        new="        if change is None\n        and not same_value",
+        file="reconciler/reconcile/approval.py",
+        old="or not same_value(change.key, current.before, change.before)",
+        new="or current is change",
+        tests=("tests/reconcile/test_workflow.py",),
+    ),
+    Fault(
+        what="the end of an override while a person is asked is not seen",
+        file="reconciler/reconcile/workflow.py",
+        old=" <= FRESH_SECONDS and not has_ended:",
+        new=" <= FRESH_SECONDS:",
         tests=("tests/reconcile/test_workflow.py",),
     ),
     Fault(

@@ -375,7 +375,7 @@ def test_the_value_of_an_override_that_ended_during_the_confirmation_is_not_writ
     with pytest.raises(StalePlan) as caught:
         asyncio.run(story(25.0))
     assert caught.value.differences == (
-        "user=alice producer_byte_rate: 5 B/s is the value of an override that has ended",
+        "user=alice producer_byte_rate: reviewed set 5 B/s, now set 2048 (2 KiB/s); its cause was Drift, is Ended",
     )
 
 
@@ -391,7 +391,7 @@ def test_a_plan_that_waited_for_confirmation_is_compared_with_the_cluster_again(
     with pytest.raises(StalePlan) as caught:
         asyncio.run(story(lambda world: world.cluster.write(ALICE, RATE, 5.0)))
     assert caught.value.differences == (
-        "user=alice producer_byte_rate: live was not set, is 5 B/s",
+        "user=alice producer_byte_rate: live was not set, is 5 B/s; its cause was Create, is Takeover",
     )
 
 

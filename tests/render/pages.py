@@ -9,9 +9,9 @@ from reconciler.quota.keys import Key
 from reconciler.quota.ownership import DriftObserved, Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.fallbacks import fallbacks
 from reconciler.quota.planner.guards import Guards, check
 from reconciler.quota.planner.impact import assess, principals_with_quotas
-from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.results.report import Preview, RunOrigin, ValidationResult
 from reconciler.quota.rule_warnings import warnings
@@ -146,7 +146,7 @@ def looked(
     plan = compare(desired=desired, owned=owned, live=live, rules=Rules(), now=NOW)
     preview = Preview(
         plan=plan,
-        preconditions=preconditions_of(plan.changes, owned=owned, live=live),
+        fallbacks=fallbacks(plan.changes, live),
         violations=check(plan, Guards(), live),
         verdict=ValidationResult(source="sandbox 4.x", reason="our principal may not alter"),
         impact=assess(plan, live, known_principals=principals_with_quotas(live)),

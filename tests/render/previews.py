@@ -11,9 +11,9 @@ from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import DriftObserved, OverrideSet, Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.fallbacks import fallbacks
 from reconciler.quota.planner.guards import Guards, check
 from reconciler.quota.planner.impact import UnmatchedClientId, assess, principals_with_quotas
-from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.planner.temporary_limits import below_overrides
 from reconciler.quota.policy import DeletionPolicy, Policy, Rules
 from reconciler.quota.results.report import (
@@ -114,7 +114,7 @@ def sample() -> Preview:
     below = below_overrides(live, owned)
     return Preview(
         plan=plan,
-        preconditions=preconditions_of(plan.reviewed, owned=owned, live=below),
+        fallbacks=fallbacks(plan.reviewed, below),
         violations=check(plan, Guards(), below),
         verdict=ValidationResult(
             source="broker",
@@ -142,9 +142,7 @@ def empty() -> Preview:
     return replace(
         full,
         plan=plan,
-        preconditions=preconditions_of(
-            (), owned=OwnershipRecords(cluster_id="lkc-1"), live=QuotaState()
-        ),
+        fallbacks=(),
         violations=(),
         verdict=ValidationResult(source="none", reason="there is nothing to validate"),
         impact=None,

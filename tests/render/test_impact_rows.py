@@ -6,10 +6,8 @@ import pytest
 
 from reconciler.codecs.plan import plan_document
 from reconciler.quota.entity import entity
-from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.impact import BucketSharing, Impact, assess
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal
 from reconciler.quota.results.report import Preview
@@ -37,10 +35,7 @@ def previewed(
 
 
 def sample_of(plan: Plan) -> Preview:
-    basis = preconditions_of(
-        plan.changes, owned=OwnershipRecords(cluster_id="c"), live=QuotaState()
-    )
-    return replace(empty(), plan=plan, preconditions=basis)
+    return replace(empty(), plan=plan)
 
 
 def exclusive() -> Preview:

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMNS, RULES, Key
-from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.effects import unranked_limits
+from reconciler.quota.planner.fallbacks import fallbacks
 from reconciler.quota.planner.impact import Direction, assess
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
-from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.results.report import Preview, ValidationResult
@@ -162,9 +161,7 @@ def test_the_impact_of_a_plan_is_unknown_for_exactly_the_clients_with_an_unknown
             name="c",
             preview=Preview(
                 plan=plan,
-                preconditions=preconditions_of(
-                    plan.changes, owned=OwnershipRecords(cluster_id="c"), live=live
-                ),
+                fallbacks=fallbacks(plan.changes, live),
                 impact=impact,
                 verdict=ValidationResult(source="none"),
                 policy=Policy.UPSERT,

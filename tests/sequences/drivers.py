@@ -33,8 +33,7 @@ from reconciler.reconcile import (
     ReconcileOptions,
     SavedPlan,
     apply,
-    check_fresh,
-    check_same_effect,
+    check_approved,
     observe,
     prepare,
     rollback_orders,
@@ -160,8 +159,7 @@ class MemoryDriver:
             return
         prepared = await prepare(self.world.ports, self.options, self.desired)
         now = self.world.ports.clock.now()
-        check_fresh(self.saved, prepared.observation, now=now)
-        check_same_effect(self.saved, prepared)
+        check_approved(self.saved, prepared.preview, now=now)
         await self._apply(self.options)
 
     async def correct(self) -> None:

@@ -7,7 +7,7 @@ limits have two layers: the record under them stays, and at their end the declar
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 WIDER = {
     "alice/shop": ("alice", "anyone"),
@@ -82,10 +82,14 @@ class Pair(NamedTuple):
     temporary: Temporary | None = None
 
 
+Change: TypeAlias = tuple[str, float | None, tuple[bool, bool, bool], float | None, str]
+"""Entity, live value, how record, live value and declaration agree, value after, document."""
+
+
 class Approved(NamedTuple):
     """A saved plan: what it does to each limit, seen from which state; and what clients of removed limits fall back to."""
 
-    changes: frozenset[tuple[str, float | None, float | None, str, float | None, str]]
+    changes: frozenset[Change]
     fallbacks: frozenset[tuple[str, float]]
 
 
@@ -296,7 +300,7 @@ def apply_saved(state: State) -> State:
 
 def approved_of(state: State) -> Approved:
     """What a plan does now, below temporary limits: also what waits for their end."""
-    changes: set[tuple[str, float | None, float | None, str, float | None, str]] = set()
+    changes: set[Change] = set()
     fallbacks: set[tuple[str, float]] = set()
     for subject, pair in below(state).items():
         after = (
@@ -306,9 +310,12 @@ def approved_of(state: State) -> Approved:
         )
         if after.live == pair.live:
             continue
-        applied, owner = (None, "") if pair.record is None else pair.record[:2]
-        document = "" if after.record is None else after.record.document
-        changes.add((subject, pair.live, applied, owner, after.live, document))
+        record = pair.record
+        applied = None if record is None else record.applied
+        cause = record is None, applied == pair.live, applied == after.live
+        owner = record if after.record is None else after.record
+        document = "" if owner is None else owner.document
+        changes.add((subject, pair.live, cause, after.live, document))
         if after.live is None:
             wider = ((name, below(state)[name].live) for name in WIDER[subject])
             fallbacks.update((name, value) for name, value in wider if value is not None)

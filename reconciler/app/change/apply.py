@@ -27,9 +27,8 @@ from reconciler.reconcile import (
     PreparedPlan,
     ReconcileOptions,
     SavedPlan,
+    check_approved,
     check_digest,
-    check_fresh,
-    check_same_effect,
 )
 from reconciler.reconcile import apply as apply_prepared
 from reconciler.render.units import count
@@ -220,8 +219,12 @@ def _check_approved(request: ApplyRequest, runtime: Runtime, prepared: PreparedP
         StalePlan: It has another effect.
     """
     if request.saved is not None:
-        now = runtime.ports.clock.now()
-        check_fresh(request.saved, prepared.observation, now=now, max_age=request.max_age)
-        check_same_effect(request.saved, prepared, digest=request.expect_digest)
+        check_approved(
+            request.saved,
+            prepared.preview,
+            now=runtime.ports.clock.now(),
+            max_age=request.max_age,
+            digest=request.expect_digest,
+        )
     elif request.expect_digest is not None:
-        check_digest(prepared, request.expect_digest)
+        check_digest(prepared.preview, request.expect_digest)

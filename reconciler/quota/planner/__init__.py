@@ -1,1 +1,1 @@
-"""The planner: from documents, records and live state to a plan with changes, guards, send order, preconditions and effects."""
+"""The planner: from documents, records and live state to a plan with changes, guards, send order, fallbacks and effects."""

@@ -11,17 +11,19 @@ from typing import TypeAlias
 
 from reconciler.quota.entity import parts, sort_key
 from reconciler.quota.keys import COLUMN_OF, canonical_value
+from reconciler.quota.planner.fallbacks import Fallback
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.preconditions import Precondition
 
-Operation: TypeAlias = Sequence[object]
-"""What a reviewer approves of one change; changes with equal ones are the same."""
+Facts: TypeAlias = Sequence[object]
+"""What a reviewer approves of one row of a plan; rows with equal ones are the same."""
 
 
-def operation_of(change: QuotaChange) -> Operation:
-    """Return what a reviewer approves of a change."""
-    before, after = (canonical_value(change.key, value) for value in (change.before, change.after))
-    return parts(change.entity), change.key, before, after, change.cause, document_of(change)
+def facts_of(row: QuotaChange | Fallback) -> Facts:
+    """Return what a reviewer approves of a change, or of a limit that a removal relies on."""
+    if isinstance(row, Fallback):
+        return parts(row.entity), row.key, canonical_value(row.key, row.value)
+    before, after = (canonical_value(row.key, value) for value in (row.before, row.after))
+    return parts(row.entity), row.key, before, after, row.cause, document_of(row)
 
 
 def document_of(change: QuotaChange) -> str:
@@ -31,23 +33,15 @@ def document_of(change: QuotaChange) -> str:
     return "" if change.owner is None else change.owner.document
 
 
-def _place(pair: QuotaChange | Precondition) -> tuple[tuple[int, str, str, str], int]:
-    return sort_key(pair.entity), COLUMN_OF[pair.key]
+def _place(row: QuotaChange | Fallback) -> tuple[tuple[int, str, str, str], int]:
+    return sort_key(row.entity), COLUMN_OF[row.key]
 
 
 def effect_digest(
-    cluster_id: str, changes: Iterable[QuotaChange], relied_on: Iterable[Precondition] = ()
+    cluster_id: str, changes: Iterable[QuotaChange], relied_on: Iterable[Fallback] = ()
 ) -> str:
     """Return SHA-256 over cluster id, operations and the live limits that clients of removals fall back to."""
-    ordered_changes = sorted(changes, key=_place)
-    ordered_limits = sorted(relied_on, key=_place)
-    effect = [
-        cluster_id,
-        [operation_of(change) for change in ordered_changes],
-        [
-            (parts(limit.entity), limit.key, canonical_value(limit.key, limit.live))
-            for limit in ordered_limits
-        ],
-    ]
+    rows = (sorted(changes, key=_place), sorted(relied_on, key=_place))
+    effect = [cluster_id, *([facts_of(row) for row in part] for part in rows)]
     text = json.dumps(effect, ensure_ascii=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

@@ -10,13 +10,8 @@ from reconciler.quota.entity import ABSENT, DEFAULT, Entity, level, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.effects import change_factor, effect_of
+from reconciler.quota.planner.fallbacks import WiderLimits
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
-from reconciler.quota.planner.preconditions import (
-    fallbacks,
-    is_wider,
-    meets_every_client_id,
-    names_only_client,
-)
 from reconciler.quota.precedence import (
     EffectiveLimit,
     Principal,
@@ -348,25 +343,12 @@ def _silent_keys(plan: Plan, live: QuotaState, after: QuotaState) -> tuple[Key, 
 def _hiding_orphans(
     plan: Plan, after: QuotaState, desired: DesiredState
 ) -> tuple[HidingOrphan, ...]:
-    by_client: dict[tuple[Key, type], list[Entity]] = {}
+    limits = WiderLimits(after)
     hiding_orphans: list[HidingOrphan] = []
     for finding in plan.orphans:
         subject, key = finding.pair
-        rules = [rule for rule in fallbacks(subject) if after.value(rule, key) is not None]
-        total = len(rules)
-        if meets_every_client_id(subject):
-            # Which of them are wider depends only on the key and the type of the user slot.
-            kind = (key, type(subject[0]))
-            if kind not in by_client:
-                by_client[kind] = [
-                    rule
-                    for rule in after.entities()
-                    if names_only_client(rule)
-                    and is_wider(subject, rule)
-                    and after.value(rule, key) is not None
-                ]
-            total += len(by_client[kind])
-            rules += by_client[kind][:NAMED_RULES]
+        own, clients = limits.of_slots(subject, key), limits.of_any_client_id(subject, key)
+        total, rules = len(own) + len(clients), [*own, *clients[:NAMED_RULES]]
         if rules:
             named_rules = sorted(rules, key=sort_key)[:NAMED_RULES]
             shown_rules = tuple(_hidden_rule(rule, key, after, desired) for rule in named_rules)

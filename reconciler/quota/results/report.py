@@ -17,10 +17,10 @@ from reconciler.quota.outcome import Applied, Held, Rejected, Result
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideEnded, Owner, OwnershipRecords, Pair
 from reconciler.quota.planner.effect_digest import effect_digest
+from reconciler.quota.planner.fallbacks import Fallback
 from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.impact import Impact
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.planner.preconditions import Preconditions
 from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.rule_warnings import RuleWarning
 from reconciler.quota.state import QuotaState, Visibility
@@ -52,7 +52,8 @@ class Preview:
     """A plan with its checks, impact and warnings for a reviewer."""
 
     plan: Plan = field(repr=False)
-    preconditions: Preconditions = field(repr=False)
+    # Live limits that clients of removals fall back to, sorted.
+    fallbacks: tuple[Fallback, ...] = field(default=(), repr=False)
     violations: tuple[Violation, ...] = ()  # violations of guards
     verdict: ValidationResult  # the broker's validation
     # The effect on clients; None if there is no live state to compare with.
@@ -72,7 +73,7 @@ class Preview:
     @cached_property
     def digest(self) -> str:
         """The digest of what a reviewer approves."""
-        return effect_digest(self.plan.cluster_id, self.plan.reviewed, self.preconditions.relied_on)
+        return effect_digest(self.plan.cluster_id, self.plan.reviewed, self.fallbacks)
 
     @property
     def errored(self) -> bool:

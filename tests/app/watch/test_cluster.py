@@ -13,7 +13,6 @@ from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.planner.preconditions import Preconditions
 from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.results.report import (
     Outcome,
@@ -38,7 +37,6 @@ LOOKED = Reconciliation(
     cluster="prod",
     preview=Preview(
         plan=Plan(cluster_id="c"),
-        preconditions=Preconditions(),
         verdict=ValidationResult(source="none"),
         policy=Policy.UPSERT,
         drift_mode=DriftMode.WARN,

@@ -11,8 +11,8 @@ from reconciler.quota.keys import Key, same_value
 from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.effect_digest import effect_digest
+from reconciler.quota.planner.fallbacks import Fallback
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.preconditions import Precondition
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import NO_LIMITS
 from tests.quota.strategies import entities, numbers
@@ -20,7 +20,7 @@ from tests.quota.strategies import entities, numbers
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 ALICE = entity(user="alice")
 CHANGE = QuotaChange(entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.SPEC)
-DEFAULT_LIMIT = Precondition(entity(user=DEFAULT), RATE, 10.0, 10.0, "team/default")
+DEFAULT_LIMIT = Fallback(entity(user=DEFAULT), RATE, 10.0)
 CHANGES = st.lists(
     st.builds(
         QuotaChange,
@@ -69,7 +69,7 @@ def test_all_that_a_reviewer_approves_is_part_of_the_effect():
         *([replace(CHANGE, entity=entity(user=name))] for name in (DEFAULT, "<default>", "")),
         [replace(CHANGE, entity=entity(client_id=DEFAULT))],
     ]
-    limits = [(DEFAULT_LIMIT,), (DEFAULT_LIMIT._replace(live=11.0),), (DEFAULT_LIMIT,) * 2]
+    limits = [(DEFAULT_LIMIT,), (DEFAULT_LIMIT._replace(value=11.0),), (DEFAULT_LIMIT,) * 2]
     digests = {
         *(effect_digest("c", changes) for changes in effects),
         *(effect_digest("c", [removal], relied_on) for relied_on in limits),

@@ -13,7 +13,6 @@ from reconciler.quota.ownership import OverrideEnded, Owner, OwnershipRecords
 from reconciler.quota.planner.desired_state import Declaration, DeclarationConflict
 from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
-from reconciler.quota.planner.preconditions import Preconditions
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy
 from reconciler.quota.results.report import (
     Outcome,
@@ -41,7 +40,6 @@ def preview(
 ) -> Preview:
     return Preview(
         plan=Plan(cluster_id="c", changes=changes, conflicts=(CONFLICT,) if conflict else ()),
-        preconditions=Preconditions(),
         violations=(VIOLATION,) if violation else (),
         verdict=ValidationResult(source="broker", rejections={ALICE: REFUSED} if refused else {}),
         policy=Policy.UPSERT,

@@ -1,0 +1,201 @@
+"""Whether a plan still has the effect that was approved, and what differs if not: the rows of two plans are compared."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from reconciler.base.escaping import escaped
+from reconciler.errors import StalePlan
+from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.keys import Key, same_value
+from reconciler.quota.ownership import Pair
+from reconciler.quota.planner.effect_digest import document_of, facts_of
+from reconciler.quota.planner.fallbacks import Fallback, fallbacks
+from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
+from reconciler.quota.results.report import Preview
+from reconciler.quota.state import QuotaState
+from reconciler.render.units import age, limit
+
+SavedPlan = Preview
+"""The type that ``reconciler.codecs.plan.read_plan`` returns."""
+
+MAX_AGE_SECONDS: Final = 86_400.0
+"""Maximum age of a reviewed plan: one day."""
+
+AHEAD_SECONDS: Final = 600.0
+"""How far the clock of the machine that created a plan may be ahead of the local clock; the same as for evidence."""
+
+SHOWN_DIFFERENCES: Final = 50
+
+Row = TypeVar("Row", bound=QuotaChange | Fallback)
+
+
+def check_approved(
+    saved: SavedPlan,
+    recomputed: Preview,
+    *,
+    now: float,
+    max_age: float = MAX_AGE_SECONDS,
+    digest: str | None = None,
+) -> None:
+    """Check that a plan recomputed from the current documents, records and limits has the effect of the saved one.
+
+    Args:
+        saved: The reviewed plan.
+        recomputed: The plan that would be applied.
+        now: Seconds since the epoch.
+        max_age: Maximum age of the saved plan, in seconds.
+        digest: The approved digest (``--expect-digest``); ``None`` = that of ``saved``.
+
+    Raises:
+        StalePlan: The effect differs, or the plan is too old or from the future; the error lists all differences.
+    """
+    mismatches: list[str] = []
+    if now - saved.created_at > max_age:
+        mismatches.append(
+            f"the plan is {age(now - saved.created_at)} old; {age(max_age)} is allowed (--max-age)"
+        )
+    if saved.created_at > now + AHEAD_SECONDS:
+        mismatches.append(
+            f"the creation time of the plan is {age(saved.created_at - now)} in the future: check the clocks of both machines"
+        )
+    if digest not in {None, saved.digest}:
+        mismatches.append(f"the saved plan has digest {saved.digest}, approved was {digest}")
+    if saved.plan.cluster_id != recomputed.plan.cluster_id:
+        mismatches.append(
+            f"the plan is for cluster {saved.plan.cluster_id}, the current cluster is {recomputed.plan.cluster_id}"
+        )
+    elif saved.digest != recomputed.digest:
+        mismatches.extend(
+            differences(saved.plan, recomputed.plan, (saved.fallbacks, recomputed.fallbacks))
+        )
+    if mismatches:
+        raise _stale("the reviewed plan no longer fits", mismatches)
+
+
+def check_digest(plan: Preview, expected: str) -> None:
+    """Check that a plan that was not saved has the approved digest.
+
+    Raises:
+        StalePlan: The digest differs.
+    """
+    if plan.digest != expected:
+        raise _stale(
+            "the plan is not the approved one",
+            [f"its digest is {plan.digest}, approved was {expected}"],
+        )
+
+
+def differences(
+    before: Plan, after: Plan, relied_on: tuple[Iterable[Fallback], Iterable[Fallback]]
+) -> list[str]:
+    """Return one line for each row that is not in both plans: operations, and limits that removals rely on.
+
+    Args:
+        before: The earlier plan.
+        after: The later plan.
+        relied_on: The limits that removals of both rely on.
+    """
+    reported = {finding.pair: finding for finding in after.findings}
+    lines = [
+        f"{_text(pair)}: {_operation_difference(then, now, reported.get(pair))}"
+        for pair, then, now in _different(before.reviewed, after.reviewed)
+    ]
+    removed = [{row.pair for row in plan.reviewed if row.removes} for plan in (before, after)]
+    for pair, then, now in _different(*relied_on) if removed[0] == removed[1] else ():
+        old, new = (_live(pair[1], None if row is None else row.value) for row in (then, now))
+        lines.append(
+            f"{_text(pair)}: live was {old}, is {new}; clients of a removal fall back to it"
+        )
+    return lines
+
+
+def written_differences(
+    before: Plan, after: Plan, live: tuple[QuotaState, QuotaState]
+) -> list[str]:
+    """Return what differs in the rows that the earlier plan writes, whatever else the later one would write.
+
+    Of an override live value and cause are compared: guards may have replaced the value of its end.
+
+    Args:
+        before: The earlier plan, perhaps without withheld changes.
+        after: The later plan.
+        live: The live limits below overrides, when both were computed.
+    """
+    pairs = {change.pair for change in before.reviewed}
+    same_pairs = replace(
+        after,
+        changes=tuple(change for change in after.changes if change.pair in pairs),
+        pending=tuple(change for change in after.pending if change.pair in pairs),
+    )
+    then, now = (fallbacks(before.reviewed, state) for state in live)
+    lines = differences(before, same_pairs, (then, now))
+    temporary = {change.pair: change for change in after.changes if change.is_temporary}
+    for change in before.changes:
+        if change.is_temporary:
+            current = temporary.get(change.pair)
+            if (
+                current is None
+                or current.cause is not change.cause
+                or not same_value(change.key, current.before, change.before)
+            ):
+                lines.append(
+                    f"{_text(change.pair)}: {_operation_difference(change, current, None)}"
+                )
+    return lines
+
+
+def _operation_difference(
+    then: QuotaChange | None, now: QuotaChange | None, finding: Finding | None
+) -> str:
+    if then is not None and now is not None:
+        key = now.key
+        facts = (
+            ("live was {}, is {}", _live(key, then.before), _live(key, now.before)),
+            ("reviewed {}, now {}", _effect(then), _effect(now)),
+            ("its document was {}, is {}", _document(then), _document(now)),
+            ("its cause was {}, is {}", then.cause, now.cause),
+        )
+        return "; ".join(words.format(old, new) for words, old, new in facts if old != new)
+    reason = (
+        "" if finding is None else f" ({finding.cause}, live is {_live(finding.key, finding.live)})"
+    )
+    return f"reviewed {_effect(then)}, now {_effect(now)}{reason}"
+
+
+def _different(
+    before: Iterable[Row], after: Iterable[Row]
+) -> Iterator[tuple[Pair, Row | None, Row | None]]:
+    """Yield the pairs whose rows differ, with both rows, in the order of the first ones."""
+    earlier = {(row.entity, row.key): row for row in before}
+    later = {(row.entity, row.key): row for row in after}
+    for pair in dict.fromkeys([*earlier, *later]):
+        then, now = earlier.get(pair), later.get(pair)
+        if then is None or now is None or facts_of(then) != facts_of(now):
+            yield pair, then, now
+
+
+def _text(pair: Pair) -> str:
+    return f"{entity_text(pair[0])} {pair[1]}"
+
+
+def _live(key: Key, value: float | None) -> str:
+    return "not set" if value is None else limit(key, value)
+
+
+def _effect(change: QuotaChange | None) -> str:
+    if change is None:
+        return "nothing"
+    return "remove" if change.after is None else f"set {limit(change.key, change.after)}"
+
+
+def _document(change: QuotaChange) -> str:
+    return escaped(document_of(change)) or "no document"
+
+
+def _stale(message: str, mismatches: list[str]) -> StalePlan:
+    extra_count = len(mismatches) - SHOWN_DIFFERENCES
+    displayed = mismatches[:SHOWN_DIFFERENCES] + (
+        [f"and {extra_count} more"] if extra_count > 0 else []
+    )
+    return StalePlan(message, differences=displayed, hint="plan again and have it reviewed again")
