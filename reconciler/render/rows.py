@@ -173,7 +173,9 @@ def headline(preview: Preview) -> str:
         if preview.snapshot_at is not None
         else ""
     )
-    return f"Plan for {cluster_text(preview)}, {counted}{reason}{snapshot}"
+    return f"Plan for {cluster_text(preview)}, {counted}{reason}{snapshot}" + (
+        f", made with {' '.join(preview.selection)}" if preview.selection else ""
+    )
 
 
 def cluster_text(preview: Preview) -> str:

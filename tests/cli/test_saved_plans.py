@@ -81,14 +81,44 @@ def test_an_edited_plan_is_refused(kquota, saved, sandbox):
     assert sandbox.values() == {}
 
 
-def test_a_plan_of_one_entity_is_applied_with_the_same_selection(kquota, saved, sandbox):
-    only = ("--only", "user=a")
-    assert kquota("plan", "--out", "plan.json", *only).code == 0
-    ran = kquota("apply", "plan.json", "--yes")
-    assert ran.code == 4
-    assert "user=b producer_byte_rate: reviewed nothing, now set" in ran.err
-    assert kquota("apply", "plan.json", "--yes", *only).code == 0
+def test_a_plan_of_one_entity_is_applied_with_its_own_selection(kquota, saved, sandbox):
+    assert kquota("plan", "--out", "plan.json", "--only", "user=a").code == 0
+    ran = kquota("apply", "plan.json", "--yes", "--only", "user=b")
+    assert ran.code == 1
+    assert "was made with --only user=a, not with --only user=b" in ran.err
+    assert sandbox.values() == {}
+    assert kquota("apply", "plan.json", "--yes").code == 0
     assert list(sandbox.values()) == [USER_A]
+
+
+def test_a_plan_of_one_file_is_applied_to_its_limits_alone(kquota, saved, sandbox):
+    (saved / "b.yaml").write_text(quota("b"))
+    assert kquota("plan", "b.yaml", "--out", "plan.json").code == 0
+    assert kquota("apply", "plan.json", "--yes").code == 0
+    assert list(sandbox.values()) == [(("user", "b"),)]
+
+
+def test_a_file_opens_no_guard_unless_its_options_are_typed_again(kquota, saved, sandbox):
+    manifests(saved, quota("a", "{producerByteRate: 5}"))
+    assert kquota("plan", "--out", "plan.json", "--allow-small-values").code == 0
+    ran = kquota("apply", "plan.json", "--yes")
+    assert ran.code == 3
+    assert "type its options again: --allow-small-values" in ran.err
+    assert sandbox.values() == {}
+    assert kquota("apply", "plan.json", "--yes", "--allow-small-values").code == 0
+    assert list(sandbox.values()) == [USER_A]
+
+
+@pytest.mark.parametrize(
+    "word", ["--help", "--yes", "--out=x", "--only=nonsense", "--max-removals"]
+)
+def test_words_that_are_no_selection_are_refused(kquota, saved, sandbox, word):
+    plan = json.loads((saved / "plan.json").read_text())
+    (saved / "plan.json").write_text(json.dumps(plan | {"selection": [word]}))
+    ran = kquota("apply", "plan.json", "--yes")
+    assert ran.code == 1
+    assert "its selection cannot be read" in ran.err
+    assert sandbox.values() == {}
 
 
 def test_a_removal_is_not_made_after_the_default_that_protected_its_clients_is_gone(
@@ -99,13 +129,15 @@ def test_a_removal_is_not_made_after_the_default_that_protected_its_clients_is_g
     project(folder, sandbox.bootstrap, quota("a"), quota("b"), more=SYNC)
     assert kquota("apply", "--yes").code == 0
     manifests(folder, quota("b"))
-    assert kquota("plan", "--out", "plan.json").code == 0
+    allowed = "--allow-newly-unlimited"
+    assert kquota("plan", "--out", "plan.json", allowed).code == 0
     digest = json.loads((folder / "plan.json").read_text())["digest"]
     sandbox.seed({(("user", None),): {"producer_byte_rate": None}})
     for words in (("plan.json",), ("--expect-digest", digest)):
-        ran = kquota("apply", *words, "--yes", "--allow-newly-unlimited")
+        ran = kquota("apply", *words, "--yes", allowed)
         assert ran.code == 4
         assert USER_A in sandbox.values()
     assert (
-        "user=<default> producer_byte_rate: live was" in kquota("apply", "plan.json", "--yes").err
+        "user=<default> producer_byte_rate: live was"
+        in kquota("apply", "plan.json", "--yes", allowed).err
     )

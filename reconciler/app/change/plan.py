@@ -42,6 +42,7 @@ class PlanRequest:
     principals: tuple[Principal, ...] = ()
     offline: bool = False
     snapshot: Path | None = None  # quotas of the cluster, for an offline plan
+    selection: tuple[str, ...] = ()  # paths and limits as words of a command line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,7 @@ async def plan_cluster(
     return ClusterPlan(
         target=target,
         prepared=prepared,
-        preview=replace(prepared.preview, changed_documents=changed),
+        preview=replace(prepared.preview, changed_documents=changed, selection=request.selection),
         simulation=simulation,
     )
 

@@ -13,6 +13,7 @@ from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.plan import limit_options, source_options
+from reconciler.cli.options.selection import Selection, saved_selection
 from reconciler.cli.options.shared import FILE, format_option, where_options
 from reconciler.cli.options.value_types import DURATION
 from reconciler.errors import UsageError
@@ -33,8 +34,8 @@ refuses does not stop the others.
 With PATH, documents that the files leave out are not deleted. Exception: without configured manifests, Sync with
 --confirm-sync takes the files as all documents.
 
-A saved plan is recomputed from the manifests before it is applied. It must still have the same effect on an unchanged
-cluster; otherwise the command exits 4.
+A saved plan is recomputed with its own paths and options before it is applied. It must still have the same effect;
+otherwise the command prints what differs and exits 4. With --yes, options that open a guard are typed again.
 
 \b
 Example:
@@ -93,8 +94,16 @@ def apply(
     from reconciler.cli.change.apply_output import ApplyOutput, apply_all
     from reconciler.cli.output.plans import show_config_changes
 
-    saved, paths = saved_plan(paths)
     console.check_can_ask(yes=yes)
+    saved, paths = saved_plan(paths)
+    if saved is not None:
+        selection = saved_selection(
+            saved.selection,
+            Selection(paths=tuple(paths), limits=limits, sources=sources),
+            location="the saved plan",
+            is_asked=not yes,
+        )
+        paths, limits, sources = selection.paths, selection.limits, selection.sources
     cluster_targets = targets(where)
     if len(cluster_targets) > 1 and (
         saved is not None or out_path is not None or expect_digest is not None

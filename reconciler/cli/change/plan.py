@@ -19,6 +19,7 @@ from reconciler.cli.options.plan import (
     snapshot_option,
     source_options,
 )
+from reconciler.cli.options.selection import Selection
 from reconciler.cli.options.shared import FILE, format_option, where_options
 from reconciler.errors import UsageError
 
@@ -99,6 +100,7 @@ def plan(
         principals=() if principals is None else read_principals(principals, paths),
         offline=offline,
         snapshot=snapshot,
+        selection=Selection(paths=tuple(paths), limits=limits, sources=sources).words,
     )
 
     async def work(notices: "Notices", target: "ClusterTarget") -> "ClusterPlan":

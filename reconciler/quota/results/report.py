@@ -63,6 +63,8 @@ class Preview:
     advice: tuple[RuleWarning, ...] = ()
     # Documents that the proposal changes, as `namespace/name`; None = not compared.
     changed_documents: frozenset[str] | None = field(default=None, repr=False)
+    # Paths and options that were typed and decide which plan it is; a saved plan is recomputed with them.
+    selection: tuple[str, ...] = ()
     policy: Policy  # the effective policy
     drift_mode: DriftMode  # how drift is treated
     created_at: float  # when the cluster was described, in seconds since the epoch

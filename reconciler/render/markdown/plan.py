@@ -117,6 +117,7 @@ def plan_markdown(
         f"[HTML page]({comment_context.artifact_url})" if comment_context.artifact_url else "",
         commit_text(comment_context, preview.origin.commit),
         f"digest {markdown(preview.digest)}",
+        f"made with {markdown(' '.join(preview.selection))}" if preview.selection else "",
         PER_BROKER,
     )
     return fit_rows(
