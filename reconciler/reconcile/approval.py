@@ -132,7 +132,7 @@ def written_differences(
     lines = differences(before, same_pairs, (then, now))
     temporary = {change.pair: change for change in after.changes if change.is_temporary}
     for change in before.changes:
-        if change.is_temporary:
+        if not change.is_reviewed:
             current = temporary.get(change.pair)
             if (
                 current is None
