@@ -37,7 +37,7 @@ STATEMENTS = {
     "notify": 292,
     "ports.py": 24,
     "quota": 2715,
-    "reconcile": 1009,
+    "reconcile": 1006,
     "render": 1579,
     "sandbox": 1206,
     "spark": 34,

@@ -1,19 +1,14 @@
 """Drift without documents: live values that differ from those applied last, and values of expired overrides."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from reconciler.errors import KquotaError
 from reconciler.quota.keys import COLUMNS, Key, same_value
-from reconciler.quota.ownership import (
-    NO_RECORD,
-    NOBODY,
-    Owner,
-    Pair,
-)
+from reconciler.quota.ownership import Owner, Pair
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
-from reconciler.quota.planner.plan import Finding, Plan
+from reconciler.quota.planner.plan import TEMPORARY, Finding, Plan
 from reconciler.quota.policy import Cause, Policy, Rules
 from reconciler.quota.results.report import (
     ExpiredOverride,
@@ -120,42 +115,52 @@ def preview_against_records(
     *,
     verdict: ValidationResult,
 ) -> PreparedPlan:
-    """Return the plan with the records as the documents: differences from them are drift.
+    """Return the plan of what is live and not as recorded: drift, temporary limits and their ends.
 
     Args:
-        documents: What is declared now; ``None`` = not known.
+        options: The options of the observation; their policy writes nothing.
+        documents: What is declared now; ``None`` = not known, and what was applied last is taken for it.
     """
     if documents is None:
         options = replace(options, rules=replace(options.rules, complete=False))
-    desired = as_applied(observation, options.rules, documents)
-    return preview(observation, desired, options, verdict=verdict)
+        documents = as_applied(observation, options.rules)
+    prepared = preview(observation, documents, options, verdict=verdict)
+    findings = _drifted(prepared.plan.findings, observation, rules_for(options, observation))
+    plan = replace(prepared.plan, pending=(), findings=tuple(findings))
+    return replace(prepared, preview=replace(prepared.preview, plan=plan))
 
 
-def as_applied(
-    observation: Observation, rules: Rules, documents: DesiredState | None = None
-) -> DesiredState:
-    """Return documents that declare what was applied last; under an override only what documents declare.
+def _drifted(
+    findings: Iterable[Finding], observation: Observation, rules: Rules
+) -> Iterator[Finding]:
+    """Yield the findings that are about live values; of a changed declaration the value that was applied last is expected."""
+    since = observation.owned.drift_since
+    for finding in findings:
+        if finding.cause in TEMPORARY:
+            yield finding
+        elif finding.cause in {Cause.DRIFT, Cause.SPEC_OVER_DRIFT} and rules.in_scope(
+            finding.entity
+        ):
+            yield replace(
+                finding,
+                cause=Cause.DRIFT,
+                desired=finding.desired if finding.of_override else finding.applied,
+                since=since.get(finding.pair, observation.at),
+            )
 
-    They declare only what a run may judge: owned limits in scope that a document declares and no suspended one owns, without
-    ``documents`` all whose document was not seen to be deleted. What is live as declared now is declared so.
-    """
-    declarations: list[Declaration] = []
+
+def as_applied(observation: Observation, rules: Rules) -> DesiredState:
+    """Return documents that declare what was applied last, in scope; not orphans, and nothing under a temporary limit."""
     owned = observation.settlement.owned
-    subjects = dict.fromkeys((*owned.records, *(subject for subject, _ in owned.overrides)))
-    for subject in subjects:
+    declarations: list[Declaration] = []
+    for subject, record in owned.records.items():
         if not rules.in_scope(subject):
             continue
         values: dict[Owner, dict[Key, float]] = {}
-        record = owned.records.get(subject, NO_RECORD)
         for key, applied, owner in zip(COLUMNS, record.applied, record.owners, strict=True):
-            pair = subject, key
-            expected = (
-                _recorded_value(observation, pair, applied)
-                if documents is None
-                else _decided_value(observation, pair, applied, owner, documents)
-            )
-            if expected is not None:
-                values.setdefault(owner or NOBODY, {})[key] = expected
+            is_expected = not _is_below(observation, (subject, key))
+            if owner is not None and applied is not None and is_expected:
+                values.setdefault(owner, {})[key] = applied
         declarations.extend(
             Declaration(
                 document=owner.document,
@@ -168,32 +173,14 @@ def as_applied(
     return merge(declarations)
 
 
-def _recorded_value(observation: Observation, pair: Pair, applied: float | None) -> float | None:
-    """Return what a limit should be if documents are not known; ``None`` under an override, and for an orphan."""
+def _is_below(observation: Observation, pair: Pair) -> bool:
+    """Whether a pair is an orphan, or its live value is that of a temporary limit."""
     owned = observation.settlement.owned
     override = owned.overrides.get(pair)
-    is_below = override is not None and (
-        observation.at < override.until or override.has_written(observation.live.value(*pair))
+    return pair in owned.orphaned or (
+        override is not None
+        and (observation.at < override.until or override.has_written(observation.live.value(*pair)))
     )
-    return None if is_below or pair in owned.orphaned else applied
-
-
-def _decided_value(
-    observation: Observation,
-    pair: Pair,
-    applied: float | None,
-    owner: Owner | None,
-    documents: DesiredState,
-) -> float | None:
-    """Return what a recorded limit should be; ``None`` if no document decides."""
-    is_overridden = pair in observation.owned.overrides
-    if owner is None and not is_overridden:
-        return None
-    if not documents.decides(*pair, "" if owner is None else owner.document):
-        return None
-    declared = documents.value(*pair)
-    is_as_declared = same_value(pair[1], declared, observation.live.value(*pair))
-    return declared if is_overridden or is_as_declared else applied
 
 
 def correctable_pairs(

@@ -11,8 +11,9 @@ from reconciler.quota.patterns import EntityPattern, NamePattern
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy, Rules
-from reconciler.reconcile import Observation
-from reconciler.reconcile.drift import as_applied, correctable_pairs
+from reconciler.quota.results.report import ValidationResult
+from reconciler.reconcile import Observation, ReconcileOptions
+from reconciler.reconcile.drift import correctable_pairs, preview_against_records
 from tests.hypothesis_profiles import count_examples
 from tests.quota.strategies import FEW, NOW, World, worlds
 
@@ -79,10 +80,13 @@ def plan_of(world: World, **rules: object) -> Plan:
 
 
 def drift_of(world: World, *, documents: bool) -> Plan:
-    observation = observation_of(world)
-    desired = as_applied(observation, world.rules, world.desired if documents else None)
     rules = replace(world.rules, policy=Policy.OBSERVE, drift=DriftMode.WARN)
-    return compare(desired=desired, owned=world.owned, live=world.live, rules=rules, now=NOW)
+    return preview_against_records(
+        observation_of(world),
+        ReconcileOptions(rules=rules, assess=False),
+        world.desired if documents else None,
+        verdict=ValidationResult(source="none"),
+    ).plan
 
 
 def models_of(world: World) -> dict[tuple[Entity, Key], PairModel]:
