@@ -26,7 +26,7 @@ STATEMENTS = {
     "client": 3003,
     "codecs": 919,
     "errors.py": 154,
-    "evidence": 7129,
+    "evidence": 7100,
     "forge": 620,
     "git": 467,
     "inventory": 506,
@@ -320,7 +320,7 @@ WRITERS = {
     "reconciler/cli/framework/console.py": "the exit of every command",
     "reconciler/inventory/audit_log.py": "audit entries on the operator's standard output, as JSON through json_text",
     "reconciler/spark/__main__.py": "a job without a console, through output_text",
-    "reconciler/evidence/spark/runtime/progress.py": "the same",
+    "reconciler/evidence/spark/runtime/job_runner.py": "the same",
     "reconciler/evidence/spark/runtime/jvm.py": "what the JVM prints, through output_text",
 }
 HTTP = {
@@ -349,7 +349,6 @@ WAITS = {
     "urllib.request.urlopen",
 }
 BLOCKING = {
-    ("reconciler/evidence/spark/runtime/class_archive.py", "subprocess.run"): "before Spark starts",
     ("reconciler/evidence/spark/runtime/jvm.py", "subprocess.run"): "before Spark starts",
     ("reconciler/evidence/store/lake.py", "time.sleep"): "the lake is written in threads",
     ("reconciler/git/command.py", "subprocess.Popen"): "loops call git in threads",

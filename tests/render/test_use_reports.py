@@ -8,9 +8,13 @@ from html.parser import HTMLParser
 import pytest
 
 from reconciler.evidence.render import report_tables
-from reconciler.evidence.render.report_json import report_document
 from reconciler.evidence.render.report_tables import sheets
-from reconciler.evidence.render.report_text import headline, report_markdown, report_text
+from reconciler.evidence.render.report_text import (
+    headline,
+    report_document,
+    report_markdown,
+    report_text,
+)
 from reconciler.render.json_values import dump
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import Simulation

@@ -22,7 +22,7 @@ WORKERS = tuple(
     f"reconciler.evidence.spark.{name}"
     for name in (
         "jobs.recommend",
-        "limits.effective_limits",
+        "usage.effective_limits",
         "usage.broker_load",
         "usage.impact_query",
         "usage.recommendation",

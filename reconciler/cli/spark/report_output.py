@@ -56,8 +56,11 @@ class ReportOutput:
         console.note(f"written to {self.out_path}")
 
     def _text(self, console: Console, report: "Report") -> str:
-        from reconciler.evidence.render.report_json import report_document
-        from reconciler.evidence.render.report_text import report_markdown, report_text
+        from reconciler.evidence.render.report_text import (
+            report_document,
+            report_markdown,
+            report_text,
+        )
         from reconciler.render.json_values import dump
 
         if self.format == "html":

@@ -1,11 +1,13 @@
-"""Reports of use and of clients for terminals and as Markdown, from the same tables; and their headline."""
+"""Reports of use and of clients for terminals, as Markdown from the same tables, and as one JSON document; and their headline."""
 
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from reconciler.base.escaping import escaped, markdown, prose
+from reconciler.codecs.row_values import row_document
 from reconciler.evidence.render import client_tables
 from reconciler.evidence.render.report_tables import ReportTable, sheets
+from reconciler.render.json_values import Json
 from reconciler.render.table import Cell, Style, table
 from reconciler.render.units import count
 from reconciler.usage.impact.result_rows import Simulation
@@ -14,6 +16,9 @@ from reconciler.usage.reports.client import ClientReport
 from reconciler.usage.reports.usage import UsageReport
 
 Report: TypeAlias = UsageReport | ClientReport
+
+KINDS: Final = {UsageReport: "kquota-use", ClientReport: "kquota-client"}
+FORMAT: Final = 1
 
 PLAIN = Style()
 
@@ -155,3 +160,13 @@ def _markdown_table(report_table: ReportTable) -> str:
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def report_document(report: Report) -> dict[str, Json]:
+    """Return the whole report as JSON: unformatted numbers, keys as the columns of the tables, which contain the units."""
+    return {
+        "kind": KINDS[type(report)],
+        "format": FORMAT,
+        "headline": headline(report),
+        **row_document(report),
+    }

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.evidence.output.recommended_documents import DeclaredDocuments, limit_patch
-from reconciler.evidence.render.report_json import report_document
-from reconciler.evidence.render.report_text import report_markdown, report_text
+from reconciler.evidence.render.report_text import report_document, report_markdown, report_text
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, is_legal
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of

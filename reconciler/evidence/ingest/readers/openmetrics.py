@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.readers.series import RecordedSeries, moment, number_of
+from reconciler.evidence.ingest.readers.series import RecordedSeries, milliseconds, number_of
 
 _SIMPLE: Final = re.compile(
     r"(?P<head>[a-zA-Z_:][\w:]*(?:\{.*\})?|\{.*\})[ \t]+(?P<value>[^\s{}\"]+)(?:[ \t]+(?P<at>[^\s{}\"#]+))?[ \t]*",
@@ -184,7 +184,8 @@ class _SeriesBuilder:
             return None
         if abs(number) < _SECONDS:
             self.seconds = True
-        return moment(number)
+            return milliseconds(number)
+        return milliseconds(number / 1000)
 
     def _head(self, text: str) -> RecordedSeries | None:
         try:

@@ -1,6 +1,5 @@
 """A series of points as recorded, and parsing of numbers and times."""
 
-import math
 from array import array
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -63,21 +62,3 @@ def milliseconds(seconds: float) -> int | None:
     except (ValueError, OverflowError):
         return None
     return rounded_ms if abs(rounded_ms) < 2**62 else None
-
-
-def moment(number: float) -> int | None:
-    """Return a time in milliseconds; ``None`` if it is invalid.
-
-    The unit is found by size: now is about 1.8 times 10^9 s, and each finer unit is 1000 times larger.
-
-    Args:
-        number: Seconds, milliseconds, micro- or nanoseconds since the epoch.
-    """
-    if not math.isfinite(number):
-        return None
-    size = abs(number)
-    if size < 1e11:
-        return milliseconds(number)
-    per_ms = 1 if size < 1e14 else 1_000 if size < 1e17 else 1_000_000
-    time_ms = number // per_ms if isinstance(number, int) else math.floor(number / per_ms)
-    return time_ms if abs(time_ms) < 2**62 else None

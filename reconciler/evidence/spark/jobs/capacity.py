@@ -8,12 +8,12 @@ from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.jobs import rollup
-from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables import bounded_rows, reader, unit_writer
 from reconciler.evidence.spark.tables.bounded_rows import MOST_CLUSTERS
 from reconciler.evidence.spark.tables.reader import limits_of_snapshots
 from reconciler.evidence.spark.tables.time_window import ReportWindow, TimeWindow
 from reconciler.evidence.spark.usage import broker_load, facts, report_rows
+from reconciler.evidence.spark.usage.effective_limits import BUCKET
 from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
 from reconciler.evidence.spark.usage.series_blocks import SampleFiles

@@ -7,11 +7,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.jobs import rollup
-from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables import reader, unit_writer
 from reconciler.evidence.spark.tables.reader import limits_of_snapshots
 from reconciler.evidence.spark.tables.time_window import ReportWindow, TimeWindow
 from reconciler.evidence.spark.usage import facts, limit_usage, report_rows
+from reconciler.evidence.spark.usage.effective_limits import BUCKET
 from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.quota_snapshots import last_snapshots

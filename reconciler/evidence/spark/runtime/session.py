@@ -6,6 +6,7 @@ configures Spark, and nothing is set here.
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -20,7 +21,6 @@ from pyspark.sql import SparkSession
 
 from reconciler.errors import ConfigError, SparkError
 from reconciler.evidence.spark.runtime import jvm
-from reconciler.evidence.spark.runtime.masters import is_connect, local_cores, submitted
 from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 
 ANSWER_SECONDS: Final = 15
@@ -28,11 +28,31 @@ ANSWER_SECONDS: Final = 15
 
 ANSI: Final = "spark.sql.ansi.enabled"
 
+_LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?")
 _NAME: Final = "kquota"
 _LOOPBACK: Final = "127.0.0.1"
 QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 """With C1 alone a JVM reserves 48 MB for compiled code instead of 240. A few large jobs fill that, and the JVM ends."""
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
+
+
+def local_cores(master: str) -> int | None:
+    """Return the number of threads of a local master; ``None`` if the master is not ``local`` (``local-cluster`` runs several processes)."""
+    match = _LOCAL.fullmatch(master)
+    if match is None:
+        return None
+    cores = match["cores"] or "1"
+    return (os.cpu_count() or 1) if cores == "*" else int(cores)
+
+
+def submitted() -> bool:
+    """Whether spark-submit started this process, and with it the JVM."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether a session is connected to a Connect server: then it has no context, no JVM and no executed plans."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def local_settings(cores: int) -> dict[str, str]:

@@ -15,9 +15,9 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage import integer_columns, series_blocks
+from reconciler.evidence.spark.usage.effective_limits import BUCKET
 from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.usage.capacity import BucketUse, CapacityOfCluster, committed_ppm, shares
@@ -79,7 +79,7 @@ def moments(
     Args:
         runs: Samples of produce and fetch, as :func:`~reconciler.evidence.spark.usage.series_blocks.packed`; other types are
             ignored.
-        limits: :data:`~reconciler.evidence.spark.limits.effective_limits.BUCKET` and ``limit_units``, for buckets that have a limit.
+        limits: :data:`~reconciler.evidence.spark.usage.effective_limits.BUCKET` and ``limit_units``, for buckets that have a limit.
         brokers: ``broker_sample``.
         max_gap_ms: A longer gap starts a new session.
 
@@ -164,7 +164,7 @@ def capacity(
 
     Args:
         at: The result of :func:`moments`.
-        limits: :data:`~reconciler.evidence.spark.limits.effective_limits.BUCKET` and ``limit_units``.
+        limits: :data:`~reconciler.evidence.spark.usage.effective_limits.BUCKET` and ``limit_units``.
         observed: :data:`~reconciler.evidence.spark.usage.limit_usage.SERIES` of every bucket recorded by a broker.
         capacities: The result of :func:`capacities_of`.
         day: The last day of the window, under which results are committed.
@@ -318,7 +318,7 @@ def noisy(intervals: DataFrame, limits: DataFrame, day: dt.date) -> DataFrame:
 
     Args:
         intervals: The result of :func:`hot`.
-        limits: :data:`~reconciler.evidence.spark.limits.effective_limits.BUCKET` and ``limit_units``: the weights.
+        limits: :data:`~reconciler.evidence.spark.usage.effective_limits.BUCKET` and ``limit_units``: the weights.
         day: As for :func:`capacity`.
     """
     weighted = intervals.join(limits.select(*BUCKET, "limit_units"), list(BUCKET), "left").select(

@@ -7,9 +7,9 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from reconciler.evidence.spark.limits import effective_limits
-from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.spark.usage import effective_limits
+from reconciler.evidence.spark.usage.effective_limits import BUCKET
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest
 from reconciler.evidence.store.quota_snapshots import SnapshotHeader

@@ -9,9 +9,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables.schemas import conforming
 from reconciler.evidence.spark.usage import integer_columns
+from reconciler.evidence.spark.usage.effective_limits import BUCKET
 from reconciler.usage.reports.usage import UsageState
 from reconciler.usage.samples import MILLION
 from reconciler.usage.tables import USAGE_ROW

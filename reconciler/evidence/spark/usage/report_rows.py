@@ -9,8 +9,8 @@ from pyspark.sql import functions as fn
 
 from reconciler.codecs.reader import DocumentReader
 from reconciler.codecs.row_values import read_row
-from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables import bounded_rows
+from reconciler.evidence.spark.usage.effective_limits import BUCKET
 from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import (

@@ -5,13 +5,13 @@ import io
 import pytest
 from pyspark.sql import SparkSession
 
-from reconciler.evidence.spark.runtime import progress
+from reconciler.evidence.spark.runtime import job_runner
 from tests.fakes.clock import FakeClock
 
 
 def test_the_start_and_the_end_of_a_phase_are_reported_and_little_between() -> None:
     clock, stream = FakeClock(), io.StringIO()
-    lines = progress.ProgressWriter(clock, stream)
+    lines = job_runner.ProgressWriter(clock, stream)
     lines("starting Spark", 0, 0)
     for done in range(4):
         clock.advance(2)
@@ -27,7 +27,7 @@ def test_the_start_and_the_end_of_a_phase_are_reported_and_little_between() -> N
 
 def test_tasks_are_reported_only_after_a_time_without_other_progress() -> None:
     clock, stream = FakeClock(), io.StringIO()
-    lines = progress.ProgressWriter(clock, stream)
+    lines = job_runner.ProgressWriter(clock, stream)
     lines("working hard", 0, 0)
     clock.advance(4)
     lines.tasks(1, 8)
@@ -41,11 +41,11 @@ def test_tasks_are_reported_only_after_a_time_without_other_progress() -> None:
 @pytest.mark.integration
 def test_tasks_of_running_stages_are_counted_while_a_block_runs(spark: SparkSession) -> None:
     clock, stream = FakeClock(), io.StringIO()
-    lines = progress.ProgressWriter(clock, stream)
+    lines = job_runner.ProgressWriter(clock, stream)
     lines("counting", 0, 0)
     clock.advance(60)
     progress_lines: list[str] = []
-    with progress.watched(spark, lines, every=0.02):
+    with job_runner.watched(spark, lines, every=0.02):
         while not progress_lines and clock.monotonic() < 1_200:
             spark.range(0, 50_000_000, 1, 4).selectExpr("sum(hash(id))").collect()
             progress_lines = stream.getvalue().splitlines()[1:]

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from reconciler.errors import ConfigError
-from reconciler.evidence.spark.runtime import jvm, masters, session
+from reconciler.evidence.spark.runtime import jvm, session
 from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.spark.__main__ import main
 from tests.evidence.spark import lakes
@@ -35,7 +35,7 @@ TREE = Path(__file__).parents[4]
     ],
 )
 def test_only_masters_of_this_process_are_local(master: str, cores: int | None) -> None:
-    assert masters.local_cores(master) == cores
+    assert session.local_cores(master) == cores
 
 
 def fake_java(folder: Path, version: str, code: int = 0) -> Path:

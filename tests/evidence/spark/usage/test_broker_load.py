@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from pyspark.sql import functions as fn
 
-from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage import broker_load as spark_load
 from reconciler.evidence.spark.usage import series_blocks
+from reconciler.evidence.spark.usage.effective_limits import BUCKET
 from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.usage.capacity import (
     BucketUse,

@@ -1,17 +1,42 @@
-"""The limits of a fleet in Python workers: sent as columns, with the job, and looked up there by entity."""
+"""Effective limits of the tags of buckets: limits are sent to Python workers once, and looked up there by entity.
+
+The order of the levels is that of ``quota.precedence`` and ``usage.tags``. Limits are those of one snapshot per cluster
+(:func:`reconciler.evidence.spark.tables.reader.limits_of_snapshots`).
+"""
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 from reconciler.errors import LakeDamaged
-from reconciler.evidence.spark.limits.entities import is_known
 from reconciler.evidence.spark.tables import bounded_rows
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot
+from reconciler.quota.keys import COLUMNS
+from reconciler.quota.patterns import FORMS
+from reconciler.usage.samples import KEY_OF, QuotaType
+from reconciler.usage.tags import bucket_of_row, entities_of
+
+BUCKET: Final = ("cluster_id", "quota_type", "group_kind", "user", "client_id", "ip")
+"""The columns that identify a bucket."""
+
+_LIMIT: Final = (
+    StructField("value", DoubleType()),
+    StructField("quota_units", LongType()),
+    StructField("value_state", StringType()),
+    StructField("source_entity", StringType()),
+)
+"""The columns of :class:`LiveLimit`."""
+
+_NONE: Final = (None, None, None, "")
+
+Batches = Iterator[pa.RecordBatch]
 
 MOST_LIMITS: Final = 2_000_000
 """Maximum number of limits of all clusters of a job; a worker needs about 500 bytes for each."""
@@ -56,7 +81,7 @@ class LimitIndex:
 
     def __init__(self, entries: DataFrame) -> None:
         self._rows = bounded_rows.table(
-            entries.where(is_known()).select(*_READ), MOST_LIMITS, "limits"
+            entries.where(_is_known()).select(*_READ), MOST_LIMITS, "limits"
         )
         self._digest = _digest(self._rows)
         self._clusters: _Clusters | None = None
@@ -107,3 +132,49 @@ def _by_cluster(rows: pa.Table) -> dict[str, dict[Entity, dict[str, LiveLimit]]]
             raise LakeDamaged(f"a limit is given twice: {cluster_id} {text} {key}")
         values[key] = LiveLimit(value, units, state, text)
     return clusters
+
+
+def _is_known() -> Column:
+    """Whether a row of ``quota_entry`` has a known key and a form of entity that Kafka's quota managers support."""
+    kinds = fn.concat_ws(" ", "user_kind", "client_kind", "ip_kind")
+    is_known_key = fn.col("quota_key").isin([str(key) for key in COLUMNS])
+    return is_known_key & kinds.isin([" ".join(form) for form in FORMS])
+
+
+def tags(buckets: DataFrame, limits: DataFrame) -> DataFrame:
+    """Return the buckets with their limit (``usage.tags.limit_of``).
+
+    Args:
+        buckets: :data:`BUCKET`, each bucket once; other columns are kept.
+        limits: ``quota_entry`` of one snapshot per cluster.
+
+    Returns:
+        The columns of ``buckets`` with ``value``, ``quota_units``, ``value_state`` (null = no limit) and
+        ``source_entity`` ("" = none).
+    """
+    schema = StructType([*buckets.schema.fields, *_LIMIT])
+    return buckets.mapInArrow(_tagging(LimitIndex(limits), to_arrow_schema(schema)), schema)
+
+
+def _tagging(index: LimitIndex, schema: pa.Schema) -> Callable[[Batches], Batches]:
+    def tagged(batches: Batches) -> Batches:
+        for batch in batches:
+            found_limits = [
+                _limit_of_tags(index, row) or _NONE for row in batch.select(BUCKET).to_pylist()
+            ]
+            columns = (
+                pa.array([limit[at] for limit in found_limits], schema.field(field.name).type)
+                for at, field in enumerate(_LIMIT)
+            )
+            yield pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema)
+
+    return tagged
+
+
+def _limit_of_tags(index: LimitIndex, row: Mapping[str, Any]) -> LiveLimit | None:
+    """Return the limit of a bucket (:data:`BUCKET`); ``None`` = unlimited."""
+    limits, key = index.of(row["cluster_id"]), str(KEY_OF[QuotaType(row["quota_type"])])
+    for entity in entities_of(bucket_of_row(row)):
+        if key in limits.get(entity, ()):
+            return limits[entity][key]
+    return None

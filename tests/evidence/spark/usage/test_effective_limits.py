@@ -1,13 +1,15 @@
-"""Limits of tags resolved on Spark equal the rows of the core, over generated clusters in one job."""
+"""Limits of tags resolved on Spark equal the rows of the core, over generated clusters in one job; a worker indexes limits once."""
 
 import random
+from copy import copy
 
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-from reconciler.evidence.spark.limits import effective_limits as native
 from reconciler.evidence.spark.tables.schemas import struct
+from reconciler.evidence.spark.usage import effective_limits as native
+from reconciler.evidence.spark.usage.effective_limits import LimitIndex
 from reconciler.quota.entity import entity
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import Key
@@ -97,3 +99,28 @@ def test_two_values_for_one_pair_fail_the_job_and_never_multiply_rows(spark: Spa
         PythonException, match=r"a limit is given twice: c .*alice.*producer_byte_rate"
     ):
         native.tags(buckets, entries.unionAll(entries)).collect()
+
+
+APP, KEY = entity(user="app"), Key.PRODUCER_BYTE_RATE
+
+
+def sent_twice(spark: SparkSession, value: float) -> tuple[LimitIndex, LimitIndex]:
+    """The index of one limit, as two tasks of one worker receive it."""
+    rows = entry_rows("c", QuotaState().with_values([(APP, KEY, value)]))
+    index = LimitIndex(spark.createDataFrame(rows, struct(QUOTA_ENTRY)))
+    return copy(index), copy(index)
+
+
+def test_tasks_of_one_process_share_the_index_of_equal_limits(spark: SparkSession) -> None:
+    first, second = sent_twice(spark, 1000.0)
+    assert first.of("c") is second.of("c")
+    collected_again, _ = sent_twice(spark, 1000.0)
+    assert collected_again.of("c") is first.of("c")
+
+
+def test_tasks_with_other_limits_use_their_own_index(spark: SparkSession) -> None:
+    first, first_again = sent_twice(spark, 1000.0)
+    changed_index, _ = sent_twice(spark, 2000.0)
+    values = [index.of("c")[APP][KEY].value for index in (first, changed_index, first_again, first)]
+    assert values == [1000.0, 2000.0, 1000.0, 1000.0]
+    assert changed_index.of("no cluster") == {}

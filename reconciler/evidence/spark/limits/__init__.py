@@ -1,1 +1,0 @@
-"""Limits as data frames: entities, precedence, effective limits."""
