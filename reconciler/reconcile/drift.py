@@ -6,7 +6,6 @@ from dataclasses import replace
 from reconciler.errors import KquotaError
 from reconciler.quota.keys import COLUMNS, Key, same_value
 from reconciler.quota.ownership import Owner, Pair
-from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.quota.planner.plan import TEMPORARY, Finding, Plan
 from reconciler.quota.policy import Cause, Policy, Rules
@@ -32,23 +31,22 @@ async def drift(ports: ReconcilePorts, options: ReconcileOptions) -> tuple[Findi
         ClientError: The cluster cannot be described.
     """
     observation = await observe(ports, options)
-    plan = _compare(observation, rules_for(options, observation))
+    plan = _against_records(observation, options.rules)
     return tuple(finding for finding in plan.findings_for(Cause.DRIFT) if not finding.ignored)
 
 
 def find_expired(observation: Observation, rules: Rules) -> tuple[ExpiredOverride, ...]:
     """Return the overrides that have ended and whose value is still live, whatever the documents declare."""
-    return expired_overrides(_compare(observation, rules), observation.owned, now=observation.at)
+    plan = _against_records(observation, rules)
+    return expired_overrides(plan, observation.owned, now=observation.at)
 
 
-def _compare(observation: Observation, rules: Rules) -> Plan:
-    return compare(
-        desired=as_applied(observation, rules),
-        owned=observation.owned,
-        live=observation.live,
-        rules=replace(rules, policy=Policy.OBSERVE, complete=False),
-        now=observation.at,
+def _against_records(observation: Observation, rules: Rules) -> Plan:
+    options = ReconcileOptions(
+        rules=replace(rules, policy=Policy.OBSERVE), assess=False, advise=False
     )
+    verdict = ValidationResult(source="none")
+    return preview_against_records(observation, options, verdict=verdict).plan
 
 
 async def observe_drift(
@@ -123,7 +121,7 @@ def preview_against_records(
     """
     if documents is None:
         options = replace(options, rules=replace(options.rules, complete=False))
-        documents = as_applied(observation, options.rules)
+        documents = as_applied(observation)
     prepared = preview(observation, documents, options, verdict=verdict)
     findings = _drifted(prepared.plan.findings, observation, rules_for(options, observation))
     plan = replace(prepared.plan, pending=(), findings=tuple(findings))
@@ -149,13 +147,11 @@ def _drifted(
             )
 
 
-def as_applied(observation: Observation, rules: Rules) -> DesiredState:
-    """Return documents that declare what was applied last, in scope; not orphans, and nothing under a temporary limit."""
+def as_applied(observation: Observation) -> DesiredState:
+    """Return documents that declare what was applied last; not orphans, and nothing under a temporary limit."""
     owned = observation.settlement.owned
     declarations: list[Declaration] = []
     for subject, record in owned.records.items():
-        if not rules.in_scope(subject):
-            continue
         values: dict[Owner, dict[Key, float]] = {}
         for key, applied, owner in zip(COLUMNS, record.applied, record.owners, strict=True):
             is_expected = not _is_below(observation, (subject, key))

@@ -82,7 +82,7 @@ def test_the_records_as_desired_state_equal_the_applied_values():
             ]
         )
     )
-    desired = as_applied(asyncio.run(observe(world.ports, world.orders)), Rules())
+    desired = as_applied(asyncio.run(observe(world.ports, world.orders)))
     assert dict(desired.limits) == {ALICE: (1.0, None, 2.0, None, None)}
     assert desired.conflicts == ()
     assert desired.documents == {"a/one", "a/two"}
@@ -112,7 +112,7 @@ def test_the_records_end_overrides_whose_last_was_never_written(lost_values, dec
     (expired,) = find_expired(observation, world.orders.rules)
     assert (expired.live, expired.expected) == (500.0, 100.0)
     upsert = Rules(policy=Policy.UPSERT, drift=DriftMode.CORRECT)
-    world.apply(as_applied(observation, upsert), rules=upsert)
+    world.apply(as_applied(observation), rules=upsert)
     assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
     assert world.owned().overrides == {}
 
@@ -149,7 +149,7 @@ def test_a_value_that_replaced_that_of_an_ended_override_is_reported_until_what_
     upsert = Rules(policy=Policy.UPSERT, drift=DriftMode.CORRECT)
     for _ in range(2):
         observation = asyncio.run(observe(world.ports, world.orders))
-        world.apply(as_applied(observation, upsert), rules=upsert)
+        world.apply(as_applied(observation), rules=upsert)
     value = new_value if owner == "none" else 100.0
     assert world.cluster.truth == state({} if value is None else {ALICE: {RATE: value}})
     assert world.owned().overrides == {}

@@ -209,7 +209,7 @@ def test_a_second_rollback_without_readable_documents_stays_once_they_can_be_rea
     for _ in range(2):
         observation = asyncio.run(observe(world.ports, world.orders))
         world.orders = world.options(rules=replace(world.orders.rules, complete=False))
-        roll_back(world, outcome, as_applied(observation, world.orders.rules))
+        roll_back(world, outcome, as_applied(observation))
     world.orders = world.options(rules=replace(world.orders.rules, complete=True))
     assert world.apply(NEW).pairs == ()
     assert world.cluster.truth == state({ALICE: {RATE: 100.0}})

@@ -224,7 +224,7 @@ class MemoryDriver:
         desired = self.desired
         if desired.conflicts:
             options = replace(options, rules=replace(options.rules, complete=False))
-            desired = as_applied(await observe(self.world.ports, options), options.rules)
+            desired = as_applied(await observe(self.world.ports, options))
         await self._send(options, desired)
 
 

@@ -211,7 +211,7 @@ async def _prepare_override(
     desired = documents_or_warning(notices, target)
     _check_known(change.known_entity, observation, desired)
     if desired is None:
-        desired = as_applied(observation, options.rules)
+        desired = as_applied(observation)
         # None of the limits is known to have lost its document.
         options = replace(options, rules=replace(options.rules, complete=False))
     compute = partial(
