@@ -24,7 +24,7 @@ STATEMENTS = {
     "base": 934,
     "cli": 2981,
     "client": 3003,
-    "codecs": 919,
+    "codecs": 925,
     "errors.py": 154,
     "evidence": 7100,
     "forge": 620,

@@ -1,11 +1,10 @@
 """Rows of a plan document about one change each: writer and reader.
 
-A plan may have 30,000 changes, so their rows are read without a :class:`DocumentReader` for each field, and a row that is
-exactly as written is recognised without writing it again. Any other row is read field by field, to report the place of
-the error.
+A plan may have 30,000 changes, so their rows are read without a :class:`DocumentReader` for each field. Any row that is not
+as written is read field by field, to report the place of the error.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, NoReturn
@@ -15,12 +14,13 @@ from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import Entity, from_parts, level
 from reconciler.quota.entity_forms import entity_json, entity_text, read_json_parts
 from reconciler.quota.keys import Key, key_columns
-from reconciler.quota.ownership import Owner
+from reconciler.quota.ownership import Owner, Pair
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.effects import change_factor
 from reconciler.quota.planner.impact import Direction, Effect
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause, DeletionPolicy
+from reconciler.quota.results.report import Preview
 from reconciler.quota.state import NO_LIMITS
 from reconciler.render.cause_text import REASONS
 from reconciler.render.json_values import SPECIAL, Json, value_json
@@ -56,19 +56,46 @@ def _claim(
 # ---- changes ---------------------------------------------------------------------------------
 
 
+def printed_change(
+    change: QuotaChange, effect: Effect | None, withheld: Iterable[str] = ()
+) -> dict[str, Json]:
+    """Return one change as it is printed. ``actions`` is an array, so that a later kind of change may have two.
+
+    Args:
+        change: The change.
+        effect: Its effect; ``None`` = not computed.
+        withheld: What refuses it: guards, or "validation".
+    """
+    return change_row(change, effect) | {
+        "text": entity_text(change.entity),
+        "level": level(change.entity),
+        "actions": [change.action],
+        "reason": REASONS[change.cause],
+        "withheld": [*withheld],
+    }
+
+
+def reasons_withheld(preview: Preview) -> dict[Pair, list[str]]:
+    """Return what refuses each change that is refused by itself."""
+    reasons: dict[Pair, list[str]] = {}
+    for violation in preview.violations:
+        if violation.entity is not None and violation.key is not None:
+            reasons.setdefault((violation.entity, violation.key), []).append(str(violation.guard))
+    for change in preview.plan.changes:
+        if change.entity in preview.verdict.rejections:
+            reasons.setdefault(change.pair, []).append("validation")
+    return reasons
+
+
 def change_row(change: QuotaChange, effect: Effect | None) -> dict[str, Json]:
-    """Return one change. ``actions`` is an array, so that a later kind of change may have two."""
+    """Return the facts of one change."""
     entity, key, claim, owner = change.entity, change.key, change.claim, change.owner
     row: dict[str, Json] = {
         "entity": entity_json(entity),
-        "text": entity_text(entity),
-        "level": level(entity),
         "key": str(key),
-        "actions": [change.action],
         "cause": str(change.cause),
         "before": value_json(change.before),
         "after": value_json(change.after),
-        "reason": REASONS[change.cause],
         "note": change.note,
         "owner": None
         if owner is None
@@ -119,20 +146,12 @@ class ChangeRow(NamedTuple):
     effect: Effect | None
 
 
-class _EntityFields(NamedTuple):
-    """An entity with the fields of a row that follow from it."""
-
-    entity: Entity
-    parts: list[list[str | None]]
-    text: str
-    level: int
-
-
 class ChangeReader:
     """Reads rows of changes. Adjacent rows usually have the same entity and owner, which are then shared."""
 
     def __init__(self) -> None:
-        self._entity = _entity_fields(Entity((None, None, False)))
+        self._entity = Entity((None, None, False))
+        self._parts = entity_json(self._entity)
         self._owners: dict[tuple[object, object, object], Owner] = {}
 
     def __call__(self, reader: DocumentReader) -> ChangeRow:
@@ -144,11 +163,11 @@ class ChangeReader:
         row: Any = reader.value
         try:
             change_read = self._read(row)
-            is_as_written = self._is_as_written(row, change_read)
         except (TypeError, ValueError, KeyError, OverflowError, QuotaValueError):
             _fail_change(reader)
-        if not is_as_written:
-            reader.expect(change_row(*change_read))
+        as_written = change_row(*change_read)
+        if row != as_written:
+            reader.expect(as_written)
         return change_read
 
     def _read(self, row: Any) -> ChangeRow:  # noqa: ANN401 - JSON
@@ -158,15 +177,16 @@ class ChangeReader:
             ValueError: A value is invalid (also TypeError, KeyError, OverflowError, QuotaValueError).
         """
         parts, name, cause, live, desired, note, owner, record, path, line, document = _CHANGE(row)
-        if parts != self._entity.parts:
-            self._entity = _entity_fields(from_parts(read_json_parts(parts)))
+        if parts != self._parts:
+            self._entity = from_parts(read_json_parts(parts))
+            self._parts = entity_json(self._entity)
         before, after = _value(live), _value(desired)
         applied, recorded = (
             (None, "") if record is None else (_value(record["value"]), _text(record["document"]))
         )
         if before == after:
             raise ValueError
-        entity, key = self._entity.entity, _KEYS[name]
+        entity, key = self._entity, _KEYS[name]
         change = QuotaChange(
             entity=entity,
             key=key,
@@ -189,32 +209,6 @@ class ChangeReader:
             effect=_effect(row["effect"], change) if "effect" in row else None,
         )
 
-    def _is_as_written(self, row: Any, change_read: ChangeRow) -> bool:  # noqa: ANN401 - JSON
-        """Whether a row is exactly what :func:`change_row` writes for its change, without writing it.
-
-        ``False`` is not certain: a number may be written in another form, such as 5.0.
-        """
-        (change, effect), fields = change_read, self._entity
-        has_claim, has_record = change.claim is not None, row["record"] is not None
-        selection = "" if change.claim is None else change.claim.selection_of(change.key)
-        return (
-            len(row) == _ALWAYS + ("selection" in row) + ("effect" in row) + change.of_override
-            and row["entity"] == fields.parts
-            and row["text"] == fields.text
-            and row["level"] == fields.level
-            and type(row["level"]) is int
-            and row["actions"] == [change.action]
-            and row["reason"] == REASONS[change.cause]
-            and row["before"] == value_json(change.before)
-            and row["after"] == value_json(change.after)
-            and has_claim == (row["file"] is not None) == (row["line"] is not None)
-            and ("selection" in row) == bool(selection)
-            and (change.owner is None or len(row["owner"]) == _OWNER)
-            and has_record == (change.applied is not None or change.recorded is not None)
-            and (not has_record or _is_record(row["record"], change.applied))
-            and (effect is None or _is_effect(row["effect"], effect))
-        )
-
     def _owner(self, value: Any) -> Owner:  # noqa: ANN401 - JSON
         document, policy, since = value["document"], value["deletionPolicy"], value["since"]
         if type(since) not in {int, float} or not isfinite(since):
@@ -227,10 +221,6 @@ class ChangeReader:
                 since=float(since),
             )
         return owner
-
-
-def _entity_fields(subject: Entity) -> _EntityFields:
-    return _EntityFields(subject, entity_json(subject), entity_text(subject), level(subject))
 
 
 _CHANGE: Final[Callable[[Any], tuple[Any, ...]]] = itemgetter(
@@ -247,12 +237,6 @@ _CHANGE: Final[Callable[[Any], tuple[Any, ...]]] = itemgetter(
     "document",
 )
 """The fields of a row that do not follow from others."""
-
-_ALWAYS: Final = 15
-"""Fields of every row."""
-
-_OWNER, _RECORD, _EFFECT = 3, 2, 4
-"""Fields of the objects inside a row."""
 
 _KEYS: Final[Mapping[str, Key]] = {key.value: key for key in Key}
 _CAUSES: Final[Mapping[str, Cause]] = {cause.value: cause for cause in Cause}
@@ -282,23 +266,9 @@ def _whole(value: Any) -> int:  # noqa: ANN401 - JSON
 
 
 def _effect(row: Any, change: QuotaChange) -> Effect:  # noqa: ANN401 - JSON
-    before, after = _value(row["before"]), _value(row["after"])
+    before, after, _ = (_value(row[name]) for name in ("before", "after", "factor"))
     return Effect(
         change, _DIRECTIONS[row["direction"]], before, after, change_factor(before, after)
-    )
-
-
-def _is_record(row: Any, applied: float | None) -> bool:  # noqa: ANN401 - JSON
-    return len(row) == _RECORD and row["value"] == value_json(applied)
-
-
-def _is_effect(row: Any, effect: Effect) -> bool:  # noqa: ANN401 - JSON
-    return (
-        len(row) == _EFFECT
-        and row["before"] == value_json(effect.before)
-        and row["after"] == value_json(effect.after)
-        and row["factor"] == effect.factor
-        and type(row["factor"]) is not bool
     )
 
 

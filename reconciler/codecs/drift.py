@@ -94,4 +94,6 @@ def _read_expired(row: DocumentReader) -> ExpiredOverride:
 def _read_finding(row: DocumentReader) -> Finding:
     """Read one row; a difference that an ignore rule covers is in the report, but is no incident."""
     is_ignored = "section" in row and row["section"].value == "ignored"
-    return read_finding(row, "ignored" if is_ignored else "drift")
+    finding = read_finding(row, "ignored" if is_ignored else "drift")
+    row.expect(finding_row(finding))
+    return finding

@@ -1,4 +1,4 @@
-"""The plans of several clusters as one versioned JSON document: output of ``kquota plan --all``, read to be posted."""
+"""The plans of several clusters as one versioned JSON document: printed by ``kquota plan --all``, or saved to be posted."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A plan as a versioned JSON document: for other tools, for policies, and to be applied after review.
+"""A plan as a versioned JSON document: printed for other tools and policies, or saved as facts, to be shown and applied.
 
 Three facts are separate, as in Terraform's plan format: ``applyable`` (apply would send changes and nothing forbids
 it), ``complete`` (every document was read) and ``errored`` (a conflict, or the broker would refuse a change).
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.codecs.change_rows import (
     ChangeReader,
-    change_row,
     change_summary,
     claim_place,
+    printed_change,
     read_claim,
+    reasons_withheld,
 )
 from reconciler.codecs.impact import impact_document, read_impact
 from reconciler.codecs.plan_rows import (
@@ -52,10 +53,40 @@ FORMAT: Final = 1
 _ANY_ENTITY: Final = Entity((None, False, False))
 
 
+DERIVED: Final = frozenset(
+    {
+        *("createdAt", "applyable", "errored", "takeover", "exclusive", "corrected"),
+        *("text", "level", "actions", "reason", "withheld", "section", "allowWith"),
+        *("movesBucket", "sharing"),
+    }
+)
+"""Fields that follow from others: they are printed, and no saved plan has them."""
+
+COUNTED: Final = ("declared", "inSync", "owned")
+"""Counts that do not follow from rows."""
+
+
+def plan_facts(preview: Preview, simulation: Mapping[str, Json] | None = None) -> dict[str, Json]:
+    """Return the document of a saved plan: facts alone, from which everything else is derived by its readers.
+
+    The simulation is that of :func:`plan_document`.
+    """
+    numbers, document = counts(preview), plan_document(preview)
+    facts = {name: _facts(value) for name, value in document.items() if name not in DERIVED}
+    facts["counts"] = {name: numbers[name] for name in COUNTED}
+    return facts if simulation is None else {**facts, "simulation": simulation}
+
+
+def _facts(value: Json) -> Json:
+    if isinstance(value, Mapping):
+        return {name: _facts(item) for name, item in value.items() if name not in DERIVED}
+    return [_facts(item) for item in value] if isinstance(value, list) else value
+
+
 def plan_document(
     preview: Preview, simulation: Mapping[str, Json] | None = None
 ) -> dict[str, Json]:
-    """Return the document of a preview; equal previews have equal documents.
+    """Return the document of a preview as it is printed; equal previews have equal documents.
 
     Args:
         preview: The plan with its checks and impact.
@@ -64,12 +95,10 @@ def plan_document(
     """
     plan, digest = preview.plan, preview.digest
     effects = preview.impact.effects if preview.impact is not None else ()
+    withheld = reasons_withheld(preview)
     rows: list[Json] = [
-        change_row(change, effects[at] if effects else None)
+        printed_change(change, effects[at] if effects else None, withheld.get(change.pair, ()))
         for at, change in enumerate(plan.changes)
-    ]
-    corrected: list[Json] = [
-        change_summary(change) for change in plan.changes if change.cause is Cause.DRIFT
     ]
     document: dict[str, Json] = {
         "kind": KIND,
@@ -94,12 +123,16 @@ def plan_document(
         "documentDigest": document_digest(digest, preview.created_at),
         "counts": dict(counts(preview)),
         "changes": rows,
-        "pending": [change_row(change, None) for change in plan.pending],
+        "pending": [
+            printed_change(change, None, withheld.get(change.pair, ())) for change in plan.pending
+        ],
         "takeover": [
             change_summary(change) for change in plan.changes if change.cause is Cause.TAKEOVER
         ],
         "exclusive": [change_summary(change) for change in plan.exclusive],
-        "corrected": corrected,
+        "corrected": [
+            change_summary(change) for change in plan.changes if change.cause is Cause.DRIFT
+        ],
         "conflicts": [
             {
                 "entity": entity_json(conflict.entity),
@@ -227,7 +260,7 @@ def read_preview(text: str, *, location: str) -> Preview:
         ),
         snapshot_at=top["snapshotTakenAt"].instant() if "snapshotTakenAt" in top else None,
     )
-    for name, value in plan_document(preview).items():
+    for name, value in plan_facts(preview).items():
         if name != "changes":  # compared row by row as they were read
             top[name].expect(value)
     return preview
@@ -249,6 +282,12 @@ def _load(text: str, location: str) -> DocumentReader:
         if error.key == "format":
             raise StalePlan(error.message, hint=error.hint) from error
         raise
+    if "applyable" in top:
+        raise ConfigError(
+            "this plan was printed with --format json",
+            location=location,
+            hint="expected: the file of `plan --out`",
+        )
     return top
 
 
@@ -284,7 +323,7 @@ def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:
     )
     _check_digests(top, preview)
     nothing = replace(preview, plan=Plan(cluster_id=""), fallbacks=())
-    _ = top.fields(*plan_document(nothing), optional=("snapshotTakenAt", "simulation"))
+    _ = top.fields(*plan_facts(nothing), optional=("snapshotTakenAt", "simulation"))
     return preview, tuple(row.effect for row in rows if row.effect is not None)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.codecs.plan import plan_document
+from reconciler.codecs.plan import plan_document, plan_facts
 from reconciler.render.cause_text import SECTIONS, counts
 from reconciler.render.json_values import dump
 from tests.render.previews import empty, golden, sample
@@ -18,6 +18,12 @@ def plan_json(preview=None) -> dict:
 @pytest.mark.golden
 def test_the_document_of_a_plan_has_the_published_form():
     golden("plan.json", dump(plan_document(sample())))
+    golden("saved_plan.json", dump(plan_facts(sample())))
+
+
+def test_a_printed_change_names_what_refuses_it():
+    withheld = [row["withheld"] for row in plan_json()["changes"]]
+    assert withheld == [[], [], [], ["validation"], ["maxChangeFactor"], ["protectDefaults"]]
 
 
 def test_applyable_complete_and_errored_are_separate_fields():

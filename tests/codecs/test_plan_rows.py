@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.codecs.plan import plan_document, read_plan
+from reconciler.codecs.plan import plan_facts, read_plan
 from reconciler.errors import ConfigError, StalePlan
 from reconciler.render.json_values import dump
 from tests.render.previews import empty, sample
 
-TEXT = dump(plan_document(sample()))
+TEXT = dump(plan_facts(sample()))
 
 
 def read(text: str):
@@ -41,7 +41,7 @@ def test_changes_and_fallbacks_of_a_plan_read_back():
 
 
 def test_an_empty_plan_reads_back():
-    assert read(dump(plan_document(empty()))).plan.changes == ()
+    assert read(dump(plan_facts(empty()))).plan.changes == ()
 
 
 @given(st.integers(min_value=0))
@@ -71,14 +71,14 @@ def edited(change) -> tuple[str, str]:
     ("change", "words"),
     [
         (lambda d: d["changes"][0].update(after=7), "edited"),
-        (lambda d: d["changes"][0].update(entity=[["user", "mallory"]]), r"changes\[0\]\.text"),
+        (lambda d: d["changes"][0].update(entity=[["user", "mallory"]]), "edited"),
         (lambda d: d.update(clusterId="other"), "edited"),
         (lambda d: d["changes"].pop(), "edited"),
         (lambda d: d.update(digest="sha256:0"), "edited"),
         (lambda d: d["changes"][0].update(after=d["changes"][0]["before"]), r"changes\[0\]\.after"),
         (
             lambda d: d["changes"][0].update(actions=["remove"]),
-            r"changes\[0\]\.actions\[0\] should be",
+            "unknown field 'actions'",
         ),
         (lambda d: d["changes"][0].update(key="x"), r"changes\[0\]\.key should be one of"),
         (lambda d: d["changes"][0].update(extra=1), "unknown field 'extra'"),
@@ -132,7 +132,7 @@ def test_a_field_of_a_change_with_another_type_is_refused(field, value):
             read(text)
 
 
-@pytest.mark.parametrize("twice", ['"level":1,"level":', '"impact": {"known": 1, '])
+@pytest.mark.parametrize("twice", ['"line":1,"line":', '"impact": {"known": 1, '])
 def test_a_repeated_name_is_refused(twice):
     name = twice.partition(":")[0]
     place = '"impact": {' if "impact" in twice else f"{name}:"

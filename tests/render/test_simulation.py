@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.codecs.plan import plan_document, read_plan, read_preview, read_simulation
+from reconciler.codecs.plan import plan_facts, read_plan, read_preview, read_simulation
 from reconciler.codecs.reader import DocumentReader
 from reconciler.codecs.simulation import read_whatif, whatif_document
 from reconciler.errors import ConfigError
@@ -529,9 +529,9 @@ def test_a_contradictory_simulation_is_refused_with_its_place(document, place):
 
 def test_a_plan_with_a_simulation_has_the_same_digest():
     new_simulation = simulation(row(), breaches=(BREACH,))
-    text = dump(plan_document(sample(), whatif_document(new_simulation)))
+    text = dump(plan_facts(sample(), whatif_document(new_simulation)))
     assert read_simulation(text, location="plan.json") == new_simulation
-    plain = dump(plan_document(sample()))
+    plain = dump(plan_facts(sample()))
     assert read_simulation(plain, location="plan.json") is None
     assert read_preview(text, location="plan.json") == read_preview(plain, location="plan.json")
     assert isinstance(read_plan(text, location="plan.json").plan, Plan)

@@ -59,14 +59,13 @@ class ClusterPlan:
         """The effect by recorded use as text; ``None`` = not requested."""
         return recorded_use(self.simulation, self.preview)
 
-    @property
-    def document(self) -> "dict[str, Json]":
-        """The plan document."""
-        from reconciler.codecs.plan import plan_document
+    def document(self, *, saved: bool = False) -> "dict[str, Json]":
+        """Return the plan document: all fields to be printed, or the facts to be saved."""
+        from reconciler.codecs.plan import plan_document, plan_facts
         from reconciler.codecs.simulation import whatif_document
 
         whatif = None if self.simulation is None else whatif_document(self.simulation)
-        return plan_document(self.preview, whatif)
+        return (plan_facts if saved else plan_document)(self.preview, whatif)
 
 
 async def plan_cluster(

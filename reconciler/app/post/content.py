@@ -95,7 +95,7 @@ def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = 
         raise ConfigError(
             "the document is not a plan, outcome or drift report",
             location=location,
-            hint="expected: the file of `plan --out`, `plan --all --format json`, `apply --out` or `drift --format json`",
+            hint="expected: the file of `plan --out`, `plan --all --out`, `apply --out` or `drift --format json`",
         )
     kind, make = readers[document_kind]
     if request.issue and kind != "drift":

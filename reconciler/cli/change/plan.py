@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from reconciler.app.clusters.targets import ClusterTarget
     from reconciler.app.notices import Notices
     from reconciler.quota.results.report import Preview
+    from reconciler.render.fleet_summary import FleetRow
 
 HELP: Final = """Show what would change, why, and whether the broker would accept it.
 
@@ -49,7 +50,12 @@ Example:
 
 @command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@option("--out FILE", "Save the plan to this file, for kquota apply.", FILE, name="out_path")
+@option(
+    "--out FILE",
+    "Save the plan to this file, for kquota apply and kquota post.",
+    FILE,
+    name="out_path",
+)
 @option("--page FILE", "Save the HTML page of the plan to this file.", FILE)
 @offline_option
 @snapshot_option
@@ -90,8 +96,6 @@ def plan(
     if snapshot is not None and not offline:
         raise UsageError("--snapshot needs --offline")
     cluster_targets = offline_targets(where, paths, untrusted=True) if offline else targets(where)
-    if out_path is not None and len(cluster_targets) > 1:
-        raise UsageError("--out saves one plan; choose one cluster with --cluster")
     request = PlanRequest(
         paths=tuple(paths),
         limits=limits,
@@ -125,7 +129,7 @@ def plan(
             rows=rows if len(results) > 1 else (),
             verbose=verbose,
         )
-    _save(console, full, out_path, page)
+    _save(console, full, rows if len(results) > 1 else (), out_path, page)
     return code_of_fleet(
         results,
         lambda plan: worst(
@@ -138,15 +142,22 @@ def plan(
 
 
 def _save(
-    console: Console, plans: "Sequence[ClusterPlan]", out_path: Path | None, page: Path | None
+    console: Console,
+    plans: "Sequence[ClusterPlan]",
+    rows: "Sequence[FleetRow]",
+    out_path: Path | None,
+    page: Path | None,
 ) -> None:
     from reconciler.base.text_files import write_text
-    from reconciler.cli.output.plans import plan_page
+    from reconciler.cli.output.plans import plan_documents, plan_page
     from reconciler.render.json_values import dump
 
-    if out_path is not None and plans:
-        write_text(out_path, dump(plans[0].document), private=True)
-        console.note(f"the plan is saved in {out_path}, digest {plans[0].preview.digest}")
+    if out_path is not None and (plans or rows):
+        write_text(out_path, dump(plan_documents(plans, rows, saved=True)), private=True)
+        console.note(
+            f"the plan is saved in {out_path}"
+            + ("" if rows else f", digest {plans[0].preview.digest}")
+        )
     if page is not None and plans:
         write_text(page, plan_page(plans), private=True)
         console.note(f"the HTML page of the plan is saved in {page}")

@@ -47,7 +47,7 @@ def show_plans(
         rows: All clusters of a run over several, failed ones included; printed as a summary.
     """
     if output == "json":
-        console.document(_plan_documents(plans, rows))
+        console.document(plan_documents(plans, rows))
     elif output == "markdown":
         console.fact(_plans_as_markdown(plans, rows, verbose=verbose))
     else:
@@ -90,14 +90,16 @@ def plan_page(plans: "Sequence[ClusterPlan]") -> str:
     return page_of(pages, page="plan")
 
 
-def _plan_documents(
-    plans: "Sequence[ClusterPlan]", rows: "Sequence[FleetRow]"
+def plan_documents(
+    plans: "Sequence[ClusterPlan]", rows: "Sequence[FleetRow]", *, saved: bool = False
 ) -> "dict[str, Json]":
+    """Return the plans of a run as one document: all fields to be printed, or the facts to be saved."""
     if len(plans) == 1 and not rows:
-        return plans[0].document
+        return plans[0].document(saved=saved)
     from reconciler.codecs.fleet_plans import plans_document
 
-    return plans_document([(plan.target.display_name, plan.document) for plan in plans], rows)
+    documents = [(plan.target.display_name, plan.document(saved=saved)) for plan in plans]
+    return plans_document(documents, rows)
 
 
 def _plans_as_markdown(
