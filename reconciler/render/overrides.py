@@ -1,4 +1,4 @@
-"""Overrides for people and programs: until when each is in force, who set it, and what is declared."""
+"""Overrides for people and programs: until when each is in force, who set it, and what was declared when it began."""
 
 from collections.abc import Sequence
 
@@ -53,5 +53,5 @@ def overrides_text(overrides: Sequence[Override], *, now: float, style: Style) -
         ]
         for override in overrides
     ]
-    heads = ("ENTITY", "KEY", "VALUE", "DECLARED", "UNTIL", "WHO", "REASON")
+    heads = ("ENTITY", "KEY", "VALUE", "DECLARED WHEN IT BEGAN", "UNTIL", "WHO", "REASON")
     return "\n".join(table(rows, heads=heads, style=style))

@@ -204,7 +204,10 @@ def summary(preview: Preview) -> str:
     ]
     if written:
         written[-1] += f" on {count(numbers['entities'], 'entity', 'entities')}"
-    notable = [f"{numbers[name]:,} {words}" for name, words in _ATTENTION.items() if numbers[name]]
+    notable = [
+        *([f"{len(plan.pending):,} to write after the end of an override"] if plan.pending else ()),
+        *(f"{numbers[name]:,} {words}" for name, words in _ATTENTION.items() if numbers[name]),
+    ]
     if plan.conflicts:
         notable.insert(0, count(len(plan.conflicts), "conflict"))
     adopted = (

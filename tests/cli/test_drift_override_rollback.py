@@ -539,6 +539,12 @@ def undo_command(ran) -> list[str]:
     return shlex.split(line.removeprefix("to undo this: "))
 
 
+def test_no_undo_command_is_printed_under_a_policy_that_removes_nothing(kquota, two_clusters):
+    ran = kquota("apply", "--cluster", "prod", "--policy", "CreateOnly", "--yes")
+    assert ran.code == 0
+    assert "to undo this" not in ran.err
+
+
 def test_the_printed_undo_command_works_as_printed(kquota, two_clusters, sandbox):
     program, *arguments = undo_command(kquota("apply", "--cluster", "prod", "--yes"))
     assert (program, arguments[0], "--cluster" in arguments) == ("kquota", "rollback", False)

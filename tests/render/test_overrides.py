@@ -27,7 +27,18 @@ def override(**changes: object) -> Override:
 def test_a_row_shows_end_and_author_and_cannot_forge_markup() -> None:
     text = overrides_text([override()], now=NOW, style=PLAIN)
     heads, *rows = text.splitlines()
-    assert heads.split() == ["ENTITY", "KEY", "VALUE", "DECLARED", "UNTIL", "WHO", "REASON"]
+    assert heads.split() == [
+        "ENTITY",
+        "KEY",
+        "VALUE",
+        "DECLARED",
+        "WHEN",
+        "IT",
+        "BEGAN",
+        "UNTIL",
+        "WHO",
+        "REASON",
+    ]
     assert len(rows) == 1
     assert "2023-11-15T00:13:20Z, 2 h left" in rows[0]
     assert "not declared" in rows[0]

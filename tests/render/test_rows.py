@@ -8,6 +8,7 @@ from reconciler.quota.planner.impact import Direction
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import ValidationResult
 from reconciler.render import cause_text, rows
+from reconciler.render.markdown.plan import plan_markdown
 from tests.render.previews import empty, result, sample
 
 
@@ -66,3 +67,14 @@ def test_a_pair_changed_by_another_writer_shows_the_value():
 )
 def test_a_limit_that_is_left_is_not_said_to_be_gone(factor, text):
     assert rows.by_how_much(Direction.TIGHTENED, factor) == text
+
+
+def test_a_plan_that_waits_for_the_end_of_an_override_has_something_to_do():
+    plan = sample().plan
+    waiting = replace(empty(), plan=replace(empty().plan, pending=plan.changes[:1]))
+    assert rows.summary(waiting).startswith(
+        "No limit to write: 1 to write after the end of an override"
+    )
+    assert "; 1 to write after the end of an override; " in plan_markdown(waiting)
+    assert "Nothing to do" not in plan_markdown(waiting)
+    assert not waiting.is_quiet

@@ -74,8 +74,7 @@ def saved_selection(
             f"the saved plan has options of guards: {' '.join(guards)}",
             hint=f"to confirm without a question, type its options again: {shlex.join(words)}",
         )
-    validate = typed.limits.validate
-    return replace(selection, limits=replace(selection.limits, validate=validate))
+    return replace(selection, limits=replace(selection.limits, validate=typed.limits.validate))
 
 
 @click.command(add_help_option=False)

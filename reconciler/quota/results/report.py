@@ -86,7 +86,12 @@ class Preview:
     def is_quiet(self) -> bool:
         """Whether there is nothing to report: no change, no drift, no refusal, no warning."""
         return not (
-            self.plan.changes or self.plan.drift or self.violations or self.warnings or self.errored
+            self.plan.changes
+            or self.plan.pending
+            or self.plan.drift
+            or self.violations
+            or self.warnings
+            or self.errored
         )
 
     @property

@@ -145,21 +145,25 @@ def _verdict(
         return Icon.ATTENTION, "Not verified"
     if attention:
         return Icon.ATTENTION, "Needs attention"
-    return Icon.READY, "Ready" if preview.plan.changes else "Nothing to do"
+    return Icon.READY, "Ready" if preview.plan.changes or preview.plan.pending else "Nothing to do"
 
 
 def _summary(preview: Preview, *, is_verified: bool) -> str:
-    numbers = counts(preview)
-    parts = [
+    numbers, pending = counts(preview), len(preview.plan.pending)
+    written = [
         f"{numbers[name]:,} to {name}" for name in ("create", "update", "remove") if numbers[name]
     ]
-    summary = (
-        ", ".join(parts) + " on " + count(numbers["entities"], "entity", "entities")
-        if parts
-        else "No changes"
+    parts = [
+        f"{', '.join(written)} on {count(numbers['entities'], 'entity', 'entities')}"
+        if written
+        else "No changes",
+        *([f"{pending:,} to write after the end of an override"] if pending else ()),
+        f"{count(numbers['inSync'], 'declared limit')} in sync",
+        f"policy {preview.policy}. ",
+    ]
+    return "; ".join(parts) + (
+        _validation(preview) if is_verified else "No broker is known to have validated it."
     )
-    validation = _validation(preview) if is_verified else "No broker is known to have validated it."
-    return f"{summary}; {count(numbers['inSync'], 'declared limit')} in sync; policy {preview.policy}. {validation}"
 
 
 def _validation(preview: Preview) -> str:
