@@ -5,34 +5,20 @@ from importlib.resources import files
 
 from reconciler import __version__
 from reconciler.base.clock import SystemClock
-from reconciler.render.html.facts import ClusterPage
-from reconciler.render.html.frame import FRAME
-from reconciler.render.html.page import SCRIPTS, STYLES, TEMPLATE, PageFiles, page_html
-
-
-def joined_files(*names: str) -> str:
-    """Return the texts of files of ``render/page``, as installed with the package."""
-    folder = files("reconciler.render").joinpath("page")
-    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+from reconciler.render.page.cluster import ClusterPage, clusters_html
+from reconciler.render.page.writer import FRAME, SCRIPT, STYLES, PageFiles
 
 
 def page_files() -> PageFiles:
-    """Return the parts of every page."""
-    return PageFiles(
-        frame=joined_files(FRAME),
-        template=joined_files(TEMPLATE),
-        style=joined_files(*STYLES),
-        script=joined_files(*SCRIPTS),
-    )
+    """Return the constant parts of every page, as installed with the package."""
+    folder = files("reconciler.render").joinpath("page")
+    texts = [folder.joinpath(name).read_text(encoding="utf-8") for name in (FRAME, SCRIPT, *STYLES)]
+    frame, script, *styles = texts
+    return PageFiles(frame=frame, script=script, style="".join(styles))
 
 
-def page_of(clusters: Sequence[ClusterPage], *, page: str) -> str:
-    """Return a page about these clusters, with the current time.
-
-    Args:
-        clusters: The clusters; the reader selects one of several.
-        page: ``plan`` or ``report``.
-    """
-    return page_html(
-        clusters, page_files(), page=page, made_at=SystemClock().now(), tool_version=__version__
+def page_of(clusters: Sequence[ClusterPage]) -> str:
+    """Return a page about these clusters, with the current time."""
+    return clusters_html(
+        clusters, page_files(), made_at=SystemClock().now(), tool_version=__version__
     )

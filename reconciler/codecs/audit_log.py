@@ -9,7 +9,7 @@ from reconciler.codecs.reader import DocumentReader
 from reconciler.quota.entity_forms import entity_json
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Pair
-from reconciler.render.html.history import MOST_PAST_CHANGES, ChangeHistory, PastChange
+from reconciler.render.page.history import MOST_PAST_CHANGES, ChangeHistory, PastChange
 
 INTENDED: Final = "INTENDED"
 """Outcome of a change that is about to be sent: it may have been written."""

@@ -69,6 +69,8 @@ unmanaged | Not managed by kquota | ? | dim | Live, declared by no document: lis
 )
 """In display order."""
 
+DRIFT: Final = SECTIONS[0]
+
 _BY_CAUSE: Final[Mapping[Cause, str]] = {
     Cause.DRIFT: "drift",
     Cause.UNMANAGED: "unmanaged",

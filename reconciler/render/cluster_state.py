@@ -3,24 +3,21 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
 
-from reconciler.base.escaping import escaped, quoted
+from reconciler.base.escaping import escaped
 from reconciler.quota.entity import ENTITY_TYPES, LEVEL_NAMES
 from reconciler.quota.entity_forms import entity_json, entity_text, parts_text
-from reconciler.quota.planner.plan import Finding
 from reconciler.quota.precedence import (
     ANONYMOUS,
     EffectiveLimit,
     Principal,
     Resolution,
 )
-from reconciler.quota.results.report import ExpiredOverride
 from reconciler.quota.state import QuotaState, set_values
-from reconciler.render.impact_rows import effective_text, ranking_doubt
+from reconciler.render.impact_rows import effective_text, ranking_doubt, sharing_text
 from reconciler.render.json_values import Json, value_json
 from reconciler.render.table import Cell, Style, fits, fold, fold_lines, row_lines, table
-from reconciler.render.units import PER_BROKER, UNSET, age, count, limit, number, quantity
+from reconciler.render.units import PER_BROKER, UNSET, limit, number, quantity
 
 PLAIN = Style()
 
@@ -127,7 +124,7 @@ def _effective_cells(effective: EffectiveLimit) -> list[Cell | str]:
         if effective.source is None
         else entity_text(effective.source)
         + "".join(f" or {parts_text(unranked.entity)}" for unranked in effective.unranked),
-        _bucket(effective),
+        sharing_text(effective),
         "; ".join(
             f"{entity_text(overridden.entity)} {limit(effective.key, overridden.value)}"
             for overridden in effective.overridden
@@ -153,18 +150,6 @@ def _unknown_sentences(principal: Principal, effective: EffectiveLimit) -> Itera
             f" {parts_text(unranked.entity)} {limit(effective.key, unranked.value)} may apply:"
             f" {ranking_doubt(unranked.entity)}"
         )
-
-
-def _bucket(effective: EffectiveLimit) -> str:
-    """Return the clients that share the limit, by the metric tags that are set."""
-    if effective.source is None:
-        return UNSET
-    if len(effective.bucket) == 1:
-        return f"all connections of {quoted(effective.bucket[0])}"
-    user, client_id = effective.bucket
-    if user and client_id:
-        return "no other client"
-    return f"all client-ids of {quoted(user)}" if user else f"all users with {quoted(client_id)}"
 
 
 def resolutions_document(resolutions: Iterable[Resolution], *, cluster_id: str) -> dict[str, Json]:
@@ -210,89 +195,6 @@ def _effective(effective: EffectiveLimit) -> dict[str, Json]:
             for overridden in effective.overridden
         ],
     }
-
-
-# ---- drift -----------------------------------------------------------------------------------
-
-
-SHOWN_DRIFT: Final = 1_000
-"""Maximum number of listed drifted limits; more are counted."""
-
-
-def drift_text(
-    findings: Sequence[Finding],
-    expired_overrides: Sequence[ExpiredOverride] = (),
-    *,
-    now: float,
-    style: Style = PLAIN,
-    verbose: bool = False,
-) -> str:
-    """Return drift and expired overrides, each with its age; ``verbose`` shows long lists in full."""
-    max_rows = None if verbose else SHOWN_DRIFT
-    open_findings = [finding for finding in findings if not finding.ignored]
-    drift = _drift_lines(open_findings[:max_rows], len(open_findings), now=now, style=style)
-    expired = _expired_lines(
-        expired_overrides[:max_rows], len(expired_overrides), now=now, style=style
-    )
-    between = [""] if drift and expired else []
-    lines = [*drift, *between, *expired] or ["No drift."]
-    if ignored_count := len(findings) - len(open_findings):
-        lines.append(f"{count(ignored_count, 'difference')} covered by an ignore rule.")
-    return "\n".join(lines) + "\n"
-
-
-def _drift_lines(findings: Sequence[Finding], total: int, *, now: float, style: Style) -> list[str]:
-    rows: list[list[Cell | str]] = [
-        [
-            Cell(text="!", colours=("yellow",)),
-            entity_text(finding.entity),
-            str(finding.key),
-            Cell(text=limit(finding.key, finding.applied), right=True),
-            Cell(text="->", joined=True),
-            Cell(text=limit(finding.key, finding.live), right=True, joined=True),
-            "" if finding.since is None else f"first seen {age(now - finding.since)} ago",
-            "" if finding.owner is None else escaped(finding.owner.document),
-        ]
-        for finding in findings
-    ]
-    heads = ("", "ENTITY", "KEY", "EXPECTED", "", "LIVE", "", "DOCUMENT")
-    return _titled_table(f"Drift: {count(total, 'limit')}", rows, heads, total, style)
-
-
-def _expired_lines(
-    expired_overrides: Sequence[ExpiredOverride], total: int, *, now: float, style: Style
-) -> list[str]:
-    rows: list[list[Cell | str]] = [
-        [
-            Cell(text="!", colours=("yellow",)),
-            entity_text(override.entity),
-            str(override.key),
-            Cell(text=limit(override.key, expired.expected), right=True),
-            "->",
-            Cell(text=limit(override.key, expired.live), right=True),
-            f"ended {age(now - override.until)} ago",
-            escaped(override.author),
-            escaped(override.reason),
-        ]
-        for expired in expired_overrides
-        for override in (expired.override,)
-    ]
-    heads = ("", "ENTITY", "KEY", "EXPECTED", "", "LIVE", "OVERRIDE", "WHO", "REASON")
-    many = count(total, "override")
-    return _titled_table(f"Expired and still live: {many}", rows, heads, total, style)
-
-
-def _titled_table(
-    title: str, rows: Sequence[Sequence[Cell | str]], heads: Sequence[str], total: int, style: Style
-) -> list[str]:
-    if not rows:
-        return []
-    more = total - len(rows)
-    return [
-        style.paint(title, "bold", "yellow"),
-        *table(rows, heads=heads, style=style),
-        *([f"and {more:,} more (--verbose shows all)"] if more else []),
-    ]
 
 
 # ---- doctor ----------------------------------------------------------------------------------

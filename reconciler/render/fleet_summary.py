@@ -2,16 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from reconciler.base.escaping import escaped, markdown
 from reconciler.render.json_values import Json
-from reconciler.render.table import Style, table
+from reconciler.render.sections import TableForm, name, number, text
+from reconciler.render.table import Style, markdown_heads, markdown_rows, section_lines
 from reconciler.render.units import count
-
-_HEADS: Final = ("CLUSTER", "RESULT", "CHANGES", "DRIFT", "REFUSED", "DURATION")
 
 
 class FleetOutcome(StrEnum):
@@ -34,16 +32,24 @@ class FleetRow:
     refused: int | None = None  # number of guard violations and refusals of the broker
     seconds: float  # duration, without the time spent waiting for a free slot
 
-    @property
-    def cells(self) -> list[str]:
-        """The cells of the table."""
-        numbers = (self.changes, self.drift, self.refused)
-        return [
-            escaped(self.cluster),
-            str(self.outcome),
-            *("-" if number is None else f"{number:,}" for number in numbers),
-            f"{self.seconds:.1f}s",
-        ]
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+_CLUSTERS: Final[TableForm[FleetRow]] = TableForm(
+    "clusters",
+    "Clusters",
+    "",
+    (
+        name("CLUSTER", lambda row: row.cluster),
+        text("RESULT", lambda row: str(row.outcome)),
+        number("CHANGES", lambda row: _number(row.changes)),
+        number("DRIFT", lambda row: _number(row.drift)),
+        number("REFUSED", lambda row: _number(row.refused)),
+        number("DURATION", lambda row: f"{row.seconds:.1f}s"),
+    ),
+)
 
 
 def fleet_sentence(rows: Sequence[FleetRow]) -> str:
@@ -57,16 +63,15 @@ def fleet_sentence(rows: Sequence[FleetRow]) -> str:
 
 def fleet_summary_text(rows: Sequence[FleetRow], *, style: Style) -> str:
     """Return the table and its summary line, for people."""
-    lines = table([row.cells for row in rows], heads=_HEADS, style=style)
-    return "\n".join([*lines, fleet_sentence(rows)])
+    return "\n".join([*section_lines(_CLUSTERS.of(rows), style=style), fleet_sentence(rows)])
 
 
 def fleet_summary_markdown(rows: Sequence[FleetRow]) -> str:
     """Return the table for a comment, without durations: equal runs give equal comments."""
-    heads = "| " + " | ".join(head.capitalize() for head in _HEADS[:-1]) + " |"
-    lines = [heads, "| --- | --- | ---: | ---: | ---: |"]
-    lines += ["| " + " | ".join([markdown(row.cluster), *row.cells[1:-1]]) + " |" for row in rows]
-    return "\n".join([f"**{fleet_sentence(rows)}**", "", *lines])
+    section = replace(_CLUSTERS, columns=_CLUSTERS.columns[:-1]).of(rows)
+    return "\n".join(
+        [f"**{fleet_sentence(rows)}**", "", *markdown_heads(section), *markdown_rows(section)]
+    )
 
 
 def fleet_summary_document(rows: Sequence[FleetRow]) -> list[Json]:

@@ -1,6 +1,7 @@
 """Rows about clients whose limits a plan changes, and about limits that can never apply after it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from reconciler.base.escaping import quoted
@@ -8,21 +9,13 @@ from reconciler.quota.entity import ABSENT, ENTITY_TYPES, Entity, EntityParts, S
 from reconciler.quota.entity_forms import entity_text, parts_text
 from reconciler.quota.planner.effects import bit_slips, unranked_limits
 from reconciler.quota.planner.impact import AffectedPrincipal, BucketSharing, Direction, Impact
-from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.precedence import EffectiveLimit, Principal
+from reconciler.quota.planner.plan import QuotaChange, apply_to
+from reconciler.quota.precedence import EffectiveLimit, Principal, resolve
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
-from reconciler.render.rows import DisplayRow, by_how_much
-from reconciler.render.units import count, limit, named_clients
-
-AFFECTED_TITLE: Final = "Other clients with another limit"
-AFFECTED_SAYS: Final = "Clients with a limit or a login of their own: their limit before and after, and where it comes from."
-NEVER_TITLE: Final = "Never applies after this plan"
-NEVER_SAYS: Final = "A closer limit applies to every client that these could match."
-EXCLUSIVE_TITLE: Final = "Exclusive removals"
-EXCLUSIVE_SAYS: Final = (
-    "Live in the scope, neither declared nor managed: removed because the cluster is exclusive."
-)
+from reconciler.render.rows import by_how_much
+from reconciler.render.sections import DisplayRow, RowSection
+from reconciler.render.units import UNSET, count, limit, named_clients
 
 _MARKS: Final[Mapping[Direction, tuple[str, str]]] = {
     Direction.TIGHTENED: ("<", "red"),
@@ -64,17 +57,14 @@ def unlisted_clients(preview: Preview) -> tuple[AffectedPrincipal, ...]:
     )
 
 
-def affected_rows(preview: Preview, *, max_rows: int | None = None) -> tuple[DisplayRow, ...]:
-    """Return rows of :func:`unlisted_clients`; at most ``max_rows``."""
-    return tuple(map(_affected_client_row, unlisted_clients(preview)[:max_rows]))
-
-
-def never_rows(preview: Preview, *, max_rows: int | None = None) -> tuple[DisplayRow, ...]:
-    """Return rows of limits that could apply before and cannot after the plan; at most ``max_rows``."""
-    impact = preview.impact
-    if impact is None:
-        return ()
-    return tuple(
+def impact_sections(
+    preview: Preview, *, max_rows: int | None = None
+) -> tuple[RowSection, RowSection]:
+    """Return :func:`unlisted_clients`, and the limits that could apply before and cannot after the plan."""
+    clients = unlisted_clients(preview)
+    never = () if preview.impact is None else preview.impact.new_shadows
+    affected_rows = tuple(map(_affected_client_row, clients[:max_rows]))
+    never_rows = tuple(
         DisplayRow(
             mark="·",
             colour="yellow",
@@ -84,7 +74,65 @@ def never_rows(preview: Preview, *, max_rows: int | None = None) -> tuple[Displa
             after="",
             note=f"{entity_text(shadow.by)} is closer",
         )
-        for shadow in impact.new_shadows[:max_rows]
+        for shadow in never[:max_rows]
+    )
+    return (
+        RowSection(
+            name="affected",
+            title="Other clients with another limit",
+            note="Clients with a limit or a login of their own: their limit before and after, and where it comes from.",
+            rows=affected_rows,
+            left_out=len(clients) - len(affected_rows),
+        ),
+        RowSection(
+            name="never",
+            title="Never applies after this plan",
+            note="A closer limit applies to every client that these could match.",
+            rows=never_rows,
+            left_out=len(never) - len(never_rows),
+            colour="yellow",
+        ),
+    )
+
+
+def client_section(preview: Preview, live: QuotaState, *, max_rows: int) -> RowSection:
+    """Return the limits of all known clients before and after the plan, those that change first."""
+    impact = preview.impact
+    after = apply_to(live, preview.plan.changes)
+    limits = [
+        AffectedPrincipal(principal=client, key=old.key, before=old, after=new)
+        for client in (impact.principals if impact else ())
+        for old, new in zip(
+            resolve(live, client).effective, resolve(after, client).effective, strict=True
+        )
+        if old.source or new.source or old.unranked
+    ]
+    limits.sort(key=_is_same)
+    return RowSection(
+        name="clients",
+        title="Limits of clients",
+        note="Of clients with a limit or a login of their own; kquota resolve shows those of any client.",
+        rows=tuple(map(_client_row, limits[:max_rows])),
+        left_out=len(limits) - len(limits[:max_rows]),
+        heads=("Now", "After this plan", "Effect"),
+    )
+
+
+def _is_same(row: AffectedPrincipal) -> bool:
+    return (row.before.value, row.before.bucket) == (row.after.value, row.after.bucket)
+
+
+def _client_row(affected: AffectedPrincipal) -> DisplayRow:
+    row, effective = _affected_client_row(affected), affected.after
+    lost = "".join(
+        f"; instead of {entity_text(overridden.entity)} {limit(effective.key, overridden.value)}"
+        for overridden in effective.overridden
+    )
+    return replace(
+        row,
+        after="the same" if _is_same(affected) else row.after,
+        cause=row.note,
+        note=f"shared by {sharing_text(effective)}{lost}" if effective.source else "",
     )
 
 
@@ -140,6 +188,18 @@ def effective_text(effective: EffectiveLimit) -> str:
     if not effective.is_known:
         return "unknown"
     return "unlimited" if effective.value is None else limit(effective.key, effective.value)
+
+
+def sharing_text(effective: EffectiveLimit) -> str:
+    """Return the clients that share a limit, by the metric tags that are set."""
+    if effective.source is None:
+        return UNSET
+    if len(effective.bucket) == 1:
+        return f"all connections of {quoted(effective.bucket[0])}"
+    user, client_id = effective.bucket
+    if user and client_id:
+        return "no other client"
+    return f"all client-ids of {quoted(user)}" if user else f"all users with {quoted(client_id)}"
 
 
 def _level(effective: EffectiveLimit) -> str:

@@ -3,14 +3,14 @@
 Independent of their source, so that a plan without evidence loads none of the models of use.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.base.escaping import escaped
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
-from reconciler.render.json_values import Json
-from reconciler.render.lookup_table import PageLookup
+from reconciler.render.sections import TableForm, name, number, state, text
 from reconciler.render.table import Cell, Style, fold_lines, row_lines
 from reconciler.render.units import count
 
@@ -50,6 +50,24 @@ class RecordedUse:
     left_out: int  # number of rows of brokers that are only counted
     refusals: tuple[ToleranceViolation, ...]
     notes: tuple[str, ...]
+
+
+_MARKS: Final[Mapping[str, str]] = {"!": "worse", "?": "not known", "": ""}
+USE_TABLE: Final[TableForm[UseRow]] = TableForm(
+    "recorded-use",
+    TITLE,
+    SAYS,
+    (
+        name("Who", lambda row: row.bucket),
+        text("What", lambda row: row.limit_name),
+        number("Now", lambda row: row.before),
+        number("Then", lambda row: row.after),
+        state("Verdict", lambda row: _MARKS[row.mark]),
+        text("Recorded use", lambda row: row.description),
+        text("Worst broker", lambda row: row.broker),
+    ),
+)
+"""One row for each client."""
 
 
 def refused_title(amount: int) -> str:
@@ -105,30 +123,3 @@ def left_out_sentences(recorded: RecordedUse, indent: str) -> list[str]:
     if not recorded.left_out:
         return []
     return [f"{indent}{count(recorded.left_out, 'row')} of other brokers not listed"]
-
-
-def recorded_facts(recorded: RecordedUse, lookup: PageLookup) -> dict[str, Json]:
-    """Return the content of a page. A row: tenant, resource, limit before, after, effect, broker, mark; all as texts."""
-    word = lookup.text_number
-    return {
-        "headline": word(recorded.headline),
-        "says": word(SAYS),
-        "evidence": [word(sentence) for sentence in recorded.evidence],
-        "rows": [
-            [
-                word(cell)
-                for cell in (
-                    use_row.bucket,
-                    use_row.limit_name,
-                    use_row.before,
-                    use_row.after,
-                    use_row.description,
-                    use_row.broker,
-                    use_row.mark,
-                )
-            ]
-            for use_row in recorded.rows
-        ],
-        "refusals": [word(refusal.message) for refusal in recorded.refusals],
-        "notes": [word(note) for note in (*recorded.notes, *left_out_sentences(recorded, ""))],
-    }

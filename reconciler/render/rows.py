@@ -5,7 +5,7 @@ computed from rows. Names are quoted (``escaping.quoted``) but not yet escaped f
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from reconciler.quota.entity import Entity
@@ -15,17 +15,27 @@ from reconciler.quota.outcome import Held, Rejected, Unknown
 from reconciler.quota.planner.impact import Direction, Effect, HidingOrphan
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Cause
-from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, Preview
+from reconciler.quota.results.report import (
+    ExpiredOverride,
+    Outcome,
+    PairOutcome,
+    PairVisibility,
+    Preview,
+)
 from reconciler.render.cause_text import (
+    DRIFT,
     REASONS,
     SECTIONS,
     SectionKind,
-    counts,
     sections,
     status_word,
     waits_text,
 )
-from reconciler.render.units import age, count, limit
+from reconciler.render.sections import DisplayRow, RowSection
+from reconciler.render.units import PER_BROKER, age, limit
+
+PAGE_ROWS: Final = 2_000
+"""Maximum number of rows of a table of an HTML page; tables of several clusters share it."""
 
 _MARKS: Final[Mapping[str, tuple[str, str]]] = {
     "create": ("+", "green"),
@@ -44,45 +54,44 @@ FLAGGED: Final[Mapping[Cause, str]] = {
 """Causes that a reviewer should notice, in one or two words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisplayRow:
-    """One line about one pair."""
-
-    mark: str  # one character: the action
-    colour: str
-    entity: str
-    key: str
-    before: str  # the live value; for drift, the expected one
-    # The new value; for drift, the live one; for other findings, the declared or applied one, as text.
-    after: str
-    meaning: str = ""  # the effect on clients, or since when
-    has_arrow: bool = True  # whether `before` became or becomes `after`
-    reason: str = ""
-    place: str = ""  # `path:line` or the document
-    note: str = ""
+EXCLUSIVE_TITLE: Final = "Exclusive removals"
+EXCLUSIVE_SAYS: Final = (
+    "Live in the scope, neither declared nor managed: removed because the cluster is exclusive."
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """Rows under a heading, with a sentence that explains them."""
+def change_sections(
+    preview: Preview, *, max_rows: int | None = None
+) -> tuple[RowSection, RowSection]:
+    """Return the changes, and the removals of limits that are not owned, both perhaps without rows.
 
-    kind: SectionKind
-    rows: tuple[DisplayRow, ...]
-    left_out: int = 0  # number of findings without a row
-
-    @property
-    def total(self) -> int:
-        """The number of findings of the section, shown or not."""
-        return len(self.rows) + self.left_out
-
-
-def change_rows(
-    preview: Preview, *, max_rows: int | None = None, exclusive: bool | None = None
-) -> tuple[DisplayRow, ...]:
-    """Return the changes of :func:`selected_changes` as rows."""
-    return tuple(
-        _change(change, effect)
-        for change, effect in selected_changes(preview, max_rows=max_rows, exclusive=exclusive)
+    Args:
+        max_rows: Maximum number of rows of each, chosen by :func:`selected_changes`; ``None`` = all.
+    """
+    removed = len(preview.plan.exclusive)
+    changes, exclusive = (
+        tuple(
+            _change(*change)
+            for change in selected_changes(preview, max_rows=max_rows, exclusive=only)
+        )
+        for only in (False, True)
+    )
+    return (
+        RowSection(
+            name="changes",
+            title="What changes",
+            note=PER_BROKER,
+            rows=changes,
+            left_out=len(preview.plan.changes) - removed - len(changes),
+        ),
+        RowSection(
+            name="exclusive",
+            title=EXCLUSIVE_TITLE,
+            note=EXCLUSIVE_SAYS,
+            rows=exclusive,
+            left_out=removed - len(exclusive),
+            colour="red",
+        ),
     )
 
 
@@ -113,37 +122,92 @@ def _is_plain(change: QuotaChange) -> bool:
 
 def finding_sections(
     preview: Preview, *, max_rows_of: Callable[[SectionKind], int] | None = None
-) -> tuple[Section, ...]:
+) -> tuple[RowSection, ...]:
     """Return the findings by section, in display order; empty ones are omitted.
 
     Args:
         max_rows_of: Maximum number of rows of a section; ``None`` = all.
     """
-    findings_by_kind, made_sections = sections(preview.plan), list[Section]()
-    notes = hiding_notes(preview)
-    for kind in SECTIONS:
-        findings = findings_by_kind[kind.name]
-        if findings:
-            visible_findings = findings if max_rows_of is None else findings[: max_rows_of(kind)]
-            rows = finding_rows(visible_findings, kind, now=preview.created_at, notes=notes)
-            made_sections.append(
-                Section(kind=kind, rows=rows, left_out=len(findings) - len(visible_findings))
-            )
-    return tuple(made_sections)
+    findings_by_kind, notes = sections(preview.plan), _hiding_notes(preview)
+    return tuple(
+        finding_section(
+            kind,
+            findings_by_kind[kind.name],
+            since=lambda since: f"since {age(preview.created_at - since)}",
+            notes=notes,
+            max_rows=None if max_rows_of is None else max_rows_of(kind),
+        )
+        for kind in SECTIONS
+        if findings_by_kind[kind.name]
+    )
 
 
-def finding_rows(
-    findings: Sequence[Finding],
+def finding_section(
     kind: SectionKind,
+    findings: Sequence[Finding],
     *,
-    now: float,
-    notes: Mapping[tuple[Entity, Key], str],
-) -> tuple[DisplayRow, ...]:
-    """Return rows of findings of one section; ``notes`` from :func:`hiding_notes`."""
-    return tuple(_finding(finding, kind, now, notes.get(finding.pair, "")) for finding in findings)
+    since: Callable[[float], str],
+    notes: Mapping[tuple[Entity, Key], str] = MappingProxyType({}),
+    max_rows: int | None = None,
+) -> RowSection:
+    """Return findings of one kind.
+
+    Args:
+        since: The text about the time of the first observation.
+        notes: Remarks about pairs.
+    """
+    rows = tuple(
+        _finding(finding, kind, since, notes.get(finding.pair, ""))
+        for finding in findings[:max_rows]
+    )
+    return RowSection(
+        name=kind.name,
+        title=kind.title,
+        note=kind.description,
+        rows=rows,
+        left_out=len(findings) - len(rows),
+        colour=kind.colour,
+        heads=(
+            "Expected" if kind is DRIFT else "Live",
+            "Live" if kind is DRIFT else "Declared",
+            "Since",
+        ),
+    )
 
 
-def hiding_notes(preview: Preview) -> Mapping[tuple[Entity, Key], str]:
+def expired_section(
+    overrides: Sequence[ExpiredOverride],
+    *,
+    ended: Callable[[float], str],
+    max_rows: int | None = None,
+) -> RowSection:
+    """Return expired overrides whose values are still live; ``ended``: the text about the time of their end."""
+    rows = tuple(
+        DisplayRow(
+            mark="!",
+            colour="yellow",
+            entity=entity_text(expired.override.entity),
+            key=str(expired.override.key),
+            before=limit(expired.override.key, expired.expected),
+            after=limit(expired.override.key, expired.live),
+            meaning=ended(expired.override.until),
+            place=expired.document,
+            note=f"override of {expired.override.author}: {expired.override.reason}",
+        )
+        for expired in overrides[:max_rows]
+    )
+    return RowSection(
+        name="expired",
+        title="Expired overrides that are still live",
+        note="kquota override end --expired writes the expected values.",
+        rows=rows,
+        left_out=len(overrides) - len(rows),
+        colour="yellow",
+        heads=("Expected", "Live", "Since"),
+    )
+
+
+def _hiding_notes(preview: Preview) -> Mapping[tuple[Entity, Key], str]:
     """Return, for each orphan that takes precedence over rules, these rules with their places."""
     if preview.impact is None:
         return {}
@@ -159,67 +223,6 @@ def _hiding(hiding: HidingOrphan) -> str:
     remainder = f" and {unnamed_count:,} more" if unnamed_count else ""
     lose = "1 rule loses" if hiding.total == 1 else f"{hiding.total:,} rules lose"
     return f"{lose} to it: {rule_names}{remainder}"
-
-
-def headline(preview: Preview) -> str:
-    """Return the first line: the cluster, and who validated the plan."""
-    source = preview.verdict.source
-    counted = {"broker": "validated by the broker", "none": "not validated by a broker"}.get(
-        source, f"validated by the rules of the {source}, not by the broker"
-    )
-    reason = f" ({preview.verdict.reason})" if preview.verdict.reason else ""
-    snapshot = (
-        f", computed from a snapshot that is {age(preview.created_at - preview.snapshot_at)} old"
-        if preview.snapshot_at is not None
-        else ""
-    )
-    return f"Plan for {cluster_text(preview)}, {counted}{reason}{snapshot}" + (
-        f", made with {' '.join(preview.selection)}" if preview.selection else ""
-    )
-
-
-def cluster_text(preview: Preview) -> str:
-    """Return the cluster's name in the project with its id: ``demo (cluster id lkc-1)``."""
-    name, cluster_id = preview.origin.cluster, preview.plan.cluster_id
-    if not cluster_id:
-        return f"{name} (cluster id unknown)" if name else "no known cluster"
-    return f"{name} (cluster id {cluster_id})" if name else f"cluster {cluster_id}"
-
-
-_ATTENTION: Final[Mapping[str, str]] = {
-    "drift": "drifted (changed outside kquota)",
-    "restricted": "restricted by policy",
-    "changedByAnother": "changed by another",
-    "notRemoved": "not removed",
-    "newOrphans": "left in Kafka by deleted documents",
-}
-"""Sections that keep a plan from being "nothing to do", with what the summary calls their rows."""
-
-
-def summary(preview: Preview) -> str:
-    """Return the second line: counts, or that there is nothing to do."""
-    numbers, plan = counts(preview), preview.plan
-    written = [
-        f"{numbers[name]:,} to {name}" for name in ("create", "update", "remove") if numbers[name]
-    ]
-    if written:
-        written[-1] += f" on {count(numbers['entities'], 'entity', 'entities')}"
-    notable = [
-        *([f"{len(plan.pending):,} to write after the end of an override"] if plan.pending else ()),
-        *(f"{numbers[name]:,} {words}" for name, words in _ATTENTION.items() if numbers[name]),
-    ]
-    if plan.conflicts:
-        notable.insert(0, count(len(plan.conflicts), "conflict"))
-    adopted = (
-        [f"{count(len(plan.adopted), 'limit')} already live as declared"] if plan.adopted else []
-    )
-    if written:
-        in_sync = f"{numbers['inSync']:,} in sync"
-        parts = [", ".join(written), *notable, *adopted, in_sync, f"policy {preview.policy}."]
-        return "; ".join(parts)
-    in_sync = f"{count(numbers['inSync'], 'declared limit')} in sync."
-    verdict = "No limit to write" if notable else "Nothing to do"
-    return f"{verdict}: {'; '.join([*notable, *adopted, in_sync])}"
 
 
 def outcome_rows(outcome: Outcome, *, max_rows: int) -> tuple[tuple[DisplayRow, ...], int]:
@@ -310,6 +313,7 @@ def _change(change: QuotaChange, effect: Effect | None) -> DisplayRow:
         reason=FLAGGED.get(change.cause, ""),
         place=place,
         note="; ".join(filter(None, (change.note, selection and f"selected by {selection}"))),
+        cause=f"{change.cause}: {REASONS[change.cause]}",
     )
 
 
@@ -334,7 +338,9 @@ _DRIFTED: Final = frozenset({Cause.DRIFT, Cause.CHANGED_BY_ANOTHER})
 """Causes that compare the expected value with the live one."""
 
 
-def _finding(finding: Finding, kind: SectionKind, now: float, remark: str) -> DisplayRow:
+def _finding(
+    finding: Finding, kind: SectionKind, since: Callable[[float], str], remark: str
+) -> DisplayRow:
     place = ""
     if finding.claim is not None:
         place = finding.claim.place(finding.key) or finding.claim.document
@@ -356,8 +362,9 @@ def _finding(finding: Finding, kind: SectionKind, now: float, remark: str) -> Di
         before=limit(finding.key, expected) if drifted else live,
         after=live if drifted else reference,
         has_arrow=drifted,
-        meaning="" if finding.since is None else f"since {age(now - finding.since)}",
+        meaning="" if finding.since is None else since(finding.since),
         reason="",
         place=place,
         note=remark or note,
+        cause=REASONS[finding.cause],
     )

@@ -1,4 +1,4 @@
-"""Aligned tables, folded lines and colours for terminals. Cells are escaped already; widths count screen columns.
+"""Tables of sections as Markdown, and aligned tables, folded lines and colours for terminals. Cells are escaped already; widths count screen columns.
 
 Text is never cut. If a terminal is too narrow, the last columns of a row move to separate lines below it.
 """
@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
+
+from reconciler.base.escaping import escaped, markdown, prose
+from reconciler.render.sections import CellKind, CellText, Section
 
 _CODES: Final[Mapping[str, str]] = {
     "bold": "1",
@@ -87,6 +90,18 @@ def table(
     return [
         line for row in row_lines(rows, heads=heads, style=style, indent=indent) for line in row
     ]
+
+
+def section_lines(section: Section, *, style: Style = Style(), indent: str = "") -> list[str]:
+    """Return the lines of the table of a section."""
+    rows = [
+        [
+            Cell(text=escaped(cell.text), right=kind is CellKind.NUMBER)
+            for cell, kind in zip(row, section.kinds, strict=True)
+        ]
+        for row in section.rows
+    ]
+    return table(rows, heads=section.heads, style=style, indent=indent)
 
 
 def row_lines(
@@ -211,3 +226,23 @@ def _message_parts(line: str) -> list[str]:
         is_quoted ^= part.count("`") % 2 == 1
         is_command = part in _PROGRAMS or (is_command and not part.endswith((";", ",")))
     return parts
+
+
+def markdown_heads(section: Section) -> list[str]:
+    """Return the two lines of headings of a Markdown table."""
+    ways = ["-:" if kind is CellKind.NUMBER else "-" for kind in section.kinds]
+    return [_markdown_line(map(str.capitalize, section.heads)), f"|{'|'.join(ways)}|"]
+
+
+def markdown_rows(section: Section) -> list[str]:
+    """Return one line of Markdown per row: names are code, further lines of a cell are below its text."""
+    return [_markdown_line(map(_markdown_cell, row, section.kinds)) for row in section.rows]
+
+
+def _markdown_cell(cell: CellText, kind: CellKind) -> str:
+    escape = markdown if kind is CellKind.NAME else prose
+    return "<br>".join(escape(line) for line in (cell.text, *cell.below) if line)
+
+
+def _markdown_line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

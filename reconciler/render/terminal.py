@@ -1,36 +1,30 @@
 """Plans and outcomes for a terminal: aligned tables, optional colour, every name on one line."""
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import Final
 
 from reconciler.base.escaping import escaped
-from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.results.report import Outcome, Preview
-from reconciler.render.cause_text import SectionKind, status_word
-from reconciler.render.impact_rows import (
-    AFFECTED_SAYS,
-    AFFECTED_TITLE,
-    EXCLUSIVE_SAYS,
-    EXCLUSIVE_TITLE,
-    NEVER_SAYS,
-    NEVER_TITLE,
-    affected_rows,
-    impact_lines,
-    never_rows,
-    unlisted_clients,
+from reconciler.quota.planner.plan import Finding
+from reconciler.quota.results.report import ExpiredOverride, Outcome, Preview
+from reconciler.render.cause_text import DRIFT, SectionKind, status_word
+from reconciler.render.impact_rows import impact_lines, impact_sections
+from reconciler.render.plan_summary import (
+    ProblemGroup,
+    headline,
+    problem_groups,
+    summary,
 )
 from reconciler.render.recorded_use import RecordedUse, recorded_text
 from reconciler.render.rows import (
-    DisplayRow,
-    change_rows,
+    change_sections,
+    expired_section,
+    finding_section,
     finding_sections,
-    headline,
     outcome_rows,
-    summary,
 )
+from reconciler.render.sections import DisplayRow, RowSection
 from reconciler.render.table import Cell, Style, fold_lines, table
-from reconciler.render.units import PER_BROKER, count
+from reconciler.render.units import PER_BROKER, age, count
 
 SHOWN_UNMANAGED: Final = 10
 """Maximum number of listed unmanaged pairs, which belong to others; more are counted."""
@@ -60,38 +54,22 @@ def plan_text(
         recorded: The effect by recorded use; ``None`` = not requested.
     """
     lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
-    max_rows = None if verbose else SHOWN
-    exclusive = len(preview.plan.exclusive)
-    rows = change_rows(preview, max_rows=max_rows, exclusive=False)
-    if rows:
-        lines += ["", *_rows(rows, style)]
-        lines += _more(len(preview.plan.changes) - exclusive - len(rows))
-    removed = change_rows(preview, max_rows=max_rows, exclusive=True)
-    lines += _block(EXCLUSIVE_TITLE, EXCLUSIVE_SAYS, removed, exclusive, style, "red")
-    if rows or removed:
+    changes, exclusive = change_sections(preview, max_rows=None if verbose else SHOWN)
+    if changes.rows:
+        lines += ["", *_rows(changes.rows, style), *_more(changes.left_out)]
+    lines += _block(exclusive, style)
+    if changes.rows or exclusive.rows:
         lines += ["", style.paint(PER_BROKER, "dim")]
-    lines += _paragraph(impact_lines(preview))
-    lines += _meaning(preview, style, max_rows=None if verbose else SHOWN_AFFECTED)
+    if effects := impact_lines(preview):
+        lines += ["", *effects]
+    for section in impact_sections(preview, max_rows=None if verbose else SHOWN_AFFECTED):
+        lines += _block(section, style)
     if recorded is not None:
         lines += recorded_text(recorded, style=style, max_rows=None if verbose else SHOWN_AFFECTED)
     for section in finding_sections(preview, max_rows_of=None if verbose else _row_limit):
-        heading = f"{section.kind.title} ({section.total})"
-        lines += ["", style.paint(heading, "bold", section.kind.colour)]
-        lines += [section.kind.description, *_rows(section.rows, style), *_more(section.left_out)]
-    max_rows = None if verbose else SHOWN_TROUBLE
-    lines += _conflicts(preview, style, max_rows)
-    lines += _refusals(preview, style, max_rows)
-    lines += _violations(preview, style, max_rows)
-    if preview.warnings or preview.advice:
-        lines += ["", style.paint("Warnings", "bold", "yellow")]
-        lines += [f"  {escaped(warning)}" for warning in preview.warnings]
-        lines += [
-            f"  {escaped(warning.place)}: {escaped(warning.message)}"
-            for warning in preview.open_advice[:max_rows]
-        ]
-        lines += _more(len(preview.open_advice) - len(preview.open_advice[:max_rows]))
-        accepted = len(preview.advice) - len(preview.open_advice)
-        lines += [f"  {count(accepted, 'accepted warning')}"] if accepted else []
+        lines += _block(section, style)
+    for group in problem_groups(preview):
+        lines += _problems(group, style, max_rows=None if verbose else SHOWN_TROUBLE)
     return "\n".join(fold_lines(lines, style)) + "\n"
 
 
@@ -140,6 +118,38 @@ def _summary(outcome: Outcome) -> str:
     )
 
 
+def drift_text(
+    findings: Sequence[Finding],
+    expired_overrides: Sequence[ExpiredOverride] = (),
+    *,
+    now: float,
+    style: Style = PLAIN,
+    verbose: bool = False,
+) -> str:
+    """Return drift and expired overrides, each with its age; ``verbose`` shows long lists in full."""
+    max_rows = None if verbose else SHOWN_TROUBLE
+    open_findings = [finding for finding in findings if not finding.ignored]
+    lines: list[str] = []
+    for section in (
+        finding_section(
+            DRIFT,
+            open_findings,
+            since=lambda since: f"first seen {age(now - since)} ago",
+            max_rows=max_rows,
+        ),
+        expired_section(
+            expired_overrides,
+            ended=lambda end: f"ended {age(now - end)} ago",
+            max_rows=max_rows,
+        ),
+    ):
+        lines += _block(section, style)
+    lines = lines[1:] or ["No drift."]
+    if ignored_count := len(findings) - len(open_findings):
+        lines.append(f"{count(ignored_count, 'difference')} covered by an ignore rule.")
+    return "\n".join(fold_lines(lines, style)) + "\n"
+
+
 def _brokers(outcome: Outcome) -> list[str]:
     visibility = outcome.visibility
     if visibility is None:
@@ -182,31 +192,11 @@ def _text(cell: Cell | str) -> str:
     return cell.text if isinstance(cell, Cell) else cell
 
 
-def _block(  # noqa: PLR0917 - what a heading is made of
-    title: str, description: str, rows: Sequence[DisplayRow], total: int, style: Style, colour: str
-) -> list[str]:
-    if not rows:
+def _block(section: RowSection, style: Style) -> list[str]:
+    if not section.rows:
         return []
-    heading = style.paint(f"{title} ({total:,})", "bold", colour)
-    return ["", heading, description, *_rows(rows, style), *_more(total - len(rows))]
-
-
-def _meaning(preview: Preview, style: Style, *, max_rows: int | None) -> list[str]:
-    """Return rows of affected clients, and of limits that can no longer apply."""
-    impact = preview.impact
-    if impact is None:
-        return []
-    affected = affected_rows(preview, max_rows=max_rows)
-    never = never_rows(preview, max_rows=max_rows)
-    total = len(unlisted_clients(preview))
-    return [
-        *_block(AFFECTED_TITLE, AFFECTED_SAYS, affected, total, style, "cyan"),
-        *_block(NEVER_TITLE, NEVER_SAYS, never, len(impact.new_shadows), style, "yellow"),
-    ]
-
-
-def _paragraph(sentences: Sequence[str]) -> list[str]:
-    return ["", *sentences] if sentences else []
+    heading = style.paint(f"{section.title} ({section.total:,})", "bold", section.colour)
+    return ["", heading, section.note, *_rows(section.rows, style), *_more(section.left_out)]
 
 
 def _row_limit(kind: SectionKind) -> int:
@@ -216,41 +206,20 @@ def _row_limit(kind: SectionKind) -> int:
 def _more(left_out: int) -> list[str]:
     if not left_out:
         return []
-    return [f"  and {left_out:,} more (--verbose shows all; --format json and --out have all)"]
+    return [f"  and {left_out:,} more (--verbose and --format json show all)"]
 
 
-def _conflicts(preview: Preview, style: Style, max_rows: int | None) -> list[str]:
-    conflicts = preview.plan.conflicts
-    lines: list[str] = []
-    for conflict in conflicts[:max_rows]:
-        lines.append(f"  {entity_text(conflict.entity)} {conflict.key} is declared by")
-        lines += [
-            f"    {escaped(claim.place(conflict.key))} ({escaped(claim.document)})"
-            for claim in conflict.claims
-        ]
-    heading = f"Conflicts ({len(conflicts)}): nothing can be applied"
-    return _problems(heading, lines, len(conflicts) - len(conflicts[:max_rows]), style)
-
-
-def _refusals(preview: Preview, style: Style, max_rows: int | None) -> list[str]:
-    rejections = preview.verdict.rejections
-    lines = sorted(
-        f"  {entity_text(subject)}: {escaped(f'{rejected.name}: {rejected.message}')}"
-        for subject, rejected in islice(rejections.items(), max_rows)
-    )
-    heading = f"The broker would refuse ({len(rejections)})"
-    return _problems(heading, lines, len(rejections) - len(lines), style)
-
-
-def _violations(preview: Preview, style: Style, max_rows: int | None) -> list[str]:
-    lines: list[str] = []
-    for violation in preview.violations[:max_rows]:
-        location = f"{escaped(violation.place)}: " if violation.place else ""
-        subject = f"{entity_text(violation.entity)}: " if violation.entity is not None else ""
-        lines.append(f"  {location}{subject}{escaped(violation.message)} [{violation.allow_with}]")
-    heading = f"Refused by guards ({len(preview.violations)}): nothing would be applied"
-    return _problems(heading, lines, len(preview.violations) - len(lines), style)
-
-
-def _problems(heading: str, lines: Sequence[str], left_out: int, style: Style) -> list[str]:
-    return ["", style.paint(heading, "bold", "red"), *lines, *_more(left_out)] if lines else []
+def _problems(group: ProblemGroup, style: Style, *, max_rows: int | None) -> list[str]:
+    if not group.lines:
+        return []
+    heading = group.title
+    if group.name == "warnings":
+        heading = style.paint(heading, "bold", "yellow")
+    else:
+        effect = f": {group.effect}" if group.effect else ""
+        heading = style.paint(f"{heading} ({len(group.lines)}){effect}", "bold", "red")
+    lines = ["", heading]
+    for line in group.lines[:max_rows]:
+        lines.append(f"  {escaped(line.text)}")
+        lines += [f"    {escaped(below)}" for below in line.below]
+    return lines + _more(len(group.lines) - len(group.lines[:max_rows]))

@@ -373,7 +373,7 @@ def expired(kquota, applied, sandbox):
 def test_drift_reports_an_expired_override_that_is_still_live(kquota, expired, sandbox):
     ran = kquota("drift", "--detailed-exitcode")
     assert ran.code == 2
-    assert "Expired and still live: 1 override" in ran.out
+    assert "Expired overrides that are still live (1)" in ran.out
     assert "10485760 (10 MiB/s)  ->  52428800 (50 MiB/s)" in ran.out
     assert "INC-7" in ran.out
     assert "No drift" not in ran.out

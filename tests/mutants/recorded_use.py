@@ -415,11 +415,11 @@ FAULTS: tuple[Fault, ...] = (
             SHOWN,
         ),
         (
-            "evidence/render/report_page",
+            "render/page/writer",
             "a client's name is not escaped",
             "    return escape(escaped(text))",
             "    return escaped(text)",
-            SHOWN,
+            "tests/render/page/test_writer.py",
         ),
         (
             "evidence/render/units",

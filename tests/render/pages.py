@@ -16,9 +16,8 @@ from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.results.report import Preview, RunOrigin, ValidationResult
 from reconciler.quota.rule_warnings import warnings
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.html.facts import ClusterPage
-from reconciler.render.html.history import ChangeHistory, PastChange
-from reconciler.render.html.page import page_html
+from reconciler.render.page.cluster import ClusterPage, clusters_html
+from reconciler.render.page.history import ChangeHistory, PastChange
 from reconciler.render.recorded_use import RecordedUse, ToleranceViolation, UseRow
 from tests.render.previews import (
     ALICE,
@@ -82,9 +81,9 @@ def look(name: str = "prod") -> ClusterPage:
     )
 
 
-def page(*looks: ClusterPage, kind: str = "plan") -> str:
+def page(*looks: ClusterPage) -> str:
     """The page of these values."""
-    return page_html(looks or (look(),), page_files(), page=kind, made_at=NOW, tool_version="1.0")
+    return clusters_html(looks or (look(),), page_files(), made_at=NOW, tool_version="1.0")
 
 
 def recorded(*names: str) -> RecordedUse:

@@ -11,8 +11,8 @@ from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.results.report import ValidationResult
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.html.facts import ClusterPage
-from reconciler.render.html.history import ChangeHistory, PastChange
+from reconciler.render.page.cluster import ClusterPage
+from reconciler.render.page.history import ChangeHistory, PastChange
 from tests.render.pages import looked, page
 from tests.render.previews import NOW
 from tests.servers.chromium import Browser, chromium
@@ -125,21 +125,15 @@ def take(browser: Browser, html: Path, name: str) -> None:
     for scheme in ("light", "dark"):
         browser.emulate(scheme=scheme, motion="reduce")
         browser.open(html)
-        if name == "report":
-            browser.run(
-                "[...document.querySelectorAll('button.entity')].find((one) => one.textContent.includes('nightly')).click();"
-                "document.activeElement.blur(); window.scrollTo(0, 0)"
-            )
         browser.picture(FOLDER / f"{name}-{scheme}.png")
 
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, chromium(SIZE) as browser:
-        for name in ("plan", "report"):
-            html = Path(folder) / f"{name}.html"
-            html.write_text(page(made_up(), kind=name), encoding="utf-8")
-            take(browser, html, name)
+        html = Path(folder) / "plan.html"
+        html.write_text(page(made_up()), encoding="utf-8")
+        take(browser, html, "plan")
 
 
 if __name__ == "__main__":

@@ -16,12 +16,10 @@ from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.results.report import ExpiredOverride
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.cluster_state import (
-    SHOWN_DRIFT,
     Check,
     CheckStatus,
     checks_document,
     checks_text,
-    drift_text,
     principal_text,
     resolutions_document,
     resolutions_text,
@@ -29,6 +27,7 @@ from reconciler.render.cluster_state import (
 )
 from reconciler.render.json_values import dump
 from reconciler.render.table import Style
+from reconciler.render.terminal import SHOWN_TROUBLE, drift_text
 from tests.render.previews import CONSUME, NOW, RATE, golden
 
 EVIL = entity(user="a\n\x1b[31m|")
@@ -48,7 +47,7 @@ DRIFT = (
     Finding(
         entity=EVIL,
         key=RATE,
-        desired=1.0,
+        desired=2048.0,
         applied=2048.0,
         live=None,
         cause=Cause.DRIFT,
@@ -111,7 +110,7 @@ def test_a_principal_shows_only_its_given_names():
 
 def test_drift_shows_the_applied_value_the_live_value_and_its_start():
     text = drift_text(DRIFT, now=NOW)
-    assert text.splitlines()[0] == "Drift: 1 limit"
+    assert text.splitlines()[0] == "Drift (1)"
     assert '"a\\u000a\\u001b[31m|"' in text
     assert "2048 (2 KiB/s)" in text
     assert "first seen 2 h ago" in text
@@ -124,10 +123,10 @@ def test_ignored_differences_are_no_drift():
 
 
 def test_long_lists_of_drift_are_counted_completely_and_listed_completely_on_request():
-    much = DRIFT * (SHOWN_DRIFT + 1)
+    much = DRIFT * (SHOWN_TROUBLE + 1)
     text = drift_text(much, now=NOW)
-    assert f"Drift: {len(much):,} limits" in text
-    assert f"and {len(much) - SHOWN_DRIFT:,} more (--verbose shows all)" in text
+    assert f"Drift ({len(much):,})" in text
+    assert f"and {len(much) - SHOWN_TROUBLE:,} more (--verbose and --format json show all)" in text
     assert len(drift_text(much, now=NOW, verbose=True).splitlines()) == len(much) + 2
     row = json.loads(dump(drift_document(DRIFT, cluster_id="lkc", now=NOW)))["drift"][0]
     assert (row["applied"], row["live"], row["since"]) == (2048, None, "2025-11-21T10:00:00Z")
@@ -152,13 +151,14 @@ def expired(count: int = 1) -> tuple[ExpiredOverride, ...]:
 
 def test_an_expired_override_has_its_own_table():
     text = drift_text((), expired(), now=NOW)
-    assert text.splitlines()[0] == "Expired and still live: 1 override"
-    assert "2048 (2 KiB/s)  ->  4096 (4 KiB/s)  ended 2 h ago  eve\\u001b[31m  INC-1" in text
+    assert text.splitlines()[0] == "Expired overrides that are still live (1)"
+    assert "2048 (2 KiB/s)  ->  4096 (4 KiB/s)  ended 2 h ago  team/a" in text
+    assert "override of eve\\u001b[31m: INC-1" in text
     assert "No drift" not in text
     both = drift_text(DRIFT, expired(), now=NOW)
-    assert "Drift: 1 limit" in both
-    assert "Expired and still live: 1 override" in both
-    assert "and 1 more (--verbose" in drift_text((), expired(SHOWN_DRIFT + 1), now=NOW)
+    assert "Drift (1)" in both
+    assert "Expired overrides that are still live (1)" in both
+    assert "and 1 more (--verbose" in drift_text((), expired(SHOWN_TROUBLE + 1), now=NOW)
 
 
 def test_checks_contain_the_next_step():

@@ -13,14 +13,12 @@ from reconciler.quota.precedence import Principal
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.impact_rows import (
-    EXCLUSIVE_TITLE,
     SHARING,
-    affected_rows,
     client_entity,
     impact_lines,
-    never_rows,
+    impact_sections,
 )
-from reconciler.render.rows import change_rows, hiding_notes
+from reconciler.render.rows import EXCLUSIVE_TITLE, change_sections, finding_sections
 from reconciler.render.terminal import SHOWN_AFFECTED, plan_text
 from tests.render.previews import ALICE, RATE, SHARE, empty, sample
 
@@ -52,10 +50,11 @@ def exclusive() -> Preview:
 
 def test_exclusive_removals_are_shown_separately_everywhere():
     preview = exclusive()
-    assert [row.entity for row in change_rows(preview, exclusive=False)] == ["user=alice"]
-    assert len(change_rows(preview, exclusive=True)) == 3
-    assert len(change_rows(preview)) == 4
-    assert len(change_rows(preview, max_rows=2, exclusive=True)) == 2
+    changes, strangers = change_sections(preview)
+    assert [row.entity for row in changes.rows] == ["user=alice"]
+    assert strangers.total == 3
+    shortened = change_sections(preview, max_rows=2)[1]
+    assert (len(shortened.rows), shortened.left_out) == (2, 1)
     before, _, after = plan_text(preview).partition(f"{EXCLUSIVE_TITLE} (3)")
     assert "user=alice" in before
     assert "stranger" not in before
@@ -75,7 +74,7 @@ def test_a_plan_without_exclusive_removals_does_not_mention_them():
 
 
 def test_each_client_has_both_limits_both_levels_and_the_factor():
-    rows = {(row.entity, row.key): row for row in affected_rows(sample())}
+    rows = {(row.entity, row.key): row for row in impact_sections(sample())[0].rows}
     gone = rows["user=gone", "producer_byte_rate"]
     assert (gone.before, gone.after) == ("5000 (5 kB/s)", "1048576 (1 MiB/s)")
     assert gone.meaning == "loosened x210"
@@ -93,7 +92,7 @@ def test_a_split_bucket_is_reported():
     both = entity(user="alice", client_id="app")
     change = QuotaChange(entity=both, key=RATE, before=None, after=5000.0, cause=Cause.CREATE)
     preview = previewed(live, change, principals=(Principal(user="alice", client_id="app"),))
-    (row,) = affected_rows(preview)
+    (row,) = impact_sections(preview)[0].rows
     assert (row.mark, row.meaning, row.reason) == ("=", "", SHARING[BucketSharing.SPLIT])
     assert "shared with fewer clients" in plan_text(preview)
 
@@ -125,18 +124,21 @@ def test_long_lists_of_clients_are_shortened_with_a_count():
     assert text.count("client-id=c") == SHOWN_AFFECTED
     assert f"and {150 - SHOWN_AFFECTED} more" in text
     assert plan_text(preview, verbose=True).count("client-id=c") == 150
-    assert len(affected_rows(preview)) == 150
+    assert len(impact_sections(preview)[0].rows) == 150
 
 
 def test_a_limit_that_can_never_apply_names_the_closer_limit():
-    (row,) = never_rows(sample())
+    (row,) = impact_sections(sample())[1].rows
     assert (row.entity, row.note) == ("client-id=stranger", "user=<default> is closer")
 
 
+def note_of_the_orphan(preview: Preview) -> str:
+    (section,) = [section for section in finding_sections(preview) if section.name == "newOrphans"]
+    return section.rows[0].note
+
+
 def test_an_orphan_names_the_limits_that_it_hides_with_their_places():
-    ((pair, note),) = hiding_notes(sample()).items()
-    assert pair == (entity(user="kept"), RATE)
-    assert note == (
+    assert note_of_the_orphan(sample()) == (
         "2 rules lose to it: user=<default> 1048576 (1 MiB/s) (quotas/9.yaml:8);"
         " client-id=stranger 7000 (7 kB/s) (declared nowhere)"
     )
@@ -147,17 +149,16 @@ def test_of_many_limits_ten_are_named_and_the_others_counted():
     assert full.impact is not None
     (orphan,) = full.impact.hiding
     impact = replace(full.impact, hiding=(replace(orphan, total=12),))
-    (note,) = hiding_notes(replace(full, impact=impact)).values()
+    note = note_of_the_orphan(replace(full, impact=impact))
     assert note.startswith("12 rules lose to it: ")
     assert note.endswith(" and 10 more")
     alone = replace(full.impact, hiding=(replace(orphan, rules=orphan.rules[:1], total=1),))
-    (note,) = hiding_notes(replace(full, impact=alone)).values()
+    note = note_of_the_orphan(replace(full, impact=alone))
     assert note.startswith("1 rule loses to it: ")
 
 
 def test_without_an_impact_there_are_no_rows():
-    assert affected_rows(empty()) == never_rows(empty()) == ()
-    assert hiding_notes(empty()) == {}
+    assert [section.rows for section in impact_sections(empty())] == [(), ()]
     assert isinstance(sample().impact, Impact)
 
 

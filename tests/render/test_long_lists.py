@@ -34,7 +34,7 @@ def test_a_long_plan_is_shortened_with_a_note_and_complete_counts():
     text = plan_text(long())
     assert "499 to create, 1 to remove on 500 entities" in text
     assert sum(line.startswith("  + ") for line in text.splitlines()) == SHOWN - 1
-    assert "  and 400 more (--verbose shows all; --format json and --out have all)\n" in text
+    assert "  and 400 more (--verbose and --format json show all)\n" in text
     full_text = plan_text(long(), verbose=True)
     assert sum(line.startswith("  + ") for line in full_text.splitlines()) == 499
     assert "more (" not in full_text

@@ -7,7 +7,7 @@ import pytest
 from reconciler.quota.planner.impact import Direction
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import ValidationResult
-from reconciler.render import cause_text, rows
+from reconciler.render import cause_text, plan_summary, rows
 from reconciler.render.markdown.plan import plan_markdown
 from tests.render.previews import empty, result, sample
 
@@ -30,14 +30,14 @@ from tests.render.previews import empty, result, sample
     ],
 )
 def test_the_headline_names_the_validator(verdict, line):
-    assert rows.headline(replace(sample(), verdict=verdict)) == line
+    assert plan_summary.headline(replace(sample(), verdict=verdict)) == line
 
 
 def test_the_headline_contains_the_age_of_a_snapshot():
     old = replace(sample(), snapshot_at=sample().created_at - 7200)
     nowhere = replace(sample(), plan=replace(sample().plan, cluster_id=""))
-    assert rows.headline(nowhere).startswith("Plan for prod (cluster id unknown), ")
-    assert rows.headline(old).endswith(", computed from a snapshot that is 2 h old")
+    assert plan_summary.headline(nowhere).startswith("Plan for prod (cluster id unknown), ")
+    assert plan_summary.headline(old).endswith(", computed from a snapshot that is 2 h old")
 
 
 def test_every_cause_has_a_reason():
@@ -45,7 +45,8 @@ def test_every_cause_has_a_reason():
 
 
 def test_there_is_one_row_per_change_and_per_finding():
-    assert len(rows.change_rows(sample())) == len(sample().plan.changes)
+    changes, exclusive = rows.change_sections(sample())
+    assert changes.total + exclusive.total == len(sample().plan.changes)
     total = sum(len(section.rows) for section in rows.finding_sections(sample()))
     assert total == len(sample().plan.findings)
     assert rows.finding_sections(empty()) == ()

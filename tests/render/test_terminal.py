@@ -93,7 +93,7 @@ def test_many_unmanaged_pairs_are_counted_not_listed():
     full = sample()
     (stranger,) = full.plan.unmanaged
     many = replace(full, plan=replace(full.plan, findings=(stranger,) * 25))
-    assert "and 15 more (--verbose shows all" in plan_text(many)
+    assert "and 15 more (--verbose and --format json show all" in plan_text(many)
     assert plan_text(many, verbose=True).count("client-id=stranger  producer_byte_rate  7000") == 25
 
 

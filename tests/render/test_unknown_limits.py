@@ -1,6 +1,6 @@
 """A law of all outputs: where a live limit has an entity type that Kafka does not define, exactly its clients have unknown limits.
 
-``resolve`` and its texts, the impact and the warnings of a plan, the facts of the page, and the what-if simulation are
+``resolve`` and its texts, the impact and the warnings of a plan, the clients of the page, and the what-if simulation are
 compared with a second reading of which clients a limit may match, over a small world of clients.
 """
 
@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMNS, RULES, Key
 from reconciler.quota.planner.effects import unranked_limits
 from reconciler.quota.planner.fallbacks import fallbacks
@@ -26,9 +27,7 @@ from reconciler.render.cluster_state import (
     resolutions_text,
     unknown_warnings,
 )
-from reconciler.render.html.facts import ClusterPage, cluster_facts
-from reconciler.render.impact_rows import client_entity, warning_sentences
-from reconciler.render.lookup_table import PageLookup
+from reconciler.render.impact_rows import client_entity, client_section, warning_sentences
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import FOREIGN_ENTITIES, ImpactRequest, impact_query
 from reconciler.usage.samples import KEY_OF, QuotaType
@@ -155,29 +154,24 @@ def test_the_impact_of_a_plan_is_unknown_for_exactly_the_clients_with_an_unknown
     live = replace(before, foreign_entities=foreign)
     plan = plan_between(before, after)
     later = apply_to(live, plan.changes)
-    impact = assess(plan, live, known_principals=[*CLIENT_WORLD, *ADDRESS_WORLD])
-    rows = cluster_facts(
-        ClusterPage(
-            name="c",
-            preview=Preview(
-                plan=plan,
-                fallbacks=fallbacks(plan.changes, live),
-                impact=impact,
-                verdict=ValidationResult(source="none"),
-                policy=Policy.UPSERT,
-                drift_mode=DriftMode.WARN,
-                created_at=0.0,
-            ),
-            live=live,
-            owned=None,
-        ),
-        PageLookup(),
-    )["affected"]
-    assert isinstance(rows, list)
-    for affected, row in zip(impact.affected, rows, strict=True):
+    world = [*CLIENT_WORLD, *ADDRESS_WORLD]
+    impact = assess(plan, live, known_principals=world)
+    preview = Preview(
+        plan=plan,
+        fallbacks=fallbacks(plan.changes, live),
+        impact=impact,
+        verdict=ValidationResult(source="none"),
+        policy=Policy.UPSERT,
+        drift_mode=DriftMode.WARN,
+        created_at=0.0,
+    )
+    section = client_section(preview, live, max_rows=10_000)
+    page_rows = {(row.entity, row.key): row for row in section.rows}
+    for affected in impact.affected:
+        row = page_rows[entity_text(client_entity(affected.principal)), affected.key]
         sides = [is_unknown(state, affected.principal, affected.key) for state in (live, later)]
         assert (affected.direction is Direction.UNKNOWN) == any(sides)
-        assert [row[5] is None, row[8] is None] == sides, "the page has a level or none"
+        assert [value == "unknown" for value in (row.before, row.after)] == sides
         if any(sides):
             assert (affected.factor, affected.moved) == (None, False)
     for effect in impact.effects:

@@ -55,11 +55,15 @@ def test_every_part_of_a_report_is_in_every_format(make) -> None:
     assert "one day is missing" in text
 
 
+def texts(row) -> tuple[str, ...]:
+    return tuple(cell.text for cell in row)
+
+
 def test_a_refusal_by_a_small_difference_shows_the_difference() -> None:
     (breach,) = SIMULATION.breaches
     narrow = replace(breach, breach=replace(breach.breach, found_ms=60_900, allowed_ms=60_000))
     (cells,) = report_tables.BREACHES.of([narrow]).rows
-    assert cells[-2:] == ("1 min 900 ms", "1 min")
+    assert texts(cells)[-2:] == ("1 min 900 ms", "1 min")
 
 
 def test_omitted_rows_are_counted_everywhere() -> None:
@@ -120,10 +124,10 @@ def test_for_a_throttled_client_the_report_does_not_claim_no_change() -> None:
 
 def test_every_figure_of_a_lower_bound_is_marked() -> None:
     (figures, unknown) = report_tables.IMPACT.of(SIMULATION.rows).rows
-    assert figures[8:11] == ("≥ 30 min a day", "≥ 5 min", "≥ 14 min")
-    assert unknown[8:11] == ("-", "-", "-")
+    assert texts(figures)[8:11] == ("≥ 30 min a day", "≥ 5 min", "≥ 14 min")
+    assert texts(unknown)[8:11] == ("-", "-", "-")
     exact = replace(IMPACT, bound=FigureBound.EXACT)
-    assert report_tables.IMPACT.of([exact]).rows[0][9:11] == ("5 min", "14 min")
+    assert texts(report_tables.IMPACT.of([exact]).rows[0])[9:11] == ("5 min", "14 min")
 
 
 def test_figures_of_an_interval_show_both_cases_or_the_marked_best_case() -> None:
@@ -134,7 +138,7 @@ def test_figures_of_an_interval_show_both_cases_or_the_marked_best_case() -> Non
         worst_throttled_ms=14 * 60 * 60_000,
         worst_max_delay_ms=600_000,
     )
-    (figures,) = report_tables.IMPACT.of([between]).rows
+    (figures,) = map(texts, report_tables.IMPACT.of([between]).rows)
     assert figures[7:11] == (
         "≥ 1 min a day",
         "between 30 min and 1 h a day",
@@ -169,11 +173,11 @@ def test_results_from_the_lake_show_their_window_and_their_snapshot() -> None:
     assert by_name["impact_row"].title == (
         "What the change would have done (2026-10-19 00:00 UTC to 2026-11-02 00:00 UTC; not the window of this report)"
     )
-    assert "see `kquota spark simulate`" in by_name["impact_row"].description
+    assert "see `kquota spark simulate`" in by_name["impact_row"].notes[-1]
     assert by_name["recommendation"].title == (
         "Recommended limits (2026-11-18 00:00 UTC to 2026-12-02 00:00 UTC)"
     )
-    assert [row[1:] for row in by_name["origins"].rows] == [
+    assert [texts(row)[1:] for row in by_name["origins"].rows] == [
         (
             "what-if",
             "2026-10-19 00:00 UTC",
@@ -207,7 +211,7 @@ def test_results_from_the_lake_show_their_window_and_their_snapshot() -> None:
 def test_recommendations_for_consumers_are_marked_as_the_best_case() -> None:
     (advice,) = whole_report().recommendations[:1]
     fetch = replace(advice, quota_type=QuotaType.FETCH, train_share_ppm=None, test_share_ppm=1_000)
-    (plain, marked) = report_tables.RECOMMENDATIONS.of([advice, fetch]).rows
+    (plain, marked) = map(texts, report_tables.RECOMMENDATIONS.of([advice, fetch]).rows)
     assert not any(figure.startswith("≥") for figure in plain[9:12])
     assert marked[9:11] == ("-", "≥ 0.1 %")
 
@@ -278,7 +282,7 @@ def test_an_unknown_figure_is_not_zero() -> None:
 
 def test_an_unknown_percentile_is_not_shown_as_no_limit() -> None:
     unknown = replace(USAGE, limit_units=None, p50_units=None, p95_units=None, p99_units=None)
-    (row,) = report_tables.USAGE.of([unknown]).rows
+    (row,) = map(texts, report_tables.USAGE.of([unknown]).rows)
     assert row[4] == "no limit"
     assert row[6:9] == ("-", "-", "-")
 
@@ -322,7 +326,7 @@ def test_a_page_with_hostile_names_has_only_the_tags_of_an_ordinary_one() -> Non
     hostile.feed(page(hostile_report()))
     usual.feed(page(whole_report()))
     assert hostile.found <= usual.found
-    assert hostile.found.isdisjoint({"script", "img", "iframe", "a href"})
+    assert hostile.found.isdisjoint({"img", "iframe"})
     assert EVIL not in page(hostile_report())
 
 

@@ -3,9 +3,8 @@
 import math
 from dataclasses import replace
 
-from reconciler.app.html_page import joined_files
-from reconciler.evidence.render.report_page import STYLES, UsePageFiles, use_page
-from reconciler.render.html.frame import FRAME
+from reconciler.app.html_page import page_files
+from reconciler.evidence.render.report_page import use_page
 from reconciler.usage.capacity import BudgetBasis
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
@@ -266,10 +265,6 @@ def client_page() -> ClientReport:
         curves=(replace(curve(), after_units=32 * MIB), short),
         patches=("---\napiVersion: kafka-quotas.io/v1alpha1\nkind: ClientQuota\n",),
     )
-
-
-def page_files() -> UsePageFiles:
-    return UsePageFiles(frame=joined_files(FRAME), style=joined_files(*STYLES))
 
 
 def page(report: UsageReport | ClientReport) -> str:

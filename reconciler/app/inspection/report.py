@@ -18,7 +18,7 @@ from reconciler.quota.policy import DriftMode, Policy
 from reconciler.quota.precedence import Principal
 from reconciler.reconcile import PreparedPlan
 from reconciler.reconcile.drift import preview_against_records
-from reconciler.render.html.facts import ClusterPage
+from reconciler.render.page.cluster import ClusterPage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -218,6 +218,7 @@ def _outcome(request: PostRequest, text: str, location: str, marker: Marker) -> 
 
 def _drift(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
     report = drift_codec.read_drift(text, location=location)
+    finding_count = len(report.findings) + len(report.expired_overrides)
     details = run_link(request.details_url)
     head = with_state(marker, report.facts)
 
@@ -230,10 +231,11 @@ def _drift(request: PostRequest, text: str, location: str, marker: Marker) -> Po
     incident = DriftIssue(
         title=request.title or drift_issue.issue_title(request.label, report),
         body=body,
-        recovered=None if report.rows else drift_issue.recovered_markdown(report, details=details),
+        recovered=None
+        if finding_count
+        else drift_issue.recovered_markdown(report, details=details),
         is_known=report.is_known,
     )
-    finding_count = len(report.rows)
     outputs = {"drift": str(finding_count), "has-drift": str(bool(finding_count)).lower()}
     return PostContent(
         request=request,

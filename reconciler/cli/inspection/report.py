@@ -23,9 +23,9 @@ from reconciler.errors import UsageError
 if TYPE_CHECKING:
     from reconciler.app.clusters.targets import ClusterTarget
     from reconciler.app.notices import Notices
-    from reconciler.render.html.facts import ClusterPage
+    from reconciler.render.page.cluster import ClusterPage
 
-HELP: Final = """Write one HTML page: live quotas, effective limits of any client, plan, drift and history.
+HELP: Final = """Write one HTML page: live quotas, limits of clients, plan, drift and history.
 
 The page needs no network. If the project configures manifests, or PATH names some, it also shows what they would change.
 Nothing is written to the cluster. --history takes an audit log; kquota apply writes .kquota/audit.jsonl.
@@ -102,7 +102,7 @@ def report(
         replace(page, preview=replace(page.preview, warnings=(*page.preview.warnings, *warnings)))
         for page in pages
     ]
-    console.fact_in(out_path, page_of(full, page="report"))
+    console.fact_in(out_path, page_of(full))
     if len(results) > 1:
         console.note(fleet_summary_text(rows, style=console.style))
     return code

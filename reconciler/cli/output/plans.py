@@ -75,7 +75,7 @@ def evidence_code(simulation: "Simulation | None", *, require_evidence: bool) ->
 def plan_page(plans: "Sequence[ClusterPlan]") -> str:
     """Return the plans of a run as one HTML page, with the live quotas and records that they were computed from."""
     from reconciler.app.html_page import page_of
-    from reconciler.render.html.facts import ClusterPage
+    from reconciler.render.page.cluster import ClusterPage
 
     pages = [
         ClusterPage(
@@ -87,7 +87,7 @@ def plan_page(plans: "Sequence[ClusterPlan]") -> str:
         )
         for plan in plans
     ]
-    return page_of(pages, page="plan")
+    return page_of(pages)
 
 
 def plan_documents(

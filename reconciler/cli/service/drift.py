@@ -281,7 +281,7 @@ def _once(
 
 def _text(console: Console, observation: "ObservedDrift", *, verbose: bool) -> None:
     from reconciler.base.escaping import escaped
-    from reconciler.render.cluster_state import drift_text
+    from reconciler.render.terminal import drift_text
     from reconciler.render.units import count
 
     target, observed = observation.target, observation.prepared.observation

@@ -91,12 +91,9 @@ def showing_options() -> Callable[[F], F]:
 
 def page_of(report: "UsageReport | ClientReport") -> str:
     """Return the HTML page of a report, with the current time."""
-    from reconciler.app.html_page import joined_files
+    from reconciler.app.html_page import page_files
     from reconciler.base.clock import SystemClock
-    from reconciler.evidence.render.report_page import STYLES, UsePageFiles, use_page
-    from reconciler.render.html.frame import FRAME
+    from reconciler.evidence.render.report_page import use_page
 
-    parts = UsePageFiles(frame=joined_files(FRAME), style=joined_files(*STYLES))
-    return use_page(
-        report, parts, made_ms=round(SystemClock().now() * 1000), tool_version=__version__
-    )
+    made_ms = round(SystemClock().now() * 1000)
+    return use_page(report, page_files(), made_ms=made_ms, tool_version=__version__)

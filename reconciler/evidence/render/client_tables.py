@@ -2,14 +2,7 @@
 
 from typing import Final
 
-from reconciler.evidence.render.report_tables import (
-    BOUNDS,
-    ReportTable,
-    TableForm,
-    name,
-    number,
-    text,
-)
+from reconciler.evidence.render.report_tables import BOUNDS
 from reconciler.evidence.render.units import (
     bucket_text,
     length_text,
@@ -22,6 +15,7 @@ from reconciler.evidence.render.units import (
 )
 from reconciler.quota.entity import ENTITY_TYPES, LEVEL_NAMES
 from reconciler.quota.entity_forms import parts_text
+from reconciler.render.sections import Section, TableForm, name, number, text
 from reconciler.render.units import UNSET, count
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.reports.client import ClientLimitRow, ClientReport, ThrottledRow
@@ -79,7 +73,7 @@ def _cause(row: ThrottledRow) -> str:
     return f"on broker {row.broker_id}: {type_text(row.quota_type)}, {limit}; requests waited {delay} on average"
 
 
-def sheets(report: ClientReport) -> tuple[ReportTable, ...]:
+def sheets(report: ClientReport) -> tuple[Section, ...]:
     """Return the tables with content, in display order."""
     tables = (
         THROTTLED.of(report.throttled, report.left_out),

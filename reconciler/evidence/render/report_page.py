@@ -1,15 +1,10 @@
-"""A report of use as one HTML page without scripts: tables, and charts of use, limits, headroom and capacity.
-
-Pure: template and style are arguments. The content security policy allows only this style, so a page from a mail or a
-build's artifacts is safe to open.
-"""
+"""A report of use as one HTML page: charts of use, limits, headroom and capacity, then tables."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from reconciler.base.escaping import escaped, escaped_lines
+from reconciler.base.escaping import escaped_lines
 from reconciler.evidence.render.charts import (
     Bar,
     BarRow,
@@ -20,8 +15,14 @@ from reconciler.evidence.render.charts import (
     for_every_screen,
 )
 from reconciler.evidence.render.client_tables import PATCH_DESCRIPTION, PATCH_TITLE
-from reconciler.evidence.render.report_tables import BOUNDS, ReportTable, present_sign
-from reconciler.evidence.render.report_text import headline, patches, report_notes, report_tables
+from reconciler.evidence.render.report_tables import BOUNDS, present_sign
+from reconciler.evidence.render.report_text import (
+    IN_THE_LAKE,
+    headline,
+    patches,
+    report_notes,
+    report_tables,
+)
 from reconciler.evidence.render.units import (
     between_per_day_text,
     bucket_text,
@@ -31,31 +32,28 @@ from reconciler.evidence.render.units import (
     type_text,
     units_text,
 )
-from reconciler.render.html.frame import page_frame
-from reconciler.render.units import PER_BROKER
+from reconciler.render.page.writer import (
+    PageFiles,
+    PagePart,
+    PageSection,
+    banner,
+    html_text,
+    page_html,
+    page_section,
+    paragraph,
+)
 from reconciler.usage.impact.result_rows import ImpactRow
 from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.reports.client import ClientReport
 from reconciler.usage.reports.usage import CapacityRow, UsageCurve, UsageReport, UsageRow
 from reconciler.usage.samples import MILLION
 
-STYLES: Final = ("page.css", "tables.css", "use.css", "print.css")
-"""Files of ``page/``, in order of inclusion."""
-
 MOST_BARS: Final = 16
 MOST_CURVES: Final = 24
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsePageFiles:
-    """The constant parts of every page of use, from ``page/``."""
-
-    frame: str  # the frame of the page, `render.html.frame.FRAME`
-    style: str  # CSS
-
-
 def use_page(
-    report: UsageReport | ClientReport, files: UsePageFiles, *, made_ms: int, tool_version: str
+    report: UsageReport | ClientReport, files: PageFiles, *, made_ms: int, tool_version: str
 ) -> str:
     """Render the page.
 
@@ -64,36 +62,22 @@ def use_page(
         made_ms: Time of the report, milliseconds since the epoch.
         tool_version: Version of this program.
     """
-    return page_frame(
-        files.frame,
-        title="Kafka quotas: recorded use",
-        style=files.style,
-        body=_body(report, made_ms, tool_version),
-    )
-
-
-def _body(report: UsageReport | ClientReport, made_ms: int, tool_version: str) -> str:
-    tables = [_section(report_table) for report_table in report_tables(report)]
-    sections = [*_charts(report), *tables]
+    sections = [
+        *_charts(report),
+        *(page_section(section, elsewhere=IN_THE_LAKE) for section in report_tables(report)),
+    ]
     if documents := patches(report):
-        inner = f'<p class="quiet small">{_text(PATCH_DESCRIPTION)}</p>' + "".join(
+        inner = paragraph(PATCH_DESCRIPTION) + "".join(
             f"<pre tabindex='0'>{escape(escaped_lines(document))}</pre>" for document in documents
         )
-        sections.append(("patches", PATCH_TITLE, inner))
-    notes = "".join(f"<li>{_text(note)}</li>" for note in report_notes(report))
-    links = "".join(f'<li><a href="#{name}">{_text(title)}</a></li>' for name, title, _ in sections)
-    return (
-        f'<header><div class="head"><h1>Recorded use of Kafka quotas</h1><p class="small quiet">{_text(PER_BROKER)}</p>'
-        f'<div class="banner {_tone(report)}"><strong>{_text(headline(report))}</strong></div></div></header>'
-        f'<div class="frame"><nav id="sections" aria-label="Sections"><ul>{links}</ul></nav>'
-        f'<main id="main" tabindex="-1">'
-        + (f'<section><h2>Notes</h2><ul class="sentences">{notes}</ul></section>' if notes else "")
-        + "".join(
-            f'<section id="{name}"><h2>{_text(title)}</h2>{inner}</section>'
-            for name, title, inner in sections
-        )
-        + f"</main></div><footer>Made {moment_text(made_ms)} by kquota {_text(tool_version)}. Times are UTC.</footer>"
+        sections.append(PageSection("patches", PATCH_TITLE, inner))
+    notes = "".join(map(paragraph, report_notes(report)))
+    title = "Recorded use of Kafka quotas"
+    part = PagePart(
+        title=title, head=banner(_tone(report), headline(report)) + notes, sections=sections
     )
+    created = moment_text(made_ms)
+    return page_html([part], files, title=title, created=created, tool_version=tool_version)
 
 
 def _tone(report: UsageReport | ClientReport) -> str:
@@ -111,27 +95,29 @@ def _tone(report: UsageReport | ClientReport) -> str:
     )
 
 
-def _charts(report: UsageReport | ClientReport) -> list[tuple[str, str, str]]:
-    """Return charts as ``(anchor, title, HTML)``; parts without rows have none."""
+def _charts(report: UsageReport | ClientReport) -> list[PageSection]:
+    """Return the charts; parts without rows have none."""
     if isinstance(report, ClientReport):
         return _curves(report.curves, "limit proposed")
-    chart_parts: list[tuple[str, str, str]] = []
+    chart_parts: list[PageSection] = []
     if report.simulation is not None and (rows := _throttled(report.simulation.rows)):
-        chart_parts.append(("before-after", "Throttled time now and then", _before_after(rows)))
+        chart_parts.append(
+            PageSection("before-after", "Throttled time now and then", _before_after(rows))
+        )
     chart_parts += _curves(report.curves, "limit then")
     limited = [row for row in report.usage if row.limit_units]
     if limited:
-        chart_parts.append(("headroom", "Headroom", _headroom(limited[:MOST_BARS])))
+        chart_parts.append(PageSection("headroom", "Headroom", _headroom(limited[:MOST_BARS])))
     budgeted = [row for row in report.capacity if row.budget_units]
     if budgeted:
-        chart_parts.append(("capacity", "Capacity", _capacity(budgeted[:MOST_BARS])))
+        chart_parts.append(PageSection("capacity", "Capacity", _capacity(budgeted[:MOST_BARS])))
     return chart_parts
 
 
-def _curves(curves: Sequence[UsageCurve], word: str) -> list[tuple[str, str, str]]:
+def _curves(curves: Sequence[UsageCurve], word: str) -> list[PageSection]:
     """Return the charts of curves; ``word``: the new limit."""
     figures = "".join(_figure(curve, word) for curve in curves[:MOST_CURVES])
-    return [("curves", "Use against limits over time", figures)] if figures else []
+    return [PageSection("curves", "Use against limits over time", figures)] if figures else []
 
 
 def _throttled(rows: Sequence[ImpactRow]) -> list[ImpactRow]:
@@ -194,7 +180,7 @@ def _figure(curve: UsageCurve, word: str) -> str:
         if value is not None and (css == "c-limit" or value != curve.before_units)
     ]
     if not curve.points:
-        return f"<figure><figcaption>{_text(name)}</figcaption><p class='quiet'>nothing was recorded</p></figure>"
+        return f"<figure><figcaption>{html_text(name)}</figcaption><p class='quiet'>nothing was recorded</p></figure>"
     plot = Plot(
         title=f"{name}: mean and largest rate",
         points=curve.points,
@@ -205,7 +191,7 @@ def _figure(curve: UsageCurve, word: str) -> str:
     chart = for_every_screen(
         lambda layout: curve_chart(plot, lambda value: units_text(kind, value), layout)
     )
-    caption = f"{_text(name)}, cluster {_text(curve.cluster_id)}"
+    caption = f"{html_text(name)}, cluster {html_text(curve.cluster_id)}"
     return f"<figure><figcaption>{caption}</figcaption>{chart}</figure>"
 
 
@@ -266,34 +252,3 @@ def _capacity(rows: Sequence[CapacityRow]) -> str:
     ]
     title = "Limits and use as a share of the budget of each broker; the line is the budget"
     return for_every_screen(lambda layout: bar_chart(title, bar_rows, layout, mark=0.5))
-
-
-def _section(report_table: ReportTable) -> tuple[str, str, str]:
-    heads = "".join(
-        f'<th scope="col"{_css(report_table, at)}><span>{_text(heading)}</span></th>'
-        for at, heading in enumerate(report_table.heads)
-    )
-    rows = "".join(f"<tr>{_cells(report_table, row)}</tr>" for row in report_table.rows)
-    remainder = (
-        f'<p class="quiet small">{_text(report_table.more)}</p>' if report_table.more else ""
-    )
-    inner = (
-        f'<p class="quiet small">{_text(report_table.description)}</p><div class="window" tabindex="0" role="region" aria-label="{_text(report_table.title)}">'
-        f'<table><thead><tr>{heads}</tr></thead><tbody class="rows">{rows}</tbody></table></div>{remainder}'
-    )
-    return f"table-{report_table.name}", report_table.title, inner
-
-
-def _cells(report_table: ReportTable, row: Sequence[str]) -> str:
-    first = f'<th scope="row" class="entity">{_text(row[0])}</th>'
-    return first + "".join(
-        f"<td{_css(report_table, at)}>{_text(cell)}</td>" for at, cell in enumerate(row) if at
-    )
-
-
-def _css(report_table: ReportTable, at: int) -> str:
-    return ' class="number"' if at in report_table.numbers else ""
-
-
-def _text(text: str) -> str:
-    return escape(escaped(text))

@@ -1,8 +1,8 @@
 """A report of use as tables of plain cells, the common source of text, Markdown and HTML pages."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Generic, TypeVar
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 from reconciler.evidence.render.units import (
     between_per_day_text,
@@ -16,7 +16,7 @@ from reconciler.evidence.render.units import (
     type_text,
     units_text,
 )
-from reconciler.render.units import count
+from reconciler.render.sections import Section, TableForm, name, number, text
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import (
     EvidenceNote,
@@ -42,78 +42,7 @@ BOUNDS: Final[dict[FigureBound, str]] = {
 """Prefix of a figure that is not exact."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportTable:
-    """A table for people."""
-
-    name: str  # name of the table in the lake, or of the section; also an anchor
-    title: str
-    description: str
-    heads: tuple[str, ...]
-    # Cells as plain text with quoted names; not escaped for any format.
-    rows: tuple[tuple[str, ...], ...]
-    names: tuple[int, ...] = (0,)
-    numbers: tuple[int, ...] = ()
-    left_out: int = 0  # number of rows that are counted and not shown
-
-    @property
-    def more(self) -> str:
-        """The sentence about rows that are not shown; "" = all are shown."""
-        return f"and {count(self.left_out, 'more row')}, in the lake" if self.left_out else ""
-
-
-R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class ReportColumn(Generic[R]):
-    """A column: its heading, the function of its cells, and whether cells are names from outside or right-aligned numbers."""
-
-    head: str
-    cell: Callable[[R], str]
-    is_name: bool = False
-    is_number: bool = False
-
-
-def text(head: str, cell: Callable[[R], str]) -> ReportColumn[R]:
-    """Return a column of texts of this program."""
-    return ReportColumn(head, cell)
-
-
-def name(head: str, cell: Callable[[R], str]) -> ReportColumn[R]:
-    """Return a column of names from outside."""
-    return ReportColumn(head, cell, is_name=True)
-
-
-def number(head: str, cell: Callable[[R], str]) -> ReportColumn[R]:
-    """Return a column of numbers."""
-    return ReportColumn(head, cell, is_number=True)
-
-
-@dataclass(frozen=True, slots=True)
-class TableForm(Generic[R]):
-    """The columns and texts of a kind of table; attributes as in :class:`ReportTable`."""
-
-    name: str
-    title: str
-    description: str
-    columns: tuple[ReportColumn[R], ...]
-
-    def of(self, rows: Iterable[R], left_out: int = 0) -> ReportTable:
-        """Return the table of these rows."""
-        return ReportTable(
-            name=self.name,
-            title=self.title,
-            description=self.description,
-            heads=tuple(column.head for column in self.columns),
-            rows=tuple(tuple(column.cell(row) for column in self.columns) for row in rows),
-            names=tuple(at for at, column in enumerate(self.columns) if column.is_name),
-            numbers=tuple(at for at, column in enumerate(self.columns) if column.is_number),
-            left_out=left_out,
-        )
-
-
-def sheets(report: UsageReport) -> tuple[ReportTable, ...]:
+def sheets(report: UsageReport) -> tuple[Section, ...]:
     """Return all tables of a report with content, in display order."""
     origins, left_out, simulation = report.origins, report.left_out, report.simulation
     tables = [EVIDENCE.of(report.evidence), ORIGINS.of(origins, left_out.get("origins", 0))]
@@ -132,8 +61,8 @@ def sheets(report: UsageReport) -> tuple[ReportTable, ...]:
 
 
 def _with_window_title(
-    report_table: ReportTable, origins: Sequence[ResultOrigin], description: str = ""
-) -> ReportTable:
+    report_table: Section, origins: Sequence[ResultOrigin], description: str = ""
+) -> Section:
     """Add the window to the title of a table whose rows come from the lake."""
     own_origins = [origin for origin in origins if origin.table == report_table.name]
     if not own_origins:
@@ -148,7 +77,7 @@ def _with_window_title(
     return replace(
         report_table,
         title=title,
-        description=" ".join(filter(None, (report_table.description, description))),
+        notes=(*report_table.notes, *filter(None, (description,))),
     )
 
 

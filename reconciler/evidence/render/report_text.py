@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from reconciler.base.escaping import escaped, markdown, prose
+from reconciler.base.escaping import escaped, prose
 from reconciler.codecs.row_values import row_document
 from reconciler.evidence.render import client_tables
-from reconciler.evidence.render.report_tables import ReportTable, sheets
+from reconciler.evidence.render.report_tables import sheets
 from reconciler.render.json_values import Json
-from reconciler.render.table import Cell, Style, table
+from reconciler.render.sections import Section
+from reconciler.render.table import Style, markdown_heads, markdown_rows, section_lines
 from reconciler.render.units import count
 from reconciler.usage.impact.result_rows import Simulation
 from reconciler.usage.impact.verdict import ImpactVerdict
@@ -21,6 +22,9 @@ KINDS: Final = {UsageReport: "kquota-use", ClientReport: "kquota-client"}
 FORMAT: Final = 1
 
 PLAIN = Style()
+
+IN_THE_LAKE: Final = "in the lake"
+"""Where the rows are that a report does not list."""
 
 _HELD_BACK: Final = "may get worse (what was recorded was held back)"
 
@@ -84,11 +88,11 @@ def report_text(report: Report, *, style: Style = PLAIN) -> str:
         lines += [
             "",
             style.paint(report_table.title, "bold"),
-            report_table.description,
-            *_rows(report_table, style),
+            *report_table.notes,
+            *section_lines(report_table, style=style, indent="  "),
         ]
-        if report_table.more:
-            lines.append(f"  {report_table.more}")
+        if report_table.left_out:
+            lines.append(f"  and {count(report_table.left_out, 'more row')}, {IN_THE_LAKE}")
     if documents := patches(report):
         lines += [
             "",
@@ -99,15 +103,7 @@ def report_text(report: Report, *, style: Style = PLAIN) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rows(report_table: ReportTable, style: Style) -> list[str]:
-    rows = [
-        [Cell(text=escaped(cell), right=at in report_table.numbers) for at, cell in enumerate(row)]
-        for row in report_table.rows
-    ]
-    return table(rows, heads=report_table.heads, style=style, indent="  ")
-
-
-def report_tables(report: Report) -> Sequence[ReportTable]:
+def report_tables(report: Report) -> Sequence[Section]:
     """Return all tables of a report with content, in display order."""
     return client_tables.sheets(report) if isinstance(report, ClientReport) else sheets(report)
 
@@ -131,35 +127,15 @@ def report_markdown(report: Report) -> str:
     for report_table in report_tables(report):
         parts += [
             f"### {report_table.title}",
-            report_table.description,
-            _markdown_table(report_table),
+            " ".join(report_table.notes),
+            "\n".join([*markdown_heads(report_table), *markdown_rows(report_table)]),
         ]
-        if report_table.more:
-            parts.append(report_table.more)
+        if report_table.left_out:
+            parts.append(f"and {count(report_table.left_out, 'more row')}, {IN_THE_LAKE}")
     if documents := patches(report):
         parts += [f"### {client_tables.PATCH_TITLE}", client_tables.PATCH_DESCRIPTION]
         parts += [f"```yaml\n{''.join(documents)}```"]
     return "\n\n".join(parts) + "\n"
-
-
-def _markdown_table(report_table: ReportTable) -> str:
-    ways = [
-        "---:" if at in report_table.numbers else "---" for at in range(len(report_table.heads))
-    ]
-    rows = [
-        _line(
-            [
-                markdown(cell) if at in report_table.names and cell else prose(cell)
-                for at, cell in enumerate(row)
-            ]
-        )
-        for row in report_table.rows
-    ]
-    return "\n".join([_line(report_table.heads), _line(ways), *rows])
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def report_document(report: Report) -> dict[str, Json]:

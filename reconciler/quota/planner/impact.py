@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -161,6 +161,8 @@ class Impact:
     # Keys whose last quota in the whole cluster is removed: brokers stop recording their metrics.
     silent: tuple[Key, ...]
     principal_count: int  # number of principals that were resolved
+    # These principals, sorted; not part of a saved plan.
+    principals: tuple[Principal, ...] = field(default=(), repr=False, compare=False)
     # What orphans hide, in plan order; orphans that hide nothing are omitted.
     hiding: tuple[HidingOrphan, ...] = ()
     unmatched: tuple[UnmatchedClientId, ...] = ()  # of the limits that the plan sets, in plan order
@@ -196,6 +198,7 @@ def assess(
         new_shadows=tuple(shadow for shadow in after_shadows if shadow not in before_shadows),
         silent=_silent_keys(plan, live, after),
         principal_count=len(principals),
+        principals=tuple(principals),
         hiding=_hiding_orphans(plan, after, desired or DesiredState()),
         unmatched=tuple(_unmatched_client_ids(plan, principals)),
     )
@@ -282,10 +285,11 @@ def _effect(
         for name, value in values
         if name == change.key
     }
-    is_known = unranked_values <= {effect.before} and unranked_values <= {effect.after}
     return Effect(
         change=change,
-        direction=direction_of(effect.before, effect.after) if is_known else Direction.UNKNOWN,
+        direction=direction_of(effect.before, effect.after)
+        if unranked_values <= {effect.before} and unranked_values <= {effect.after}
+        else Direction.UNKNOWN,
         before=effect.before,
         after=effect.after,
         factor=effect.factor,

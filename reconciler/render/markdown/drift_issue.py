@@ -5,7 +5,7 @@ that its text changes only with the facts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler import DOCUMENTATION
@@ -13,8 +13,12 @@ from reconciler.base.escaping import escaped, markdown, prose
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.results.report import ExpiredOverride
+from reconciler.render.cause_text import DRIFT
 from reconciler.render.markdown.comment import fitting, size
-from reconciler.render.units import PER_BROKER, count, instant, limit
+from reconciler.render.rows import expired_section, finding_section
+from reconciler.render.sections import Section
+from reconciler.render.table import markdown_heads, markdown_rows
+from reconciler.render.units import PER_BROKER, count, instant
 
 _ADVICE: Final = (
     "To write the declared values again: `kquota apply --correct-drift`. To keep the live values, declare them"
@@ -41,9 +45,11 @@ class DriftReport:
     is_known: bool = True
 
     @property
-    def rows(self) -> tuple[str, ...]:
-        """The rows of the issue's table."""
-        return (*map(_row, self.findings), *map(_expired_row, self.expired_overrides))
+    def table(self) -> Section:
+        """The rows of the issue."""
+        drift = finding_section(DRIFT, self.findings, since=instant)
+        expired = expired_section(self.expired_overrides, ended=instant)
+        return replace(drift, rows=drift.rows + expired.rows).section
 
     @property
     def facts(self) -> str:
@@ -77,13 +83,10 @@ def issue_markdown(report: DriftReport, *, head: str, limit_characters: int, det
         "",
         f"Looked at {prose(report.checked_at)}. {details}".rstrip(),
     ]
-    if not report.rows:
+    section = report.table
+    if not section.rows:
         return "\n".join(opening) + "\n"
-    opening += [
-        "",
-        "| entity | key | expected | | live | since | document | override |",
-        "|-|-|-:|-|-:|-|-|-|",
-    ]
+    opening += ["", *markdown_heads(section)]
     closing = [
         "",
         *([_OVERRIDE_ADVICE, ""] if report.expired_overrides else []),
@@ -91,7 +94,7 @@ def issue_markdown(report: DriftReport, *, head: str, limit_characters: int, det
         "",
         f"<sub>{PER_BROKER}</sub>",
     ]
-    return _fit_rows(opening, report.rows, closing, limit_characters)
+    return _fit_rows(opening, markdown_rows(section), closing, limit_characters)
 
 
 def _summary(report: DriftReport) -> str:
@@ -119,22 +122,3 @@ def _fit_rows(opening: list[str], table: Sequence[str], closing: list[str], max_
     missing = len(table) - len(rows)
     remainder = ["", f"… and {count(missing, 'row')} more."] if missing else []
     return "\n".join([*opening, *rows, *remainder, *closing]) + "\n"
-
-
-def _row(finding: Finding) -> str:
-    since = "" if finding.since is None else instant(finding.since)
-    document = "" if finding.owner is None else markdown(finding.owner.document)
-    return (
-        f"| {markdown(entity_text(finding.entity))} | {markdown(str(finding.key))} | {prose(limit(finding.key, finding.applied))}"
-        f" | → | {prose(limit(finding.key, finding.live))} | {prose(since)} | {document} | |"
-    )
-
-
-def _expired_row(expired: ExpiredOverride) -> str:
-    override = expired.override
-    author_text = f"ended; by {override.author}: {override.reason}"
-    return (
-        f"| {markdown(entity_text(override.entity))} | {markdown(str(override.key))}"
-        f" | {prose(limit(override.key, expired.expected))} | → | {prose(limit(override.key, expired.live))}"
-        f" | {prose(instant(override.until))} | {markdown(expired.document)} | {markdown(author_text)} |"
-    )

@@ -1,7 +1,7 @@
 """A plan as a comment on a pull request: a verdict, at most 25 changes, and counts.
 
 It shows the effect of the pull request and not the quotas of others: findings outside of the changes are counted,
-never listed. The HTML page has all of them, with exact numbers.
+never listed. The HTML page has them, with exact numbers.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ from reconciler.render.markdown.comment import (
 )
 from reconciler.render.markdown.recorded_use import recorded_markdown
 from reconciler.render.recorded_use import RecordedUse
-from reconciler.render.rows import FLAGGED, by_how_much, selected_changes
+from reconciler.render.rows import FLAGGED, PAGE_ROWS, by_how_much, selected_changes
 from reconciler.render.units import (
     PER_BROKER,
     age,
@@ -120,15 +120,15 @@ def plan_markdown(
         f"made with {markdown(' '.join(preview.selection))}" if preview.selection else "",
         PER_BROKER,
     )
+    total = len(preview.plan.changes) - len(preview.plan.exclusive)
+    on_page = comment_context.artifact_url and total <= PAGE_ROWS
     return fit_rows(
         head,
         ["| Client and key | Now | New | Effect |", "|-|-:|-:|-|"],
         [_change_row(change, effect) for change, effect in changes],
         footer_lines,
-        total=len(preview.plan.changes) - len(preview.plan.exclusive),
-        remainder="The HTML page lists all of them."
-        if comment_context.artifact_url
-        else "The plan document lists all of them.",
+        total=total,
+        remainder=f"The {'HTML page' if on_page else 'plan document'} lists all of them.",
         limit=limit,
     )
 

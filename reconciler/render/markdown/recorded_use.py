@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 from typing import Final
 
-from reconciler.base.escaping import markdown, prose
+from reconciler.base.escaping import prose
 from reconciler.render.markdown.comment import fitting, size
 from reconciler.render.recorded_use import (
     SAYS,
     TITLE,
+    USE_TABLE,
     RecordedUse,
-    UseRow,
     left_out_sentences,
     refused_title,
 )
+from reconciler.render.table import markdown_heads, markdown_rows
 from reconciler.render.units import count
 
 OPEN_ROWS: Final = 10
@@ -30,18 +31,15 @@ def recorded_markdown(recorded: RecordedUse, *, room: int) -> list[str]:
     lines = _cut(lines, room // 2)
     tail = [f"- {prose(note)}" for note in (*recorded.notes, *left_out_sentences(recorded, ""))]
     tail = _cut(["", *tail], room // 4) if tail else []
-    rows = [_row(use_row) for use_row in recorded.rows]
+    section = USE_TABLE.of(recorded.rows)
+    rows = markdown_rows(section)
     folded = len(rows) > OPEN_ROWS
     opening = (
         ["", f"<details><summary>{count(len(rows), 'client')}: {SAYS}</summary>"]
         if folded
         else ["", SAYS]
     )
-    opening += [
-        "",
-        "| | who | what | limit now | will be | recorded use | broker |",
-        "|-|-|-|-:|-:|-|-|",
-    ]
+    opening += ["", *markdown_heads(section)]
     closing = ["", "</details>"] if folded else []
     used = size([*lines, *tail, *opening, *closing])
     fitting_rows = fitting(rows, room - used - 100)
@@ -53,13 +51,6 @@ def recorded_markdown(recorded: RecordedUse, *, room: int) -> list[str]:
             f"… and {count(len(rows) - len(fitting_rows), 'client')} more; the JSON plan has them.",
         ]
     return [*lines, *tail]
-
-
-def _row(use_row: UseRow) -> str:
-    return (
-        f"| {prose(use_row.mark)} | {markdown(use_row.bucket)} | {prose(use_row.limit_name)} | {prose(use_row.before)} | {prose(use_row.after)} |"
-        f" {prose(use_row.description)} | {prose(use_row.broker)} |"
-    )
 
 
 def _cut(lines: Sequence[str], room: int) -> list[str]:

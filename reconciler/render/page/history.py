@@ -1,4 +1,4 @@
-"""The entries of an audit log about one cluster, as a page shows it."""
+"""The entries of an audit log about one cluster, as a page shows them."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 
-MOST_PAST_CHANGES: Final = 5_000
+MOST_PAST_CHANGES: Final = 2_000
 """Maximum number of entries in a page, the newest ones; a log of years would make it unusable."""
 
 

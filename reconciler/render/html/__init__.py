@@ -1,1 +1,0 @@
-"""One self-contained HTML page from plans, outcomes and audit logs."""
