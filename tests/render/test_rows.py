@@ -73,7 +73,7 @@ def test_a_limit_that_is_left_is_not_said_to_be_gone(factor, text):
 def test_a_plan_that_waits_for_the_end_of_an_override_has_something_to_do():
     plan = sample().plan
     waiting = replace(empty(), plan=replace(empty().plan, pending=plan.changes[:1]))
-    assert rows.summary(waiting).startswith(
+    assert plan_summary.summary(waiting).startswith(
         "No limit to write: 1 to write after the end of an override"
     )
     assert "; 1 to write after the end of an override; " in plan_markdown(waiting)
