@@ -222,6 +222,9 @@ DOCUMENTS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
     Reason.OBSERVE_ONLY: lambda: ran(kube_world(policy="Observe")),
     Reason.POLICY_RESTRICTED: lambda: ran(kube_world({ALICE: {RATE: 5000.0}}, policy="CreateOnly")),
     Reason.OVERRIDE_ACTIVE: _overridden,
+    Reason.ENDED: lambda: ran(
+        kube_world(None, resource("a", ALICE, {RATE: 4096}, until="2020-01-01T00:00:00Z"))
+    ),
     Reason.SYNCED: lambda: ran(kube_world()),
 }
 """A ClientQuota for each of its reasons."""

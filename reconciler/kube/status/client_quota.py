@@ -34,17 +34,17 @@ from reconciler.quota.state import NO_LIMITS, Limits
 from reconciler.render.units import json_number
 
 MOST_ENTITY: Final = 2048
-"""Maximum characters of an entity's text; names may have 32,767 bytes each, and ``kubectl get`` shows it."""
+"""Maximum characters of an entity's text, which ``kubectl get`` shows."""
 
 GRACE_SECONDS: Final = 60.0
 """Seconds of an outage before documents in sync report it, so that a short outage causes no write per document."""
 
 
 def _declared(eligibility: Eligibility) -> Limits:
-    """Return the limits that a document declares now; one that is being deleted declares none."""
-    if eligibility.declaration is None or eligibility.reason is Reason.DELETING:
-        return NO_LIMITS
-    return eligibility.declaration.limits
+    """Return the limits that a document declares now; one that is being deleted or has ended declares none."""
+    declaration = eligibility.declaration
+    is_gone = declaration is None or eligibility.reason in {Reason.DELETING, Reason.ENDED}
+    return NO_LIMITS if declaration is None or is_gone else declaration.limits
 
 
 def _sentence(statuses: Iterable[tuple[Key, KeyStatus]]) -> str:
@@ -262,6 +262,7 @@ def document_status(
         now: Seconds since the epoch.
         outage: For how many seconds reconciliations have failed.
     """
+    eligibility = eligibility.at(now)
     if key_statuses is not None and _may_wait(eligibility, key_statuses, previous, outage):
         return dict(previous)
     subject = eligibility.entity or entity_of(eligibility.obj)

@@ -88,7 +88,14 @@ class Eligibility:
     @property
     def freezes(self) -> bool:
         """Whether pairs recorded as its own are neither written nor removed."""
-        return self.reason not in _CLAIMING and self.reason is not Reason.DELETING
+        return self.reason not in {*_CLAIMING, Reason.DELETING, Reason.ENDED}
+
+    def at(self, now: float) -> "Eligibility":
+        """Return the eligibility at a time: a document that is applied has none after its end."""
+        declaration = self.declaration
+        if self.reason is not None or declaration is None or not declaration.has_ended(now):
+            return self
+        return replace(self, reason=Reason.ENDED, claim=None)
 
 
 def assess_eligibility(

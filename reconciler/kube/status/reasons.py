@@ -353,6 +353,13 @@ class Reason(StrEnum):
         "an override is in force instead of what is declared",
         "Nothing to do; it ends automatically. status.keys has its value, end and reason.",
     )
+    ENDED = (
+        "Ended",
+        "Healthy",
+        "Q",
+        "its end (spec.until) is over, so it declares nothing",
+        "Delete the document. What other documents declare is in effect again, or the value from before.",
+    )
     CHANGES_UNSENT = (
         "ChangesUnsent",
         "Healthy",

@@ -102,11 +102,12 @@ def _resolve_entity(
     lasting = [claim for claim in competing_claims if claim.declaration.until is None]
     temporary = [claim for claim in competing_claims if claim.declaration.until is not None]
     below = {key: _winner(key, lasting, owned) for key in COLUMNS}
-    above = {key: _winner(key, temporary, owned) for key in COLUMNS}
-    for key, highest in above.items():
-        lowest = below[key]
-        if highest is not None and lowest is not None and highest.namespace != lowest.namespace:
-            above[key] = lowest
+    above: dict[Key, Claim | None] = {}
+    for key, lowest in below.items():
+        own = [
+            claim for claim in temporary if lowest is None or claim.namespace == lowest.namespace
+        ]
+        above[key] = _winner(key, own, owned) or lowest
     for claim in competing_claims:
         declaration = claim.declaration
         winners = below if declaration.until is None else above

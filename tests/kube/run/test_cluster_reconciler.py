@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.errors import ConnectError, Forbidden, KubernetesUnavailable, WrongCluster
-from reconciler.kube.api.custom_resources import FINALIZER
+from reconciler.kube.api.custom_resources import FINALIZER, time_text
 from reconciler.kube.api.resource_paths import CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.stored_records import StoredRecords
@@ -417,3 +417,25 @@ def test_a_deletion_while_the_cluster_is_suspended_is_executed_later_by_another_
     del world.api.find(QUOTA_CLUSTERS, None, "prod")["spec"]["suspend"]
     _ = world.turn(resync=True)
     assert world.live().keys() == {BOB}
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["at its end", "deleted before"])
+def test_a_document_with_an_end_replaces_the_other_one_of_its_namespace_until_then(is_deleted):
+    world = World()
+    until = time_text(world.kafka.clock.now() + 3600)
+    world.put(resource("a", ALICE, {RATE: 4096}))
+    world.put(resource("raise", ALICE, {RATE: 8192}, until=until))
+    world.put(resource("raise", ALICE, {RATE: 9999}, namespace="other", until=until))
+    assert world.turn(resync=True).note == ""
+    assert world.kafka.truth.value(ALICE, RATE) == 8192.0
+    assert (world.reason("a"), world.reason("raise")) == ("OverrideActive", "Synced")
+    (row,) = world.obj("raise")["status"]["keys"]
+    assert (row["cause"], row["message"]) == ("Temporary", f"until {until}")
+    if is_deleted:
+        world.delete("raise")
+    else:
+        world.kafka.clock.advance(3600)
+    world.turn(keys=frozenset({"team/raise"}), resync=not is_deleted)
+    assert world.kafka.truth.value(ALICE, RATE) == 4096.0
+    assert world.reason("a") == "Synced"
+    assert is_deleted or world.reason("raise") == "Ended"
