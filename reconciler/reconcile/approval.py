@@ -9,9 +9,9 @@ from reconciler.errors import StalePlan
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import Key, same_value
 from reconciler.quota.ownership import Pair
-from reconciler.quota.planner.effect_digest import document_of, facts_of
 from reconciler.quota.planner.fallbacks import Fallback, fallbacks
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
+from reconciler.quota.results.effect_digest import document_of, facts_of
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
 from reconciler.render.units import age, limit

@@ -17,7 +17,7 @@ GUARDS = ("tests/quota/planner/test_guards.py",)
 REMOVAL_GUARD = ("tests/quota/planner/test_removal_guard.py",)
 ENDS = ("tests/quota/planner/test_temporary_limits.py",)
 SEQUENCES = ("tests/sequences/test_sequences.py::test_what_random_sequences_found_stays_corrected",)
-DIGEST = ("tests/quota/planner/test_effect_digest.py",)
+DIGEST = ("tests/quota/results/test_effect_digest.py",)
 IMPACT = ("tests/quota/planner/test_impact.py",)
 
 
@@ -803,7 +803,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
     ),
     *in_file(
-        "planner/effect_digest",
+        "results/effect_digest",
         (
             "the digest ignores the cluster",
             "effect = [cluster_id, *(",

@@ -1,1 +1,1 @@
-"""Results of a run: previews, outcomes and reconciliations."""
+"""Results of a run: previews with the digest of their effect, outcomes and reconciliations."""

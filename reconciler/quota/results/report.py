@@ -16,12 +16,12 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Applied, Held, Rejected, Result
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideEnded, Owner, OwnershipRecords, Pair
-from reconciler.quota.planner.effect_digest import effect_digest
 from reconciler.quota.planner.fallbacks import Fallback
 from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.impact import Impact
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause, DriftMode, Policy
+from reconciler.quota.results.effect_digest import effect_digest
 from reconciler.quota.rule_warnings import RuleWarning
 from reconciler.quota.state import QuotaState, Visibility
 

@@ -8,8 +8,6 @@ from reconciler.cli.options.code_host import (
     GITHUB,
     GITLAB,
     HostApi,
-    label_option,
-    project_option,
     repository_option,
 )
 
@@ -28,36 +26,15 @@ def test_the_variable_overrides_the_address_and_the_option_overrides_the_variabl
     assert run(show, ["--api-url", "https://typed"], env=environment).output == "https://typed\n"
 
 
-@pytest.mark.parametrize(
-    ("option", "variable", "name"),
-    [
-        (repository_option, "GITHUB_REPOSITORY", "--repo"),
-        (project_option, "CI_PROJECT_ID", "--project"),
-    ],
-)
-def test_a_missing_required_location_is_an_error_and_an_optional_one_is_empty(
-    option, variable, name
-):
+def test_a_missing_required_location_is_an_error_and_an_optional_one_is_empty():
     def output(*, required: bool, value: str | None) -> str:
         @click.command()
-        @option(required=required)
-        def show(**values: str) -> None:
-            (place,) = values.values()
-            click.echo(f"<{place}>")
+        @repository_option(required=required)
+        def show(repo: str) -> None:
+            click.echo(f"<{repo}>")
 
-        return CliRunner().invoke(show, env={variable: value}).output
+        return CliRunner().invoke(show, env={"GITHUB_REPOSITORY": value}).output
 
     assert output(required=False, value=None) == "<>\n"
-    assert f"Missing option '{name}'" in output(required=True, value=None)
+    assert "Missing option '--repo'" in output(required=True, value=None)
     assert output(required=True, value="a/b") == output(required=False, value="a/b") == "<a/b>\n"
-
-
-def test_a_label_is_empty_by_default():
-    @click.command()
-    @label_option("comment")
-    def show(label: str) -> None:
-        click.echo(f"<{label}>")
-
-    assert CliRunner().invoke(show).output == "<>\n"
-    assert CliRunner().invoke(show, ["--label", "prod"]).output == "<prod>\n"
-    assert "each label has its own comment." in CliRunner().invoke(show, ["--help"]).output
