@@ -68,6 +68,7 @@ def check_approved(
     elif saved.digest != recomputed.digest:
         mismatches.extend(
             differences(saved.plan, recomputed.plan, (saved.fallbacks, recomputed.fallbacks))
+            or ["their digests differ"]
         )
     if mismatches:
         raise _stale("the reviewed plan no longer fits", mismatches)

@@ -145,6 +145,18 @@ def test_a_change_to_eight_times_the_value_is_applied_with_a_warning():
     assert words(reconciliation) == {(ALICE, RATE): "APPLIED"}
 
 
+def test_what_is_withheld_makes_the_rest_of_an_old_plan_not_stale():
+    world = World({ANYONE: {RATE: 10.0}})
+    world.apply(documents({ALICE_SHOP: {RATE: 5.0}, BOB: {RATE: 5.0}}))
+
+    async def slow(_: Plan) -> None:
+        world.cluster.clock.advance(60.0)
+
+    reconciliation = passed(world, {BOB: {RATE: 6.0}}, before=slow, refuses="not now")
+    assert set(withheld(reconciliation)) == {(ALICE_SHOP, RATE)}
+    assert words(reconciliation) == {(BOB, RATE): "APPLIED"}
+
+
 def test_only_the_refused_key_is_withheld():
     world = World()
     reconciliation = passed(

@@ -395,6 +395,23 @@ def test_a_plan_that_waited_for_confirmation_is_compared_with_the_cluster_again(
     )
 
 
+def test_a_removal_that_waited_for_confirmation_needs_the_default_that_protects_its_clients():
+    async def story(meanwhile):
+        world = World({ANYONE: {RATE: 10.0}})
+        await world.run(documents({ALICE: {RATE: 5.0}, BOB: {RATE: 5.0}}))
+        prepared = await prepare(world.ports, world.orders, documents({BOB: {RATE: 5.0}}))
+        world.cluster.clock.advance(60.0)
+        meanwhile(world)
+        return await apply(world.ports, world.orders, prepared)
+
+    assert asyncio.run(story(lambda world: world.cluster.write(BOB, SHARE, 7.0))).complete
+    with pytest.raises(StalePlan, match="after the plan was computed") as caught:
+        asyncio.run(story(lambda world: world.cluster.write(ANYONE, RATE, None)))
+    assert caught.value.differences == (
+        "user=<default> producer_byte_rate: live was 10 B/s, is not set; clients of a removal fall back to it",
+    )
+
+
 def test_an_override_that_waited_for_confirmation_is_compared_with_the_live_value_again():
     async def story(meanwhile):
         world = World({ALICE: {RATE: 1.0}})
