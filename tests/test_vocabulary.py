@@ -50,7 +50,7 @@ MAKERS_WORDS = re.compile(
 """Words of the product that readers of its output need not know. Reasons and fields of documents keep theirs."""
 
 READ_BY_PEOPLE = (
-    "cli app notify reconcile render evidence/render kube/status kube/records kube/admission"
+    "cli app notify reconcile render render/use kube/status kube/records kube/admission"
 )
 
 

@@ -401,14 +401,14 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *in_modules(
         (
-            "evidence/render/report_tables",
+            "render/use/report_tables",
             "a lower bound is shown as exact",
             "BOUNDS[row.bound] + figure if is_known else figure",
             "figure",
             SHOWN,
         ),
         (
-            "evidence/render/report_tables",
+            "render/use/report_tables",
             "an unknown percentile counts as no limit",
             '"-" if units is None else units_text(kind, units)',
             "units_text(kind, units)",
@@ -422,11 +422,11 @@ FAULTS: tuple[Fault, ...] = (
             "tests/render/page/test_writer.py",
         ),
         (
-            "evidence/render/units",
+            "render/use/units",
             "a little throttling per day counts as none",
             "    return -(-length_ms * DAY_MS // covered_ms)",
             "    return length_ms * DAY_MS // covered_ms",
-            "tests/evidence/render/test_units.py",
+            "tests/render/use/test_units.py",
         ),
     ),
     *in_modules(

@@ -11,7 +11,6 @@ from reconciler.codecs.plan import plan_facts, read_plan, read_preview, read_sim
 from reconciler.codecs.reader import DocumentReader
 from reconciler.codecs.simulation import read_whatif, whatif_document
 from reconciler.errors import ConfigError
-from reconciler.evidence.render.simulation_text import recorded_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.plan import Plan
@@ -20,6 +19,7 @@ from reconciler.render.markdown.plan import plan_markdown
 from reconciler.render.markdown.recorded_use import recorded_markdown
 from reconciler.render.source_findings import plan_findings
 from reconciler.render.terminal import plan_text
+from reconciler.render.use.simulation_text import recorded_of
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import ImpactRequest

@@ -7,15 +7,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from reconciler.evidence.render import report_tables
-from reconciler.evidence.render.report_tables import sheets
-from reconciler.evidence.render.report_text import (
-    headline,
-    report_document,
-    report_markdown,
-    report_text,
-)
+from reconciler.codecs.use_report import report_document
 from reconciler.render.json_values import dump
+from reconciler.render.use import report_tables
+from reconciler.render.use.report_tables import sheets
+from reconciler.render.use.report_text import headline, report_markdown, report_text
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import Simulation
 from reconciler.usage.impact.verdict import ImpactVerdict

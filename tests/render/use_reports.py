@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 from reconciler.app.html_page import page_files
-from reconciler.evidence.render.report_page import use_page
+from reconciler.render.use.report_page import use_page
 from reconciler.usage.capacity import BudgetBasis
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability

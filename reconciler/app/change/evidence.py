@@ -41,7 +41,7 @@ def recorded_use(simulation: "Simulation | None", preview: "Preview") -> "Record
     """Return the effect of a plan by recorded use as text; ``None`` = not requested."""
     if simulation is None:
         return None
-    from reconciler.evidence.render.simulation_text import recorded_of
+    from reconciler.render.use.simulation_text import recorded_of
 
     return recorded_of(simulation, at=preview.created_at)
 

@@ -14,7 +14,7 @@ from reconciler.cli.framework.console import Console
 from reconciler.cli.options.shared import OptionPack, out_option
 
 if TYPE_CHECKING:
-    from reconciler.evidence.render.report_text import Report
+    from reconciler.render.use.report_text import Report
     from reconciler.usage.reports.client import ClientReport
     from reconciler.usage.reports.usage import UsageReport
 
@@ -56,12 +56,9 @@ class ReportOutput:
         console.note(f"written to {self.out_path}")
 
     def _text(self, console: Console, report: "Report") -> str:
-        from reconciler.evidence.render.report_text import (
-            report_document,
-            report_markdown,
-            report_text,
-        )
+        from reconciler.codecs.use_report import report_document
         from reconciler.render.json_values import dump
+        from reconciler.render.use.report_text import report_markdown, report_text
 
         if self.format == "html":
             return page_of(report)
@@ -93,7 +90,7 @@ def page_of(report: "UsageReport | ClientReport") -> str:
     """Return the HTML page of a report, with the current time."""
     from reconciler.app.html_page import page_files
     from reconciler.base.clock import SystemClock
-    from reconciler.evidence.render.report_page import use_page
+    from reconciler.render.use.report_page import use_page
 
     made_ms = round(SystemClock().now() * 1000)
     return use_page(report, page_files(), made_ms=made_ms, tool_version=__version__)

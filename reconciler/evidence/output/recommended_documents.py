@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from reconciler.errors import QuotaValueError, UsageError
-from reconciler.evidence.render.units import length_text, share_text, units_text
 from reconciler.manifest.document import DEFAULT_NAMESPACE
 from reconciler.manifest.export.document_names import document_name
 from reconciler.manifest.writer import document_text
@@ -15,6 +14,7 @@ from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.state import NO_LIMITS, with_value
+from reconciler.render.use.units import length_text, share_text, units_text
 from reconciler.usage.impact.result_rows import EvidenceNote, RecommendationRow
 from reconciler.usage.impact.tier_policy import own_entity
 from reconciler.usage.reports.client import ClientLimitRow

@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from reconciler.codecs.row_values import row_document
 from reconciler.errors import QuotaValueError
-from reconciler.evidence.render.report_text import _simulated
 from reconciler.evidence.spark.jobs import simulate
 from reconciler.evidence.spark.runtime import job_runner
 from reconciler.evidence.spark.tables.schemas import struct
@@ -24,6 +23,7 @@ from reconciler.evidence.spark.usage import (
 from reconciler.evidence.spark.usage.candidate_plans import CandidateLimits, SimulationRequest
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
+from reconciler.render.use.report_text import _simulated
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import HISTORY_BREAKS
 from reconciler.usage.impact.result_rows import Simulation

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.codecs.use_report import report_document
 from reconciler.evidence.output.recommended_documents import DeclaredDocuments, limit_patch
-from reconciler.evidence.render.report_text import report_document, report_markdown, report_text
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, is_legal
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
+from reconciler.render.use.report_text import report_markdown, report_text
 from reconciler.usage.kernel.series import series_of
 from reconciler.usage.recommendation.limit_sizes import SILVER
 from reconciler.usage.reports.client import ClientReport

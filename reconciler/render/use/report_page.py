@@ -5,33 +5,6 @@ from html import escape
 from typing import Final
 
 from reconciler.base.escaping import escaped_lines
-from reconciler.evidence.render.charts import (
-    Bar,
-    BarRow,
-    Level,
-    Plot,
-    bar_chart,
-    curve_chart,
-    for_every_screen,
-)
-from reconciler.evidence.render.client_tables import PATCH_DESCRIPTION, PATCH_TITLE
-from reconciler.evidence.render.report_tables import BOUNDS, present_sign
-from reconciler.evidence.render.report_text import (
-    IN_THE_LAKE,
-    headline,
-    patches,
-    report_notes,
-    report_tables,
-)
-from reconciler.evidence.render.units import (
-    between_per_day_text,
-    bucket_text,
-    moment_text,
-    per_day_ms,
-    share_text,
-    type_text,
-    units_text,
-)
 from reconciler.render.page.writer import (
     PageFiles,
     PagePart,
@@ -41,6 +14,33 @@ from reconciler.render.page.writer import (
     page_html,
     page_section,
     paragraph,
+)
+from reconciler.render.use.charts import (
+    Bar,
+    BarRow,
+    Level,
+    Plot,
+    bar_chart,
+    curve_chart,
+    for_every_screen,
+)
+from reconciler.render.use.client_tables import PATCH_DESCRIPTION, PATCH_TITLE
+from reconciler.render.use.report_tables import BOUNDS, present_sign
+from reconciler.render.use.report_text import (
+    IN_THE_LAKE,
+    headline,
+    patches,
+    report_notes,
+    report_tables,
+)
+from reconciler.render.use.units import (
+    between_per_day_text,
+    bucket_text,
+    moment_text,
+    per_day_ms,
+    share_text,
+    type_text,
+    units_text,
 )
 from reconciler.usage.impact.result_rows import ImpactRow
 from reconciler.usage.impact.verdict import ImpactVerdict

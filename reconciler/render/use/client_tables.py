@@ -2,8 +2,12 @@
 
 from typing import Final
 
-from reconciler.evidence.render.report_tables import BOUNDS
-from reconciler.evidence.render.units import (
+from reconciler.quota.entity import ENTITY_TYPES, LEVEL_NAMES
+from reconciler.quota.entity_forms import parts_text
+from reconciler.render.sections import Section, TableForm, name, number, text
+from reconciler.render.units import UNSET, count
+from reconciler.render.use.report_tables import BOUNDS
+from reconciler.render.use.units import (
     bucket_text,
     length_text,
     moment_text,
@@ -13,10 +17,6 @@ from reconciler.evidence.render.units import (
     type_text,
     units_text,
 )
-from reconciler.quota.entity import ENTITY_TYPES, LEVEL_NAMES
-from reconciler.quota.entity_forms import parts_text
-from reconciler.render.sections import Section, TableForm, name, number, text
-from reconciler.render.units import UNSET, count
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.reports.client import ClientLimitRow, ClientReport, ThrottledRow
 from reconciler.usage.samples import QuotaType

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from reconciler.evidence.render.units import (
+from reconciler.render.sections import Section, TableForm, name, number, text
+from reconciler.render.use.units import (
     between_per_day_text,
     between_text,
     bucket_text,
@@ -16,7 +17,6 @@ from reconciler.evidence.render.units import (
     type_text,
     units_text,
 )
-from reconciler.render.sections import Section, TableForm, name, number, text
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import (
     EvidenceNote,

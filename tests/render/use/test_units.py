@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.evidence.render.units import (
+from reconciler.render.use.units import (
     bucket_text,
     length_text,
     moment_text,

@@ -10,7 +10,7 @@ from html import escape
 from typing import Final, TypeAlias
 
 from reconciler.base.escaping import escaped
-from reconciler.evidence.render.units import axis_text
+from reconciler.render.use.units import axis_text
 from reconciler.usage.samples import DAY_MS
 
 HEIGHT: Final = 190

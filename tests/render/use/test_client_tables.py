@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.evidence.render.client_tables import headline, sheets
-from reconciler.evidence.render.report_text import report_markdown, report_text
+from reconciler.render.use.client_tables import headline, sheets
+from reconciler.render.use.report_text import report_markdown, report_text
 from tests.render.use_reports import HOUR, client_page, page
 
 REPORT = client_page()

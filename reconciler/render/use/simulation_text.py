@@ -3,7 +3,10 @@
 from typing import Final
 
 from reconciler.base.escaping import quoted
-from reconciler.evidence.render.units import (
+from reconciler.quota.entity_forms import read_canonical
+from reconciler.render.recorded_use import RecordedUse, ToleranceViolation, UseRow
+from reconciler.render.units import age, count
+from reconciler.render.use.units import (
     SHORT_MS,
     between_per_day_text,
     between_text,
@@ -15,9 +18,6 @@ from reconciler.evidence.render.units import (
     type_text,
     units_text,
 )
-from reconciler.quota.entity_forms import read_canonical
-from reconciler.render.recorded_use import RecordedUse, ToleranceViolation, UseRow
-from reconciler.render.units import age, count
 from reconciler.usage.demand_bounds import FigureBound, LimitMove, move
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation, TierBreach
 from reconciler.usage.impact.verdict import ImpactVerdict

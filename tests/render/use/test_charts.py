@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.evidence.render.charts import Bar, BarRow, Level, Plot, bar_chart, curve_chart
+from reconciler.render.use.charts import Bar, BarRow, Level, Plot, bar_chart, curve_chart
 
 SPAN = 3_600_000
 

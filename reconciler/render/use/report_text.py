@@ -4,22 +4,17 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from reconciler.base.escaping import escaped, prose
-from reconciler.codecs.row_values import row_document
-from reconciler.evidence.render import client_tables
-from reconciler.evidence.render.report_tables import sheets
-from reconciler.render.json_values import Json
 from reconciler.render.sections import Section
 from reconciler.render.table import Style, markdown_heads, markdown_rows, section_lines
 from reconciler.render.units import count
+from reconciler.render.use import client_tables
+from reconciler.render.use.report_tables import sheets
 from reconciler.usage.impact.result_rows import Simulation
 from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.reports.client import ClientReport
 from reconciler.usage.reports.usage import UsageReport
 
 Report: TypeAlias = UsageReport | ClientReport
-
-KINDS: Final = {UsageReport: "kquota-use", ClientReport: "kquota-client"}
-FORMAT: Final = 1
 
 PLAIN = Style()
 
@@ -136,13 +131,3 @@ def report_markdown(report: Report) -> str:
         parts += [f"### {client_tables.PATCH_TITLE}", client_tables.PATCH_DESCRIPTION]
         parts += [f"```yaml\n{''.join(documents)}```"]
     return "\n\n".join(parts) + "\n"
-
-
-def report_document(report: Report) -> dict[str, Json]:
-    """Return the whole report as JSON: unformatted numbers, keys as the columns of the tables, which contain the units."""
-    return {
-        "kind": KINDS[type(report)],
-        "format": FORMAT,
-        "headline": headline(report),
-        **row_document(report),
-    }

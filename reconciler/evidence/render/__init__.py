@@ -1,1 +1,0 @@
-"""Reports of recorded use as tables, text, JSON, charts and HTML pages."""

@@ -1,0 +1,1 @@
+"""Recorded use as sections, sentences and charts."""
