@@ -12,6 +12,7 @@ from typing import Final
 
 from reconciler.base.escaping import escaped, markdown, prose
 from reconciler.render.sections import CellKind, CellText, Section
+from reconciler.render.units import UNSET
 
 _CODES: Final[Mapping[str, str]] = {
     "bold": "1",
@@ -241,7 +242,8 @@ def markdown_rows(section: Section) -> list[str]:
 
 def _markdown_cell(cell: CellText, kind: CellKind) -> str:
     escape = markdown if kind is CellKind.NAME else prose
-    return "<br>".join(escape(line) for line in (cell.text, *cell.below) if line)
+    lines = (cell.text, *cell.below)
+    return "<br>".join(line if line == UNSET else escape(line) for line in lines if line)
 
 
 def _markdown_line(cells: Iterable[str]) -> str:
