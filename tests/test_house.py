@@ -38,7 +38,7 @@ STATEMENTS = {
     "ports.py": 24,
     "quota": 2714,
     "reconcile": 1006,
-    "render": 2286,
+    "render": 2287,
     "sandbox": 1206,
     "spark": 34,
     "usage": 1887,

@@ -1,6 +1,7 @@
 """Plans and outcomes for a terminal: aligned tables, optional colour, every name on one line."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from reconciler.base.escaping import escaped
@@ -128,7 +129,8 @@ def drift_text(
 ) -> str:
     """Return drift and expired overrides, each with its age; ``verbose`` shows long lists in full."""
     max_rows = None if verbose else SHOWN_TROUBLE
-    open_findings = [finding for finding in findings if not finding.ignored]
+    # Without claims, rows name the documents, which are what drift is attributed to.
+    open_findings = [replace(finding, claim=None) for finding in findings if not finding.ignored]
     lines: list[str] = []
     for section in (
         finding_section(
