@@ -128,6 +128,11 @@ REMOVING: Final = frozenset(
 )
 """The policies under which a limit that is not declared any more may be removed."""
 
+CORRECTING: Final = frozenset(
+    policy for column, policy in enumerate(STRICTNESS) if DRIFT[DriftMode.CORRECT][column] is _W
+)
+"""The policies under which drift may be corrected."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoreRule:

@@ -11,6 +11,7 @@ from reconciler.quota.keys import Key, same_value
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.fallbacks import Fallback, fallbacks
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
+from reconciler.quota.policy import Cause
 from reconciler.quota.results.effect_digest import document_of, facts_of
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
@@ -65,13 +66,23 @@ def check_approved(
         mismatches.append(
             f"the plan is for cluster {saved.plan.cluster_id}, the current cluster is {recomputed.plan.cluster_id}"
         )
-    elif saved.digest != recomputed.digest:
+    elif (approved := _without_ended(saved, recomputed.plan)).digest != recomputed.digest:
         mismatches.extend(
-            differences(saved.plan, recomputed.plan, (saved.fallbacks, recomputed.fallbacks))
+            differences(approved.plan, recomputed.plan, (saved.fallbacks, recomputed.fallbacks))
             or ["their digests differ"]
         )
     if mismatches:
         raise _stale("the reviewed plan no longer fits", mismatches)
+
+
+def _without_ended(saved: SavedPlan, current: Plan) -> SavedPlan:
+    """Return the saved plan without what documents declared whose end came since: no end makes a review stale."""
+    changes = tuple(
+        change
+        for change in saved.plan.changes
+        if change.cause is not Cause.TEMPORARY or document_of(change) not in current.ended
+    )
+    return replace(saved, plan=replace(saved.plan, changes=changes))
 
 
 def check_digest(plan: Preview, expected: str) -> None:

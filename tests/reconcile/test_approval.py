@@ -11,6 +11,9 @@ from reconciler.errors import StalePlan
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, RecordDropped, Recorded
+from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.policy import Cause
+from reconciler.quota.state import limits_of
 from reconciler.reconcile import (
     NewOverride,
     check_approved,
@@ -148,6 +151,23 @@ def test_an_override_that_begins_or_ends_since_the_plan_does_not_make_it_stale(v
     world.cluster.clock.advance(3600.0)
     world.apply(NEW)
     assert world.cluster.truth.value(ALICE, RATE) == 200.0
+
+
+def test_the_end_of_a_document_since_the_plan_does_not_make_it_stale():
+    world = started()
+    raised = Declaration(
+        document="team/raise",
+        entity=ALICE,
+        limits=limits_of({RATE: 300.0}),
+        until=world.cluster.clock.now() + 60,
+    )
+    lasting = [claim for claims in NEW.claims.values() for claim in claims]
+    saved = reviewed(world, merge([*lasting, raised]))
+    assert Cause.TEMPORARY in {change.cause for change in saved.plan.changes}
+    world.cluster.clock.advance(60)
+    check(world, saved, merge([*lasting, raised], now=world.cluster.clock.now()))
+    with pytest.raises(StalePlan, match="no longer fits"):
+        check(world, saved, merge(lasting))  # It was deleted before its end.
 
 
 def test_a_plan_that_was_reviewed_under_an_override_fits_after_its_end():

@@ -28,7 +28,7 @@ from reconciler.ports import Inventory
 from reconciler.quota.drift_tracker import DriftTracker
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.desired_state import DesiredState
-from reconciler.quota.policy import DriftMode, Policy
+from reconciler.quota.policy import CORRECTING, STRICTNESS, DriftMode, Policy
 from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.drift import correctable_pairs, observe_drift
@@ -195,9 +195,11 @@ class DriftWatcher:
     async def _correct(
         self, ports: ReconcilePorts, documents: DesiredState, pairs: frozenset[Pair]
     ) -> Reconciliation:
+        # Not Sync, which may remove.
+        policy = min(self._target.settings.policy, Policy.UPSERT, key=STRICTNESS.index)
         options = replace(
             self._options,
-            rules=replace(self._options.rules, policy=Policy.UPSERT, drift=DriftMode.CORRECT),
+            rules=replace(self._options.rules, policy=policy, drift=DriftMode.CORRECT),
             guards=self._target.settings.guards,
             only=lambda subject, key: (subject, key) in pairs,
         )
@@ -236,7 +238,7 @@ class DriftWatcher:
 
 def _options(target: ClusterTarget, watching: DriftWatchOptions) -> ReconcileOptions:
     settings = target.settings
-    allowed = settings.policy in {Policy.UPSERT, Policy.SYNC} and not settings.suspend
+    allowed = settings.policy in CORRECTING and not settings.suspend
     if watching.correct and not target.project_cluster.manifests:
         raise UsageError(
             f"drift of {target.display_name} must not be corrected: no manifests are configured, so nobody knows which limits"

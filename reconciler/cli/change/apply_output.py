@@ -19,7 +19,7 @@ from reconciler.cli.framework.exit_codes import ExitCode, worst
 from reconciler.cli.output import plans
 from reconciler.cli.output.fleet import code_of_fleet, work_on
 from reconciler.errors import Interrupted, PlanRefused, UsageError
-from reconciler.quota.policy import Policy
+from reconciler.quota.policy import REMOVING
 from reconciler.quota.results.report import Outcome
 from reconciler.reconcile.sender import STOP_GRACE_SECONDS
 from reconciler.render.fleet_summary import FleetRow
@@ -276,10 +276,10 @@ def _show_texts(
 def _show_next_commands(console: Console, apply: ApplyRun, outcome: Outcome) -> None:
     if not (outcome.complete or outcome.interrupted):
         console.note(f"to continue: {apply.next_command}")
-    # Under CreateOnly no rollback removes what was created.
+    # A rollback removes what was created.
     if (
         apply.outcome_path is not None
-        and apply.preview.policy is not Policy.CREATE_ONLY
+        and apply.preview.policy in REMOVING
         and any(pair.status_text in {"APPLIED", "UNKNOWN"} for pair in outcome.pairs)
     ):
         console.note(f"to undo this: {_undo_command(apply)}")

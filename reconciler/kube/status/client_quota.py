@@ -1,8 +1,7 @@
 """The status of a ClientQuota: its records, the state of each of its keys, and its conditions. All parts have size limits.
 
-A status is computed from the previous one and a reconciliation. If nothing happened it equals the previous one
-exactly, so that a restart writes nothing. It contains the document's ownership records: without a reconciliation they
-are copied unchanged from the previous status.
+A status is computed from the previous one and a reconciliation. If nothing happened it equals the previous one, so that
+a restart writes nothing. Without a reconciliation the ownership records in it are copied unchanged.
 """
 
 import math

@@ -46,7 +46,7 @@ from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.claims import Losses
 from reconciler.quota.planner.plan import Finding, QuotaChange
-from reconciler.quota.policy import Policy, Rules
+from reconciler.quota.policy import REMOVING, Rules
 from reconciler.quota.results.report import Reconciliation
 
 
@@ -327,7 +327,7 @@ class StatusPublisher:
             eligibility.obj
             for eligibility in result.eligibilities.values()
             if eligibility.claim is not None
-            and result.rules.in_force in {Policy.UPSERT, Policy.SYNC}
+            and result.rules.in_force in REMOVING
             and not is_terminating(eligibility.obj)
             and has_finalizer(eligibility.obj)
             # Another cluster of the document may need it; it is removed when the document is deleted.

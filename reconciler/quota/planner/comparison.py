@@ -72,6 +72,7 @@ def compare(
         + sum(settlement.owned.elsewhere.owned.values()),
         removals_known=rules.removals_known,
         complete=rules.complete,
+        ended=frozenset(declaration.document for declaration in desired.ended),
     )
 
 

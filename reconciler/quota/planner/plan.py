@@ -126,6 +126,7 @@ class Plan:
     owned_pairs: int = 0  # number of owned pairs before this plan
     removals_known: bool = True  # whether an inventory or a revision determines removals
     complete: bool = True  # whether every document was read
+    ended: frozenset[str] = frozenset()  # documents whose end is over
 
     @property
     def reviewed(self) -> tuple[QuotaChange, ...]:
