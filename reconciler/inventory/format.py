@@ -4,6 +4,7 @@
     "CLUSTER ID":{
     "project":"payments/prod",
     "known":true,
+    "ended":0.0,
     "owners":[
     ["payments/alice","Retain",1700000000.0]],
     "records":[
@@ -48,7 +49,7 @@ _SECTIONS: Final = {
     "overrides": 13,
 }
 """Section -> maximum number of items of a row."""
-_NAMES: Final = frozenset({"project", "known", *_SECTIONS})
+_NAMES: Final = frozenset({"project", "known", "ended", *_SECTIONS})
 
 
 def safe_name(cluster_id: str) -> str:
@@ -185,6 +186,7 @@ def _cluster(owned: OwnershipRecords) -> str:
         ],
     }
     head = f'"project":{_ENCODE(owned.project)},\n"known":{_ENCODE(owned.is_known)},\n'
+    head += f'"ended":{_ENCODE(owned.latest_end)},\n'
     return head + ",\n".join(
         f'"{name}":[\n' + ",\n".join(map(_ENCODE, rows[name])) + "]" for name in _SECTIONS
     )
@@ -264,6 +266,7 @@ def _records(cluster_id: str, value: object) -> OwnershipRecords:
         overrides={override.pair: override for override in overrides},
         is_known=is_known,
         project=project,
+        latest_end=_float(value["ended"]),
     )
 
 

@@ -159,6 +159,16 @@ class OverrideSet:
 
     override: Override
 
+    @property
+    def entity(self) -> Entity:
+        """The entity of the override."""
+        return self.override.entity
+
+    @property
+    def key(self) -> Key:
+        """The key of the override."""
+        return self.override.key
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideWritten:
@@ -178,6 +188,15 @@ class OverrideEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EndReached:
+    """The end of a document was carried out: no clock that is behind begins it again."""
+
+    entity: Entity
+    key: Key
+    at: float  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectNamed:
     """The records are those of this project now."""
 
@@ -194,6 +213,7 @@ RecordChange: TypeAlias = (
     | OverrideSet
     | OverrideWritten
     | OverrideEnded
+    | EndReached
     | ProjectNamed
 )
 
@@ -231,6 +251,8 @@ class OwnershipRecords:
     is_known: bool = True
     # The project whose documents they record; "" = none wrote yet, or they are those of the operator.
     project: str = ""
+    # The latest end of a document that was carried out, in seconds since the epoch.
+    latest_end: float = 0.0
     # Number of pairs in the records of all other entities.
     elsewhere: RecordCounts = field(default_factory=RecordCounts)
 
@@ -318,7 +340,7 @@ class _RecordsDraft:
     def __init__(self, owned: OwnershipRecords) -> None:
         self._origin = owned
         self._is_known = owned.is_known
-        self._project = owned.project
+        self._project, self._latest_end = owned.project, owned.latest_end
         self._records = dict(owned.records)
         self._intents = dict(owned.intents)
         self._drift = dict(owned.drift_since)
@@ -349,11 +371,13 @@ class _RecordsDraft:
                 self._take_rare(change)
 
     def _take_rare(
-        self, change: OverrideSet | OverrideWritten | OverrideEnded | ProjectNamed
+        self, change: OverrideSet | OverrideWritten | OverrideEnded | EndReached | ProjectNamed
     ) -> None:
         match change:
             case ProjectNamed(project=project):
                 self._project = project
+            case EndReached(at=at):
+                self._latest_end = max(self._latest_end, at)
             case OverrideSet(override=override):
                 self._overrides[override.pair] = override
             case OverrideWritten(entity=entity, key=key, value=value):
@@ -387,5 +411,6 @@ class _RecordsDraft:
             overrides=self._overrides,
             is_known=self._is_known,
             project=self._project,
+            latest_end=self._latest_end,
             elsewhere=self._origin.elsewhere,
         )

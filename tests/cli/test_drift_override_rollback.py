@@ -130,7 +130,7 @@ def test_a_document_with_an_end_is_in_force_until_then(kquota, applied, sandbox)
     plan = json.loads(kquota("plan", "--format", "json").out)
     assert [row["cause"] for row in plan["changes"]] == ["Temporary"]
     assert plan["changes"][0]["document"] == "team/raise"
-    assert kquota("apply", "--yes").code == 0
+    assert kquota("apply", "--yes", "--only", "user=a").code == 0
     assert rate(sandbox) == 5 * TEN
     assert kquota("plan", "--detailed-exitcode").code == 0
     assert kquota("drift", "--detailed-exitcode").code == 0

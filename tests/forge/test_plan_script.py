@@ -100,4 +100,4 @@ def test_without_a_project_file_at_the_base_no_address_of_the_head_is_contacted(
         assert attacker.received == []
     assert "no configuration to trust" in ran.stderr
     (plan,) = tmp_path.glob("kquota-plan.*/plan.json")
-    assert json.loads(plan.read_text())["counts"]["create"] == 1
+    assert [row["cause"] for row in json.loads(plan.read_text())["changes"]] == ["Create"]

@@ -72,6 +72,7 @@ def test_the_document_equals_the_golden_file():
         '"lkc":{',
         '"project":"payments/prod",',
         '"known":true,',
+        '"ended":0.0,',
         '"owners":[',
         '["shop/x",null,5.0],',
         '["payments/alice","Delete",1700000000.25]],',

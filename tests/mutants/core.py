@@ -409,8 +409,14 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a document stays in force after its end",
-            "        if declared is not None and declared.has_ended(self.now):\n",
+            "        if declared is not None and declared.has_ended(max(self.now, self.owned.latest_end)):\n",
             "        if view is None:\n",
+            CASES,
+        ),
+        (
+            "a clock that is behind begins a document again whose end was carried out",
+            "declared.has_ended(max(self.now, self.owned.latest_end)):",
+            "declared.has_ended(self.now):",
             CASES,
         ),
         (

@@ -200,7 +200,7 @@ class _Comparison:
         """Return the temporary limits of a pair, recorded and declared; ``None`` = there are none."""
         recorded = self.owned.overrides.get(view.pair)
         declared = self.desired.temporary.get(view.pair)
-        if declared is not None and declared.has_ended(self.now):
+        if declared is not None and declared.has_ended(max(self.now, self.owned.latest_end)):
             declared = None
         if recorded is None:
             return None if declared is None else Layer(declared=declared)

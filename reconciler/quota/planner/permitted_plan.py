@@ -144,6 +144,8 @@ class PlanDraft:
         view = difference.view
         entity, key = view.entity, view.key
         if difference.cause is Cause.ENDED:
+            if difference.begins is not None:
+                self.record(difference.begins)
             if not view.unsettled:  # Else its write may still take effect and have to be reverted.
                 self.record(OverrideEnded(entity=entity, key=key))
             return

@@ -14,7 +14,7 @@ from typing import Final
 
 from reconciler.quota.keys import COLUMN_OF, same_value
 from reconciler.quota.overrides import Override
-from reconciler.quota.ownership import OverrideEnded, OverrideSet, OwnershipRecords
+from reconciler.quota.ownership import EndReached, OverrideEnded, OverrideSet, OwnershipRecords
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.three_way_table import Difference, PairView
@@ -105,7 +105,9 @@ def _ended(view: PairView, override: Override) -> Difference:
     after = override.before if override.has_written(view.live) else view.live
     if view.declared is not None:
         after = view.declared
-    return Difference(view=view, cause=Cause.ENDED, after=after)
+    is_due = bool(override.document) and override.until <= view.now
+    reached = EndReached(entity=view.entity, key=view.key, at=override.until) if is_due else None
+    return Difference(view=view, cause=Cause.ENDED, after=after, begins=reached)
 
 
 def without_refused(

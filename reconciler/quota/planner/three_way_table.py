@@ -152,7 +152,7 @@ class Difference:
     end: DeclarationEnd | None = None  # how a recorded pair stopped being declared
     note: str = ""  # additional text for display, or ""
     of_override: bool = False  # for drift: whether the value of an override is not live any more
-    # What its write records before it is sent: the beginning of a temporary limit.
+    # What its write records before it is sent: the beginning of a temporary limit, or the end of a document.
     begins: RecordChange | None = None
 
     @property

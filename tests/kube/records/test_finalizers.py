@@ -92,7 +92,6 @@ def report(*keys, complete=True, error=None):
     )
     preview = Preview(
         plan=Plan(cluster_id="c", changes=changes, complete=complete),
-        preconditions=None,
         verdict=ValidationResult(source="none"),
         policy=Policy.SYNC,
         drift_mode=DriftMode.WARN,
