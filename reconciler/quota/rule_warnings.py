@@ -92,11 +92,9 @@ def warnings(
         live: The live quotas, if known: a live limit may hide rules, declared or not.
         accepted: Warnings that the project accepts, in addition to the documents themselves.
     """
-    lasting = (claim for claims in desired.claims.values() for claim in claims)
-    temporary = {claim.document: claim for claim in desired.temporary.values()}
     found_warnings = [
         warning
-        for claim in (*lasting, *temporary.values())
+        for claim in desired.declarations
         for warning in (*_names(claim), *_starvation_warnings(claim), *_acceptances(claim))
     ]
     found_warnings.extend(

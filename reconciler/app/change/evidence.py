@@ -1,7 +1,6 @@
 """``--evidence``: judges a plan by recorded use. Opens published evidence and reads only what the plan changes."""
 
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -119,7 +118,7 @@ async def quota_callback(client: "QuotaClient") -> str | None:
 def policy_of(notices: Notices, task: "PlanTask", cluster_id: str) -> "WhatIfPolicy":
     """Return the trusted what-if policy, with the tiers that documents refer to."""
     project = task.target.project
-    documents = {cluster_id: chain.from_iterable(task.desired.claims.values())}
+    documents = {cluster_id: task.desired.declarations}
     return what_if_policy(notices, {} if project is None else project.simulate, documents)
 
 

@@ -257,7 +257,9 @@ def _check_known(
     """
     if entity is None or entity in observation.live.limits or entity in observation.owned.records:
         return
-    is_declared = desired is not None and entity in desired.claims
+    is_declared = desired is not None and any(
+        entity == declaration.entity for declaration in desired.declarations
+    )
     if not is_declared and entity[0] not in observation.scram_users:
         raise PlanRefused(
             f"{entity_text(entity)} has neither a limit nor a document, so its name may be mistyped",

@@ -137,7 +137,7 @@ def changed_documents(
         if base is None:
             return None
         tree = repository.tree(base)
-        declared = [claim for claims in desired.claims.values() for claim in claims]
+        declared = [*desired.declarations, *desired.ended]
         names = {path: name_in(tree, start / path) for path in {claim.path for claim in declared}}
         return frozenset(_changed_paths(target, declared, names, start, tree))
     except GitError:
@@ -180,6 +180,7 @@ def _facts(claim: Declaration) -> tuple[object, ...]:
         claim.limits,
         claim.deletion_policy,
         claim.suspended,
+        claim.until,
         claim.labels,
         claim.accepted,
     )

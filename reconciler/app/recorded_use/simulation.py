@@ -4,7 +4,6 @@ import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -185,5 +184,5 @@ def _of_manifests(
         stand_in = OfflineCluster(cluster_id=cluster.id, state=recorded.state, taken_at=taken_at)
         prepared = run(plan_on(task, stand_in))
         candidate_list.append(CandidateLimits(cluster_id=cluster.id, plan=prepared.preview.plan))
-        declared[cluster.id] += chain.from_iterable(task.desired.claims.values())
+        declared[cluster.id] += task.desired.declarations
     return tuple(candidate_list), declared

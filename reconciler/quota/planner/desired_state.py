@@ -103,6 +103,13 @@ class DesiredState:
         unset = sum(limits.count(None) for limits in self.limits.values())
         object.__setattr__(self, "pair_count", len(COLUMNS) * len(self.limits) - unset)
 
+    @property
+    def declarations(self) -> tuple[Declaration, ...]:
+        """The documents that declare limits now, each once; not frozen ones, and none that has ended."""
+        lasting = (claim for claims in self.claims.values() for claim in claims)
+        temporary = {claim.document: claim for claim in self.temporary.values()}
+        return (*lasting, *temporary.values())
+
     def decides(self, subject: Entity, key: Key, owner: str) -> bool:
         """Whether the documents say what a recorded pair should be: one declares it, and no frozen one owns it."""
         return self.value(subject, key) is not None and owner not in self.frozen
