@@ -102,55 +102,48 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IntentStarted:
-    """A write is about to be sent."""
+class OfPair:
+    """A record change of one pair."""
 
     entity: Entity
     key: Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntentStarted(OfPair):
+    """A write is about to be sent."""
+
     intent: Intent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(OfPair):
     """A pair was applied, adopted or found converged; clears its intent, drift time and orphan mark."""
 
-    entity: Entity
-    key: Key
     value: float
     owner: Owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordDropped:
+class RecordDropped(OfPair):
     """A pair is no longer owned: kquota removed it, or it was already absent."""
 
-    entity: Entity
-    key: Key
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IntentEnded:
+class IntentEnded(OfPair):
     """A write did not happen: rejected or never sent. The value applied before stays recorded."""
 
-    entity: Entity
-    key: Key
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DriftObserved:
+class DriftObserved(OfPair):
     """Drift was first seen at ``at`` (seconds since the epoch); ``None`` = it ended."""
 
-    entity: Entity
-    key: Key
     at: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orphaned:
+class Orphaned(OfPair):
     """The document of a pair was deleted and its value was retained."""
-
-    entity: Entity
-    key: Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,40 +152,23 @@ class OverrideSet:
 
     override: Override
 
-    @property
-    def entity(self) -> Entity:
-        """The entity of the override."""
-        return self.override.entity
-
-    @property
-    def key(self) -> Key:
-        """The key of the override."""
-        return self.override.key
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverrideWritten:
+class OverrideWritten(OfPair):
     """A value was written above the record of a pair; clears its intent and drift time."""
 
-    entity: Entity
-    key: Key
     value: float | None  # the live value; None = not set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverrideEnded:
+class OverrideEnded(OfPair):
     """An override ended and its value was replaced. To end one early, first set its ``until`` to now."""
-
-    entity: Entity
-    key: Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndReached:
+class EndReached(OfPair):
     """The end of a document was carried out: no clock that is behind begins it again."""
 
-    entity: Entity
-    key: Key
     at: float  # seconds since the epoch
 
 
@@ -311,6 +287,7 @@ class OwnershipRecords:
             orphaned=self.orphaned - before.orphaned | part.orphaned,
             overrides=_replace_items(self.overrides, before.overrides, part.overrides),
             is_known=part.is_known,
+            latest_end=part.latest_end,
         )
 
     def with_changes(self, changes: Iterable[RecordChange]) -> "OwnershipRecords":

@@ -100,6 +100,7 @@ def _with_parts(stored: StoredRecords, parts: Iterable[tuple[Obj, DecodedPart]])
     orphaned, uids = set(owned.orphaned), dict(stored.uids)
     removals, corrections = list(stored.removals), list(stored.corrections)
     found_uids: dict[str, str | None] = {}
+    latest_end = owned.latest_end
     for config_map, part in parts:
         more = part.records
         _join(config_map, records, more.records)
@@ -107,6 +108,7 @@ def _with_parts(stored: StoredRecords, parts: Iterable[tuple[Obj, DecodedPart]])
         _join(config_map, drift_since, more.drift_since)
         _join(config_map, overrides, more.overrides)
         orphaned |= more.orphaned
+        latest_end = max(latest_end, more.latest_end)
         documents = part.uids.keys() | {owner.document for _, owner in more.owners()}
         for document in documents:
             uid = part.uids.get(document)
@@ -124,6 +126,7 @@ def _with_parts(stored: StoredRecords, parts: Iterable[tuple[Obj, DecodedPart]])
             drift_since=drift_since,
             overrides=overrides,
             orphaned=frozenset(orphaned),
+            latest_end=latest_end,
         ),
         uids=uids,
         removals=tuple(removals),

@@ -358,4 +358,5 @@ class KubeInventory:
             ),
             overrides=merge(own.overrides, own.overrides, before.overrides, now.overrides),
             orphaned=own.orphaned | (now.orphaned - before.orphaned),
+            latest_end=max(own.latest_end, now.latest_end),
         )

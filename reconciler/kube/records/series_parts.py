@@ -275,6 +275,7 @@ def split(
             drift_since=share.drift_since,
             orphaned=frozenset(share.orphaned),
             overrides=share.overrides,
+            latest_end=owned.latest_end,
         )
         for share in shares.values()
     )

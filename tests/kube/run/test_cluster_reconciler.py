@@ -439,3 +439,7 @@ def test_a_document_with_an_end_replaces_the_other_one_of_its_namespace_until_th
     assert world.kafka.truth.value(ALICE, RATE) == 4096.0
     assert world.reason("a") == "Synced"
     assert is_deleted or world.reason("raise") == "Ended"
+    world.begin()  # A successor whose clock is behind.
+    world.kafka.clock.advance(-60)
+    world.turn(resync=True)
+    assert world.kafka.truth.value(ALICE, RATE) == 4096.0
