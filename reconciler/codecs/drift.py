@@ -51,7 +51,7 @@ def _expired_row(expired: ExpiredOverride) -> dict[str, Json]:
         "expected": value_json(expired.expected),
         "live": value_json(expired.live),
         "until": instant(override.until),
-        "who": override.author,
+        "who": override.author or override.document,
         "reason": override.reason,
         "document": expired.document,
     }

@@ -192,7 +192,7 @@ def expired_section(
             after=limit(expired.override.key, expired.live),
             meaning=ended(expired.override.until),
             place=expired.document,
-            note=f"override of {expired.override.author}: {expired.override.reason}",
+            note=expired.override.words,
         )
         for expired in overrides[:max_rows]
     )

@@ -193,7 +193,10 @@ def sizes_of(owned: OwnershipRecords) -> Mapping[Entity, int]:
         for subject, _ in pairs:
             add(subject, 0)
     for (subject, _), override in owned.overrides.items():
-        add(subject, _escaped(override.author) + _escaped(override.reason) + _ROW)
+        add(
+            subject,
+            _escaped(override.author + override.document) + _escaped(override.reason) + _ROW,
+        )
     return sizes
 
 
