@@ -41,7 +41,13 @@ def read_claim(row: DocumentReader, subject: Entity, document: str) -> Declarati
 
 
 def _claim(
-    document: str, path: str, line: int, subject: Entity, selection: str = ""
+    document: str,
+    path: str,
+    line: int,
+    subject: Entity,
+    selection: str = "",
+    *,
+    until: float | None = None,
 ) -> Declaration:
     return Declaration(
         document=document,
@@ -50,6 +56,7 @@ def _claim(
         path=path,
         line=line,
         selections=key_columns([selection] * len(Key)),
+        until=until,
     )
 
 
@@ -116,6 +123,8 @@ def change_row(change: QuotaChange, effect: Effect | None) -> dict[str, Json]:
     }
     if claim is not None and (selection := claim.selection_of(key)):
         row["selection"] = selection
+    if claim is not None and claim.until is not None:
+        row["until"] = claim.until
     if change.of_override:
         row["ofOverride"] = True
     if effect is not None:
@@ -196,7 +205,12 @@ class ChangeReader:
             claim=None
             if document is None
             else _claim(
-                _text(document), _text(path), _whole(line), entity, _text(row.get("selection", ""))
+                _text(document),
+                _text(path),
+                _whole(line),
+                entity,
+                _text(row.get("selection", "")),
+                until=_value(row.get("until")),
             ),
             owner=None if owner is None else self._owner(owner),
             applied=applied,

@@ -15,7 +15,7 @@ from reconciler.quota.policy import Cause
 from reconciler.quota.results.effect_digest import document_of, facts_of
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
-from reconciler.render.units import age, limit
+from reconciler.render.units import age, instant, limit
 
 SavedPlan = Preview
 """The type that ``reconciler.codecs.plan.read_plan`` returns."""
@@ -167,6 +167,7 @@ def _operation_difference(
             ("reviewed {}, now {}", _effect(then), _effect(now)),
             ("its document was {}, is {}", _document(then), _document(now)),
             ("its cause was {}, is {}", then.cause, now.cause),
+            ("its end was {}, is {}", _end(then), _end(now)),
         )
         return "; ".join(words.format(old, new) for words, old, new in facts if old != new)
     reason = (
@@ -179,12 +180,16 @@ def _different(
     before: Iterable[Row], after: Iterable[Row]
 ) -> Iterator[tuple[Pair, Row | None, Row | None]]:
     """Yield the pairs whose rows differ, with both rows, in the order of the first ones."""
-    earlier = {(row.entity, row.key): row for row in before}
-    later = {(row.entity, row.key): row for row in after}
-    for pair in dict.fromkeys([*earlier, *later]):
-        then, now = earlier.get(pair), later.get(pair)
+    earlier, later = ({_row_key(row): row for row in rows} for rows in (before, after))
+    for pair, is_temporary in dict.fromkeys([*earlier, *later]):
+        then, now = earlier.get((pair, is_temporary)), later.get((pair, is_temporary))
         if then is None or now is None or facts_of(then) != facts_of(now):
             yield pair, then, now
+
+
+def _row_key(row: QuotaChange | Fallback) -> tuple[Pair, bool]:
+    """Return what one row has at most: a document with an end has one beside that of the document below it."""
+    return (row.entity, row.key), isinstance(row, QuotaChange) and row.cause is Cause.TEMPORARY
 
 
 def _text(pair: Pair) -> str:
@@ -199,6 +204,11 @@ def _effect(change: QuotaChange | None) -> str:
     if change is None:
         return "nothing"
     return "remove" if change.after is None else f"set {limit(change.key, change.after)}"
+
+
+def _end(change: QuotaChange) -> str:
+    until = None if change.claim is None else change.claim.until
+    return "never" if until is None else instant(until)
 
 
 def _document(change: QuotaChange) -> str:

@@ -8,7 +8,7 @@ from reconciler.base.protocols import Clock
 from reconciler.errors import PlanRefused, UsageError, WrongCluster
 from reconciler.quota.entity import sort_key
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.keys import same_value
+from reconciler.quota.keys import COLUMN_OF, same_value
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     NOBODY,
@@ -234,6 +234,8 @@ def _begun(
     owner = owned.owner_of(pair)
     is_decided = desired.decides(*pair, "" if owner is None else owner.document)
     declared = desired.value(*pair) if is_decided else None
+    if (temporary := desired.temporary.get(pair)) is not None:
+        declared = temporary.limits[COLUMN_OF[order.key]]
     if not is_read and (earlier := owned.overrides.get(pair)) is not None:
         declared = earlier.declared
     override = Override(
@@ -258,8 +260,9 @@ def _is_judged(owned: OwnershipRecords, pair: Pair, declared: float | None) -> b
     values = [owned.applied_value(pair)]
     if (intent := owned.intents.get(pair)) is not None and intent.owner != NOBODY:
         values.append(intent.value)
-    if (earlier := owned.overrides.get(pair)) is not None and earlier.ends_with_document:
-        values.append(earlier.declared)
+    if (earlier := owned.overrides.get(pair)) is not None:
+        values += [earlier.declared] if earlier.ends_with_document else []
+        values += [earlier.value] if earlier.document else []
     return declared is None or any(same_value(pair[1], declared, value) for value in values)
 
 

@@ -158,7 +158,7 @@ def _records_of_applied(change: QuotaChange) -> Iterable[RecordChange]:
         yield RecordDropped(entity=subject, key=key)
     elif change.owner is not None:
         yield Recorded(entity=subject, key=key, value=change.after, owner=change.owner)
-    if change.cause is Cause.ENDED:
+    if change.ends_layer:
         yield OverrideEnded(entity=subject, key=key)
 
 

@@ -166,7 +166,7 @@ def withhold(
     below = below_overrides(live, owned)
     while True:
         plan = without_refused(plan, violations_by_change, owned, now=now)
-        changes = {change.pair: change for change in plan.reviewed}
+        changes = {(change.pair, change.cause): change for change in plan.reviewed}
         for violation in check(plan, guards, below):
             for change in _concerned(violation, changes):
                 violations_by_change.setdefault(change, []).append(violation)
@@ -182,13 +182,15 @@ def _refusal_violation(change: QuotaChange, refusal: str) -> Violation:
     return Violation(guard=Guard.DEFINITION, message=refusal, entity=change.entity, key=change.key)
 
 
-def _concerned(violation: Violation, changes: Mapping[Pair, QuotaChange]) -> Iterable[QuotaChange]:
+def _concerned(
+    violation: Violation, changes: Mapping[tuple[Pair, Cause], QuotaChange]
+) -> Iterable[QuotaChange]:
     """Return the changes that a violation withholds; not of the number of removals, which :func:`excess_removals` judges."""
     if violation.guard is Guard.EMPTY_DESIRED:
         return filter(counts_as_removal, changes.values())
-    if violation.entity is None or violation.key is None:
+    if violation.entity is None or violation.key is None or violation.cause is None:
         return ()
-    change = changes.get((violation.entity, violation.key))
+    change = changes.get(((violation.entity, violation.key), violation.cause))
     return () if change is None else (change,)
 
 

@@ -169,8 +169,8 @@ FAULTS: tuple[Fault, ...] = (
         "planner/temporary_limits",
         (
             "a change under an override is not judged",
-            "    if override is None or not override.is_news(view.declared, view.applied):\n",
-            "    if override is None or not override.is_news(None, None):\n",
+            "    if override.is_news(view.declared, view.applied) and below.cause is not None:\n",
+            "    if override.is_news(None, None) and below.cause is not None:\n",
             CASES,
         ),
         (
@@ -204,21 +204,51 @@ FAULTS: tuple[Fault, ...] = (
             CASES,
         ),
         (
+            "what follows a temporary limit is recorded although a guard refuses it, where it is live already",
+            "        if change in refused and change.pair in ending - written:\n",
+            "        if change in refused and change.pair not in ending | written:\n",
+            CASES,
+        ),
+        (
+            "another end of a document is in no review",
+            "(is_as_recorded and declared.until != recorded.until)",
+            "False",
+            CASES,
+        ),
+        (
+            "a document below the override of a person is not judged",
+            "    if not layer.has_begun or (",
+            "    if (",
+            CASES,
+        ),
+        (
+            "a document that was never written ends as if it had been",
+            "        return not self.has_begun and not recorded.is_written()\n",
+            "        return False\n",
+            CASES,
+        ),
+        (
+            "a rollback ignores the document with an end",
+            "        return view.declared if self.declared is None else _value(self.declared, view)\n",
+            "        return view.declared\n",
+            CASES,
+        ),
+        (
             "a refused document with an end is recorded as begun",
-            "or record_change.override.pair not in unbegun\n",
-            "or record_change is not None\n",
+            "        if is_closing or _begins(item, successors):\n",
+            "        if is_closing:\n",
             ENDS,
         ),
         (
             "a refused end of an override keeps its value",
-            "            if after != change.before:\n                changes.append(replace(change, after=after",
-            "            if after == change.before:\n                changes.append(replace(change, after=after",
+            "        if after != live:\n",
+            "        if after == live:\n",
             ENDS,
         ),
         (
             "a refused declaration drops the override that is in force",
-            "        is_other = change.is_temporary and not is_declared_end and change not in refused\n",
-            "        is_other = False\n",
+            "            else change not in refused\n",
+            "            else change.pair not in {pair for pair, _ in successors}\n",
             ENDS,
         ),
         (
@@ -235,14 +265,14 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a refused end of an override that replaced nothing keeps its record",
-            "            elif override.until <= now and change.pair not in owned.intents:\n",
-            "            elif override.until <= now and change.pair in owned.intents:\n",
+            "        elif override.until <= now and change.pair not in owned.intents:\n",
+            "        elif override.until <= now and change.pair in owned.intents:\n",
             ENDS,
         ),
         (
             "a rollback whose changed document is refused ends",
-            "            elif override.until <= now and change.pair not in owned.intents:\n",
-            "            elif change.pair not in owned.intents:\n",
+            "        elif override.until <= now and change.pair not in owned.intents:\n",
+            "        elif change.pair not in owned.intents:\n",
             ENDS,
         ),
     ),
@@ -403,8 +433,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "the declared value that is live at the end is not recorded",
-            "difference.is_live and view.declared is not None:",
-            "difference.is_live and view is None:",
+            "difference.is_over and view.declared is not None:",
+            "difference.is_over and view is None:",
             CASES,
         ),
         (
@@ -417,6 +447,12 @@ FAULTS: tuple[Fault, ...] = (
             "a clock that is behind begins a document again whose end was carried out",
             "declared.has_ended(max(self.now, self.owned.latest_end)):",
             "declared.has_ended(self.now):",
+            CASES,
+        ),
+        (
+            "a document with an end begins where a suspended one owns the limit",
+            "        if owner in self.desired.frozen and not layer.has_begun:\n",
+            "        if view is None:\n",
             CASES,
         ),
         (
@@ -794,7 +830,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "the end of an override replaces the record below it",
-            "        return self.is_temporary and (self.cause is not Cause.ENDED or self.claim is None)\n",
+            "        return self.is_temporary and (self.cause is not Cause.ENDED or not is_below)\n",
             "        return self.is_temporary and self.cause is not Cause.ENDED\n",
             CASES,
         ),

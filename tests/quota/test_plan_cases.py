@@ -35,6 +35,7 @@ from reconciler.quota.planner.comparison import (
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.permitted_plan import NOTE_INCOMPLETE, NOTE_UNSETTLED
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
+from reconciler.quota.planner.temporary_limits import without_refused
 from reconciler.quota.policy import (
     Action,
     Cause,
@@ -44,7 +45,7 @@ from reconciler.quota.policy import (
     Policy,
     Rules,
 )
-from reconciler.quota.results.report import PairOutcome, PairVisibility
+from reconciler.quota.results.report import PairOutcome, PairVisibility, expired_overrides
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.reconcile import ownership_records
 
@@ -802,12 +803,83 @@ def test_a_document_with_an_end_that_cannot_be_used_stays_in_force_until_its_end
 def test_the_override_of_a_person_is_above_a_document_with_an_end_which_follows_it():
     by_person = override(80.0, before=5.0, applied=80.0)
     owned = owns(applied(5.0), by_person)
-    assert plan(wants(5.0), raises(), live=80.0, owned=owned).changes == ()
+    below = plan(wants(5.0), raises(), live=80.0, owned=owned)
+    assert (below.changes, [change.cause for change in below.pending]) == ((), [Cause.TEMPORARY])
     new_plan = plan(wants(5.0), raises(), live=80.0, owned=owns(applied(5.0), over(by_person)))
-    assert (only_change(new_plan).cause, only_change(new_plan).after) == (Cause.TEMPORARY, 50.0)
+    change, (pending,) = only_change(new_plan), new_plan.pending
+    assert (change.cause, change.after, change.is_reviewed) == (Cause.ENDED, 50.0, False)
+    assert (change.keeps_record, change.ends_layer) == (True, False)
+    assert (pending.cause, pending.before, pending.after) == (Cause.TEMPORARY, 5.0, 50.0)
     (record,) = new_plan.bookkeeping
     assert isinstance(record, OverrideSet)
     assert record.override.before == 5.0
+
+
+@pytest.mark.parametrize("live", [80.0, 50.0], ids=["another value", "its value"])
+@pytest.mark.parametrize("documents", [(raises(),), (wants(50.0),)], ids=["temporary", "lasting"])
+def test_a_refused_value_that_follows_a_temporary_limit_leaves_the_value_from_before(
+    documents, live
+):
+    """Also where the temporary limit had that value, so that nothing would be written."""
+    owned = owns(applied(5.0), over(override(live, before=5.0, applied=live)))
+    new_plan = plan(*documents, live=live, owned=owned)
+    assert len(new_plan.pending) == 1
+    rest = without_refused(new_plan, new_plan.pending, owned, now=NOW)
+    (change,) = rest.changes
+    assert (change.cause, change.before, change.after) == (Cause.ENDED, live, 5.0)
+    assert (change.claim, change.owner, change.keeps_record) == (None, ONE, True)
+    assert (rest.pending, rest.bookkeeping, rest.findings) == ((), (), ())
+
+
+def test_what_follows_a_temporary_limit_is_expected_where_its_end_is_late():
+    owned = owns(applied(5.0), over(override(80.0, before=5.0, applied=80.0)))
+    rules = Rules(policy=Policy.OBSERVE)
+    new_plan = plan(wants(5.0), raises(), live=80.0, owned=owned, rules=rules)
+    (late,) = expired_overrides(new_plan, owned, now=NOW)
+    assert (late.expected, late.live) == (50.0, 80.0)
+
+
+def test_another_end_of_a_document_in_force_is_reviewed():
+    owned = owns(applied(5.0), begun())
+    new_plan = plan(wants(5.0), raises(until=NOW + 9e6), live=50.0, owned=owned)
+    assert new_plan.changes == ()
+    (pending,) = new_plan.pending
+    assert (pending.cause, pending.before, pending.after) == (Cause.TEMPORARY, 5.0, 50.0)
+    assert pending.claim is not None
+    assert pending.claim.until == NOW + 9e6
+    refused = without_refused(new_plan, [pending], owned, now=NOW)
+    assert (refused.changes, refused.bookkeeping) == ((), ())
+
+
+def test_a_document_with_an_end_does_not_begin_where_a_suspended_one_owns_the_limit():
+    owner = wants(5.0, suspended=True)
+    finding = only_finding(plan(owner, raises(), live=5.0, owned=owns(applied(5.0))))
+    assert finding.cause is Cause.FROZEN
+    # One that is in force stays until its end.
+    assert plan(owner, raises(), live=50.0, owned=owns(applied(5.0), begun())).changes == ()
+
+
+def test_a_document_with_an_end_does_not_begin_where_an_ignore_rule_covers_the_limit():
+    rules = Rules(ignore=(IgnoreRule(entities=EVERYTHING, reason="agreed"),))
+    finding = only_finding(plan(raises(), live=5.0, rules=rules))
+    assert (finding.cause, finding.ignored) == (Cause.TEMPORARY, True)
+
+
+def test_a_document_with_an_end_that_was_never_written_leaves_nothing_behind():
+    unwritten = replace(begun().override, applied=5.0)
+    owned = owns(applied(5.0), OverrideSet(override=unwritten))
+    new_plan = plan(wants(7.0), live=5.0, owned=owned)
+    assert (only_change(new_plan).cause, new_plan.pending) == (Cause.SPEC, ())
+    assert new_plan.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
+
+
+def test_a_rollback_ends_when_the_document_with_an_end_below_it_changes_or_goes():
+    rollback = override(5.0, before=5.0, applied=5.0, declared=90.0, ends_with_document=True)
+    owned = owns(applied(5.0), rollback)
+    assert plan(wants(5.0), raises(90.0), live=5.0, owned=owned).changes == ()
+    assert only_change(plan(wants(5.0), raises(20.0), live=5.0, owned=owned)).after == 20.0
+    gone = plan(wants(5.0), live=5.0, owned=owned)
+    assert OverrideEnded(entity=ALICE, key=KEY) in gone.bookkeeping
 
 
 def test_an_orphan_under_a_document_with_an_end_is_an_orphan_again():

@@ -1,6 +1,7 @@
 """A saved plan is applied only where cluster, records, documents and clock still agree."""
 
 import asyncio
+import re
 from dataclasses import replace
 
 import pytest
@@ -168,6 +169,27 @@ def test_the_end_of_a_document_since_the_plan_does_not_make_it_stale():
     check(world, saved, merge([*lasting, raised], now=world.cluster.clock.now()))
     with pytest.raises(StalePlan, match="no longer fits"):
         check(world, saved, merge(lasting))  # It was deleted before its end.
+
+
+@pytest.mark.parametrize(
+    "now",
+    [{"limits": limits_of({RATE: 900.0})}, {"until": 9e9}, {"document": "team/other"}, None],
+    ids=["value", "end", "document", "deleted"],
+)
+def test_another_document_with_an_end_is_another_effect_beside_one_without(now):
+    """Both are rows of one limit."""
+    world = started()
+    raised = Declaration(
+        document="team/raise", entity=ALICE, limits=limits_of({RATE: 300.0}), until=8e9
+    )
+    lasting = [claim for claims in NEW.claims.values() for claim in claims]
+    saved = reviewed(world, merge([*lasting, raised]))
+    check(world, saved, merge([*lasting, raised]))
+    later = lasting if now is None else [*lasting, replace(raised, **now)]
+    with pytest.raises(StalePlan, match="no longer fits") as caught:
+        check(world, saved, merge(later))
+    (line,) = caught.value.differences
+    assert re.fullmatch(r"user=alice producer_byte_rate: .*(, is |, now ).*", line)
 
 
 def test_a_plan_that_was_reviewed_under_an_override_fits_after_its_end():

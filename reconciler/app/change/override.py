@@ -178,7 +178,10 @@ async def overrides_of(notices: Notices, target: ClusterTarget) -> tuple[str, di
     async with connect_client(notices, target) as client:
         cluster = await expected_cluster(client, target)
     owned = await read_only_inventory(target, SystemClock()).load(cluster.id)
-    pairs = sorted(owned.overrides, key=lambda pair: (sort_key(pair[0]), pair[1]))
+    begun = [
+        pair for pair, item in owned.overrides.items() if not item.document or item.is_written()
+    ]
+    pairs = sorted(begun, key=lambda pair: (sort_key(pair[0]), pair[1]))
     return cluster.id, {pair: owned.overrides[pair] for pair in pairs}
 
 
@@ -279,10 +282,11 @@ def _check_values(violations: Collection[Violation]) -> None:
 def _refused_changes(preview_result: Preview) -> dict[QuotaChange, Violation]:
     """Return the changes that guards refuse."""
     violations = {
-        (violation.entity, violation.key): violation for violation in preview_result.violations
+        ((violation.entity, violation.key), violation.cause): violation
+        for violation in preview_result.violations
     }
     return {
-        change: violations[change.pair]
+        change: violations[change.pair, change.cause]
         for change in preview_result.plan.reviewed
-        if change.pair in violations
+        if (change.pair, change.cause) in violations
     }

@@ -213,12 +213,21 @@ class _Comparison:
 
     def _compare_under(self, view: PairView, layer: Layer) -> Iterator[Difference]:
         """Compare a pair under a temporary limit; documents that cannot be used declare nothing."""
+        owner = "" if view.owner is None else view.owner.document
+        if owner in self.desired.frozen and not layer.has_begun:
+            layer = replace(layer, declared=None)
+        if layer.never_began:
+            yield Difference(view=view, cause=Cause.ENDED, after=view.live)
+            layer = replace(layer, recorded=None)
+        if layer.recorded is None and layer.declared is None:
+            yield from self._compare_pair(view)
+            return
         view = view.without_claim() if self._is_frozen(view) else view
         self.pending.extend(news(view, layer))
         end = declaration_end(view, self.desired, is_whole=self.is_whole)
         for difference in differences_under(view, layer):
             yield replace(difference, end=end)
-            if difference.cause is Cause.ENDED and difference.is_live and view.declared is not None:
+            if difference.is_over and view.declared is not None:
                 yield from self._compare_pair(view)  # The record below is in charge again.
 
 

@@ -132,6 +132,8 @@ class Violation:
     entity: Entity | None = None  # the entity concerned; None = the whole plan
     key: Key | None = None  # the key concerned
     place: str = ""  # `path:line` of the declaration, or ""
+    # The cause of the change; None = the whole plan. With entity and key it names one row of a plan.
+    cause: Cause | None = field(default=None, compare=False)
 
     @property
     def allow_with(self) -> str:
@@ -309,5 +311,10 @@ def _factor_of(effect: LimitEffect) -> float:
 def _violation_of(change: QuotaChange, guard: Guard, message: str) -> Violation:
     place = change.claim.place(change.key) if change.claim is not None else ""
     return Violation(
-        guard=guard, message=message, entity=change.entity, key=change.key, place=place
+        guard=guard,
+        message=message,
+        entity=change.entity,
+        key=change.key,
+        place=place,
+        cause=change.cause,
     )

@@ -61,9 +61,9 @@ def by_scope(difference: Difference, decision: Decision, rules: Rules) -> Decisi
 
 
 def by_ignore_rules(difference: Difference, decision: Decision, rules: Rules) -> Decision:
-    """Report what an ignore rule covers; no document decides when a temporary limit begins or ends."""
+    """Report what an ignore rule covers; it decides nothing about the override of a person, or about an end."""
     view = difference.view
-    if difference.cause in {*TEMPORARY, Cause.FROZEN}:
+    if difference.cause in {Cause.OVERRIDE, Cause.ENDED, Cause.FROZEN}:
         return decision
     rule = rules.ignored(view.entity, view.key, view.now)
     if rule is None or decision.action not in {Action.WRITE, Action.REPORT}:
@@ -118,6 +118,10 @@ class PlanDraft:
 
     def _take(self, difference: Difference, decision: Decision) -> None:
         view, cause, action = difference.view, difference.cause, decision.action
+        if difference.of_override and difference.begins is not None:
+            self.record(
+                difference.begins
+            )  # Its end or document changed while its value is drifted.
         if action is Action.NOTHING:
             return
         if action is Action.WRITE:
@@ -143,7 +147,7 @@ class PlanDraft:
         """Record a temporary limit whose value is live, or the end of one whose value is no longer live."""
         view = difference.view
         entity, key = view.entity, view.key
-        if difference.cause is Cause.ENDED:
+        if difference.is_over:
             if difference.begins is not None:
                 self.record(difference.begins)
             if not view.unsettled:  # Else its write may still take effect and have to be reverted.

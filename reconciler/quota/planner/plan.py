@@ -71,7 +71,13 @@ class QuotaChange:
     @property
     def keeps_record(self) -> bool:
         """Whether the record of the pair stays: an override is above it, or ends with the value from before it."""
-        return self.is_temporary and (self.cause is not Cause.ENDED or self.claim is None)
+        is_below = self.claim is not None and self.claim.until is None
+        return self.is_temporary and (self.cause is not Cause.ENDED or not is_below)
+
+    @property
+    def ends_layer(self) -> bool:
+        """Whether no temporary limit is left after it: a document with an end may follow another temporary limit."""
+        return self.cause is Cause.ENDED and (self.claim is None or self.claim.until is None)
 
     @property
     def action(self) -> str:
@@ -132,6 +138,12 @@ class Plan:
     def reviewed(self) -> tuple[QuotaChange, ...]:
         """What documents change, also where an override is above it."""
         return (*(change for change in self.changes if change.is_reviewed), *self.pending)
+
+    @property
+    def later(self) -> tuple[QuotaChange, ...]:
+        """What is declared below temporary limits and not written by this plan."""
+        written = {change.pair for change in self.changes}
+        return tuple(change for change in self.pending if change.pair not in written)
 
     def findings_for(self, *causes: Cause) -> tuple[Finding, ...]:
         """Return the findings with these causes."""

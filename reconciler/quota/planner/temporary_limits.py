@@ -12,9 +12,18 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from reconciler.quota.entity import sort_key
 from reconciler.quota.keys import COLUMN_OF, same_value
 from reconciler.quota.overrides import Override
-from reconciler.quota.ownership import EndReached, OverrideEnded, OverrideSet, OwnershipRecords
+from reconciler.quota.ownership import (
+    EndReached,
+    OverrideEnded,
+    OverrideSet,
+    OwnershipRecords,
+    Pair,
+    ProjectNamed,
+    RecordChange,
+)
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.three_way_table import Difference, PairView
@@ -22,6 +31,9 @@ from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState
 
 NOTE_FOLLOWS: Final = "; what is declared now is written at its end, unless a guard refuses it"
+
+
+NOTE_FOREIGN: Final = "; the value before was set outside kquota"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,17 +45,42 @@ class Layer:
     # Whether the documents that were read say that nothing is declared, if nothing is.
     is_decided: bool = True
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the recorded one is that of the document that declares the pair now."""
+        declared, recorded = self.declared, self.recorded
+        if declared is None or recorded is None:
+            return False
+        return declared.document == recorded.document
+
+    @property
+    def never_began(self) -> bool:
+        """Whether the recorded one is of a document that declares it no more, and was never written."""
+        recorded = self.recorded
+        if recorded is None or not recorded.document:
+            return False
+        return not self.has_begun and not recorded.is_written()
+
+    def value(self, view: PairView) -> float | None:
+        """Return what documents declare, with an end or without."""
+        return view.declared if self.declared is None else _value(self.declared, view)
+
     def in_force(self, view: PairView) -> Override | None:
         """Return the temporary limit that decides about the pair now; ``None`` = the recorded one has ended."""
-        recorded, now = self.recorded, view.now
+        recorded, declared = self.recorded, self.value(view)
         if recorded is not None and not recorded.document:
-            is_decided = view.declared is not None or self.is_decided
-            if recorded.in_force(now, view.declared if is_decided else recorded.declared):
+            is_decided = declared is not None or self.is_decided
+            if recorded.in_force(view.now, declared if is_decided else recorded.declared):
                 return recorded
         if self.declared is not None:
             return _of_document(self.declared, view, recorded)
-        is_unread = recorded is not None and bool(recorded.document) and not self.is_decided
-        return recorded if recorded is not None and is_unread and now < recorded.until else None
+        if recorded is None or not recorded.document or self.is_decided:
+            return None
+        return recorded if view.now < recorded.until else None
+
+
+def _value(declaration: Declaration, view: PairView) -> float | None:
+    return declaration.limits[COLUMN_OF[view.key]]
 
 
 def _of_document(declaration: Declaration, view: PairView, recorded: Override | None) -> Override:
@@ -51,7 +88,7 @@ def _of_document(declaration: Declaration, view: PairView, recorded: Override | 
     override = Override(
         entity=view.entity,
         key=view.key,
-        value=declaration.limits[COLUMN_OF[view.key]],
+        value=_value(declaration, view),
         until=declaration.until or 0.0,
         declared=view.declared,
         document=declaration.document,
@@ -64,22 +101,42 @@ def _of_document(declaration: Declaration, view: PairView, recorded: Override | 
 
 
 def news(view: PairView, layer: Layer) -> Iterator[QuotaChange]:
-    """Yield what a document declares anew under a temporary limit, as a change of the value from before."""
+    """Yield what documents declare anew below a temporary limit, as changes of the value from before."""
     override = layer.recorded or layer.in_force(view)
-    if override is None or not override.is_news(view.declared, view.applied):
+    if override is None:
         return
     below = replace(view, live=override.before)
-    if below.cause is not None:
+    if override.is_news(view.declared, view.applied) and below.cause is not None:
         yield below.change(below.cause, view.declared)
+    declared, recorded = layer.declared, layer.recorded
+    if (
+        declared is None
+        or recorded is None
+        or same_value(view.key, _value(declared, view), below.live)
+    ):
+        return
+    is_as_recorded = same_value(view.key, _value(declared, view), recorded.value)
+    if not layer.has_begun or (is_as_recorded and declared.until != recorded.until):
+        change = replace(below, claim=declared).change(Cause.TEMPORARY, _value(declared, view))
+        yield replace(change, note=_of_document(declared, view, None).words)
 
 
 def differences_under(view: PairView, layer: Layer) -> Iterator[Difference]:
     """Yield what is to be written or recorded for a temporary limit."""
-    override = layer.in_force(view)
-    if override is not None:
+    override, recorded = layer.in_force(view), layer.recorded
+    if override is None and recorded is not None:
+        yield _ended(view, recorded)
+    elif override is not None and recorded is not None and override.document != recorded.document:
+        # A document with an end follows: the end of the other one writes its value.
+        yield Difference(
+            view=replace(view, claim=layer.declared),
+            cause=Cause.ENDED,
+            after=override.value,
+            note=override.words,
+            begins=OverrideSet(override=override),
+        )
+    elif override is not None:
         yield _held(view, override, layer)
-    elif layer.recorded is not None:
-        yield _ended(view, layer.recorded)
 
 
 def _held(view: PairView, override: Override, layer: Layer) -> Difference:
@@ -88,6 +145,9 @@ def _held(view: PairView, override: Override, layer: Layer) -> Difference:
     if override.is_news(view.declared, view.applied):
         note += NOTE_FOLLOWS
     is_drift = override.is_written() and not same_value(view.key, override.value, view.live)
+    is_foreign = view.live is not None and not same_value(view.key, view.live, view.applied)
+    if layer.recorded is None and override.document and is_foreign:
+        note += NOTE_FOREIGN
     return Difference(
         view=view
         if layer.declared is None or not override.document
@@ -113,38 +173,97 @@ def _ended(view: PairView, override: Override) -> Difference:
 def without_refused(
     plan: Plan, refused: Collection[QuotaChange], owned: OwnershipRecords, *, now: float
 ) -> Plan:
-    """Return the plan without refused changes; an override whose declared value is refused ends without it.
+    """Return the plan without refused changes; a temporary limit whose successor is refused ends without it.
 
-    The end restores the value from before: otherwise a document could keep an override in force, by a value that a guard
-    refuses. If there is nothing to restore, the record of the override ends, unless an earlier write may still take effect.
+    The end restores the value from before: otherwise a document could keep a temporary limit in force, by a value that a
+    guard refuses. If there is nothing to restore, the record of it ends, unless an earlier write may still take effect.
     A rollback whose document changed stays recorded until its time is over: if the change is taken back, it is in force again.
     """
-    pairs = {change.pair for change in refused}
-    unbegun = {change.pair for change in refused if change.cause is Cause.TEMPORARY}
+    successors = {(change.pair, _document(change)) for change in refused}
+    written = {change.pair for change in plan.changes}
+    ending = {_pair_of(item) for item in plan.bookkeeping if _ends_another(item, owned)}
     changes: list[QuotaChange] = []
-    record_changes = [
-        record_change
-        for record_change in plan.bookkeeping
-        if not isinstance(record_change, OverrideSet) or record_change.override.pair not in unbegun
-    ]
+    ends: dict[Pair, tuple[QuotaChange, float | None]] = {}  # with the live value
     for change in plan.changes:
-        is_declared_end = change.cause is Cause.ENDED and change.claim is not None
-        is_other = change.is_temporary and not is_declared_end and change not in refused
-        if change.pair not in pairs or is_other:
+        is_successor = change.cause is Cause.ENDED and change.claim is not None
+        if (
+            (change.pair, _document(change)) not in successors
+            if is_successor
+            else change not in refused
+        ):
             changes.append(change)
-        elif is_declared_end:
-            override = owned.overrides[change.pair]
-            after = override.before if override.has_written(change.before) else change.before
-            if after != change.before:
-                changes.append(replace(change, after=after, claim=None, owner=change.recorded))
-            elif override.until <= now and change.pair not in owned.intents:
-                record_changes.append(OverrideEnded(entity=change.entity, key=change.key))
+        elif change.pair in owned.overrides and change.is_temporary:
+            ends[change.pair] = change, change.before
+    # A refused value that is live already: that of the temporary limit which ends.
+    for change in plan.pending:
+        if change in refused and change.pair in ending - written:
+            ends[change.pair] = change, change.after
+    record_changes: list[RecordChange] = []
+    undone: set[Pair | None] = set()  # Settled intents of these pairs come before.
+    for item in plan.bookkeeping:
+        pair = _pair_of(item)
+        is_closing = isinstance(item, OverrideSet | OverrideEnded) and pair in ends
+        if is_closing or _begins(item, successors):
+            undone.add(pair)
+        if pair not in undone or isinstance(item, EndReached):
+            record_changes.append(item)
+    for change, live in ends.values():
+        override = owned.overrides[change.pair]
+        after = override.before if override.has_written(live) else live
+        if after != live:
+            changes.append(
+                replace(
+                    change,
+                    cause=Cause.ENDED,
+                    before=live,
+                    after=after,
+                    claim=None,
+                    owner=change.recorded,
+                    note="",
+                )
+            )
+        elif override.until <= now and change.pair not in owned.intents:
+            record_changes.append(OverrideEnded(entity=change.entity, key=change.key))
     return replace(
         plan,
-        changes=tuple(changes),
+        changes=tuple(sorted(changes, key=_place)) if ends else tuple(changes),
         pending=tuple(change for change in plan.pending if change not in refused),
+        findings=tuple(finding for finding in plan.findings if finding.pair not in ends),
         bookkeeping=tuple(record_changes),
     )
+
+
+def _begins(change: RecordChange, successors: Collection[tuple[Pair, str]]) -> bool:
+    """Whether a record change begins what one of these documents declares."""
+    if not isinstance(change, OverrideSet):
+        return False
+    return (change.override.pair, change.override.document) in successors
+
+
+def _document(change: QuotaChange) -> str:
+    return "" if change.claim is None else change.claim.document
+
+
+def _place(change: QuotaChange) -> tuple[object, int]:
+    return sort_key(change.entity), COLUMN_OF[change.key]
+
+
+def _pair_of(change: RecordChange) -> Pair | None:
+    match change:
+        case ProjectNamed():
+            return None
+        case OverrideSet(override=override):
+            return override.pair
+        case _:
+            return change.entity, change.key
+
+
+def _ends_another(change: RecordChange, owned: OwnershipRecords) -> bool:
+    """Whether a record change ends a recorded temporary limit, with another one in its place or none."""
+    if not isinstance(change, OverrideSet):
+        return isinstance(change, OverrideEnded) and (change.entity, change.key) in owned.overrides
+    recorded = owned.overrides.get(change.override.pair)
+    return recorded is not None and recorded.document != change.override.document
 
 
 def below_overrides(live: QuotaState, owned: OwnershipRecords) -> QuotaState:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key, same_value
-from reconciler.quota.ownership import Intent, Owner, Pair, RecordChange
+from reconciler.quota.ownership import Intent, OverrideSet, Owner, Pair, RecordChange
 from reconciler.quota.planner.desired_state import Declaration, DesiredState
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import ENDS, Cause, DeclarationEnd, DeletionPolicy
@@ -159,6 +159,13 @@ class Difference:
     def is_live(self) -> bool:
         """Whether the value is live already, so that at most the records change."""
         return same_value(self.view.key, self.after, self.view.live)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a temporary limit has ended and its successor is live: the record below is in charge again."""
+        return (
+            self.cause is Cause.ENDED and self.is_live and not isinstance(self.begins, OverrideSet)
+        )
 
     def change(self, note: str) -> QuotaChange:
         """Return the write."""

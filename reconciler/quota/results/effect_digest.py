@@ -23,7 +23,8 @@ def facts_of(row: QuotaChange | Fallback) -> Facts:
     if isinstance(row, Fallback):
         return parts(row.entity), row.key, canonical_value(row.key, row.value)
     before, after = (canonical_value(row.key, value) for value in (row.before, row.after))
-    return parts(row.entity), row.key, before, after, row.cause, document_of(row)
+    facts = parts(row.entity), row.key, before, after, row.cause, document_of(row)
+    return facts if row.claim is None or row.claim.until is None else (*facts, row.claim.until)
 
 
 def document_of(change: QuotaChange) -> str:
@@ -33,8 +34,9 @@ def document_of(change: QuotaChange) -> str:
     return "" if change.owner is None else change.owner.document
 
 
-def _place(row: QuotaChange | Fallback) -> tuple[tuple[int, str, str, str], int]:
-    return sort_key(row.entity), COLUMN_OF[row.key]
+def _place(row: QuotaChange | Fallback) -> tuple[tuple[int, str, str, str], int, str]:
+    cause = row.cause if isinstance(row, QuotaChange) else ""
+    return sort_key(row.entity), COLUMN_OF[row.key], cause
 
 
 def effect_digest(

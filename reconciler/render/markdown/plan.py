@@ -149,7 +149,7 @@ def _verdict(
 
 
 def _summary(preview: Preview, *, is_verified: bool) -> str:
-    numbers, pending = counts(preview), len(preview.plan.pending)
+    numbers, pending = counts(preview), len(preview.plan.later)
     written = [
         f"{numbers[name]:,} to {name}" for name in ("create", "update", "remove") if numbers[name]
     ]
