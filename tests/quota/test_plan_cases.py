@@ -764,6 +764,10 @@ def test_a_temporary_limit_that_another_writer_overwrote_is_drift_and_keeps_the_
     new_plan = plan(wants(5.0), raises(), live=9.0, owned=owned)
     finding = only_finding(new_plan)
     assert (finding.cause, finding.of_override, new_plan.bookkeeping) == (Cause.DRIFT, True, ())
+    later = plan(wants(5.0), raises(until=NOW + 90), live=9.0, owned=owned)
+    (record,) = later.bookkeeping
+    assert isinstance(record, OverrideSet)
+    assert record.override.until == NOW + 90
 
 
 def test_the_end_of_a_document_is_written_outside_the_scope():
@@ -805,11 +809,13 @@ def test_the_override_of_a_person_is_above_a_document_with_an_end_which_follows_
     owned = owns(applied(5.0), by_person)
     below = plan(wants(5.0), raises(), live=80.0, owned=owned)
     assert (below.changes, [change.cause for change in below.pending]) == ((), [Cause.TEMPORARY])
+    assert below.later == below.pending
     new_plan = plan(wants(5.0), raises(), live=80.0, owned=owns(applied(5.0), over(by_person)))
     change, (pending,) = only_change(new_plan), new_plan.pending
     assert (change.cause, change.after, change.is_reviewed) == (Cause.ENDED, 50.0, False)
     assert (change.keeps_record, change.ends_layer) == (True, False)
     assert (pending.cause, pending.before, pending.after) == (Cause.TEMPORARY, 5.0, 50.0)
+    assert new_plan.later == ()
     (record,) = new_plan.bookkeeping
     assert isinstance(record, OverrideSet)
     assert record.override.before == 5.0

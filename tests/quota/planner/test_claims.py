@@ -100,6 +100,27 @@ def test_equal_values_still_have_one_owner():
     assert set(settled.losses) == {"team/b"}
 
 
+def test_a_document_with_an_end_wins_over_another_one_of_its_namespace_only():
+    def ending(namespace, until=9.0):
+        raised = claim("raise", producer_byte_rate=20)
+        document = f"{namespace}/raise"
+        return replace(
+            raised, declaration=replace(raised.declaration, document=document, until=until)
+        )
+
+    lasting = claim("a", producer_byte_rate=10)
+    settled = resolve_claims([lasting, ending("team"), ending("a-first")], owned=NOTHING)
+    pair = (ALICE, PRODUCE)
+    assert settled.desired.temporary[pair].document == "team/raise"
+    assert settled.desired.claims == {ALICE: (lasting.declaration,)}
+    assert settled.losses == {"a-first/raise": {pair: "team/raise"}}
+    alone = resolve_claims([lasting, ending("a-first")], owned=NOTHING)
+    assert (alone.desired.temporary, alone.losses) == ({}, {"a-first/raise": {pair: "team/a"}})
+    over = resolve_claims([lasting, ending("team")], owned=NOTHING, now=9.0)
+    assert (over.desired.temporary, over.losses) == ({}, {})
+    assert over.desired.documents == {"team/a", "team/raise"}
+
+
 def test_a_suspended_document_freezes_its_own_pairs_and_causes_no_conflict():
     silent = claim("a", suspended=True, producer_byte_rate=1)
     settled = resolve_claims([silent, claim("b", producer_byte_rate=2)], owned=NOTHING)

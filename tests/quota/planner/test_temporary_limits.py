@@ -15,13 +15,21 @@ from reconciler.quota.ownership import (
     OverrideSet,
     Owner,
     OwnershipRecords,
+    ProjectNamed,
     RecordDropped,
 )
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.guards import Guard, Guards, check
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.planner.temporary_limits import below_overrides, without_refused
+from reconciler.quota.planner.temporary_limits import (
+    Layer,
+    below_overrides,
+    differences_under,
+    news,
+    without_refused,
+)
+from reconciler.quota.planner.three_way_table import PairView
 from reconciler.quota.policy import Cause, Rules
 from reconciler.quota.state import QuotaState, limits_of
 
@@ -142,6 +150,31 @@ def test_a_refused_declaration_under_an_override_in_force_leaves_the_override():
     owned = owned_with(ended(before=2.0))
     remaining = without_refused(plan, {refused}, owned, now=0.5)
     assert (remaining.changes, remaining.pending) == ((begins,), ())
+
+
+def test_the_name_of_the_project_is_recorded_whatever_is_refused():
+    refused = change(Cause.SPEC, 1.0, before=2.0)
+    named = ProjectNamed(project="payments")
+    plan = Plan(cluster_id="c", changes=(refused,), bookkeeping=(named,))
+    owned = OwnershipRecords(cluster_id="c")
+    assert without_refused(plan, {refused}, owned, now=0.5).bookkeeping == (named,)
+
+
+def test_a_limit_without_temporary_limits_has_no_rows():
+    view = PairView(
+        entity=ALICE,
+        key=RATE,
+        declared=None,
+        applied=None,
+        live=None,
+        intent=None,
+        claim=None,
+        owner=None,
+        recorded=None,
+        is_orphaned=False,
+        now=0.0,
+    )
+    assert [*news(view, Layer()), *differences_under(view, Layer())] == []
 
 
 def test_a_refused_change_without_an_override_is_left_out():
