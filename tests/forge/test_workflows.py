@@ -530,7 +530,7 @@ def test_an_artifact_of_a_fork_does_not_choose_where_it_is_posted(bench, api):
     artifact = bench.plan(9).artifacts["kquota-plan-prod"]
     text = artifact.read_text()
     edited = json.loads(text)
-    edited["counts"]["create"] += 1
+    edited["counts"] = {"create": 7}  # What is derived is no field of the file.
     for forged in (
         text.replace('  "kind"', '  "pullRequest": 3,\n  "kind"'),
         json.dumps(edited),

@@ -71,20 +71,9 @@ USES = {
         words=("kquota", "spark", "expire", "--lake", "lake"), code=0, output="No expired data."
     ),
     "spark": Use(
-        # A cache whose path has a blank gets no class-data archive; its creation takes longer than one start.
-        words=(
-            "env",
-            "XDG_CACHE_HOME=no archive",
-            "kquota",
-            "spark",
-            "resolve",
-            "--lake",
-            "lake",
-            "--cluster-id",
-            "abc",
-        ),
-        code=1,
-        output="kquota spark ingest",
+        words=("kquota", "spark", "usage", "--lake", "lake", "--cluster-id", "abc"),
+        code=0,
+        output="the lake has no samples of this cluster in the window",
     ),
     "operator": Use(
         words=(

@@ -31,6 +31,7 @@ SIMULATED = (
     "reconciler/quota/planner/comparison.py",
     "reconciler/quota/planner/guards.py",
     "reconciler/quota/planner/intent_settlement.py",
+    "reconciler/quota/planner/permitted_plan.py",
     "reconciler/quota/planner/removal_guard.py",
     "reconciler/quota/planner/send_order.py",
     "reconciler/quota/planner/three_way_table.py",
