@@ -36,7 +36,7 @@ STATEMENTS = {
     "metrics": 328,
     "notify": 292,
     "ports.py": 24,
-    "quota": 2800,
+    "quota": 2806,
     "reconcile": 1019,
     "render": 2287,
     "sandbox": 1206,

@@ -8,7 +8,7 @@ What documents declare anew under a temporary limit is judged at once, as a chan
 (``Plan.pending``): the limit only delays the write.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -180,33 +180,8 @@ def without_refused(
     A rollback whose document changed stays recorded until its time is over: if the change is taken back, it is in force again.
     """
     successors = {(change.pair, _document(change)) for change in refused}
-    written = {change.pair for change in plan.changes}
-    ending = {_pair_of(item) for item in plan.bookkeeping if _ends_another(item, owned)}
-    changes: list[QuotaChange] = []
-    ends: dict[Pair, tuple[QuotaChange, float | None]] = {}  # with the live value
-    for change in plan.changes:
-        is_successor = change.cause is Cause.ENDED and change.claim is not None
-        if (
-            (change.pair, _document(change)) not in successors
-            if is_successor
-            else change not in refused
-        ):
-            changes.append(change)
-        elif change.pair in owned.overrides and change.is_temporary:
-            ends[change.pair] = change, change.before
-    # A refused value that is live already: that of the temporary limit which ends.
-    for change in plan.pending:
-        if change in refused and change.pair in ending - written:
-            ends[change.pair] = change, change.after
-    record_changes: list[RecordChange] = []
-    undone: set[Pair | None] = set()  # Settled intents of these pairs come before.
-    for item in plan.bookkeeping:
-        pair = _pair_of(item)
-        is_closing = isinstance(item, OverrideSet | OverrideEnded) and pair in ends
-        if is_closing or _begins(item, successors):
-            undone.add(pair)
-        if pair not in undone or isinstance(item, EndReached):
-            record_changes.append(item)
+    changes, ends = _divided(plan, refused, successors, owned)
+    record_changes = _without_ends(plan.bookkeeping, ends, successors)
     for change, live in ends.values():
         override = owned.overrides[change.pair]
         after = override.before if override.has_written(live) else live
@@ -231,6 +206,52 @@ def without_refused(
         findings=tuple(finding for finding in plan.findings if finding.pair not in ends),
         bookkeeping=tuple(record_changes),
     )
+
+
+def _divided(
+    plan: Plan,
+    refused: Collection[QuotaChange],
+    successors: Collection[tuple[Pair, str]],
+    owned: OwnershipRecords,
+) -> tuple[list[QuotaChange], dict[Pair, tuple[QuotaChange, float | None]]]:
+    """Return the changes that stay, and those whose temporary limit ends without them, with the live value."""
+    changes: list[QuotaChange] = []
+    ends: dict[Pair, tuple[QuotaChange, float | None]] = {}
+    for change in plan.changes:
+        is_successor = change.cause is Cause.ENDED and change.claim is not None
+        if (
+            (change.pair, _document(change)) not in successors
+            if is_successor
+            else change not in refused
+        ):
+            changes.append(change)
+        elif change.pair in owned.overrides and change.is_temporary:
+            ends[change.pair] = change, change.before
+    # A refused value that is live already: that of the temporary limit which ends.
+    written = {change.pair for change in plan.changes}
+    ending = {_pair_of(item) for item in plan.bookkeeping if _ends_another(item, owned)}
+    for change in plan.pending:
+        if change in refused and change.pair in ending - written:
+            ends[change.pair] = change, change.after
+    return changes, ends
+
+
+def _without_ends(
+    record_changes: Iterable[RecordChange],
+    ends: Collection[Pair],
+    successors: Collection[tuple[Pair, str]],
+) -> list[RecordChange]:
+    """Return the record changes without what ends or begins temporary limits otherwise; settled intents come before."""
+    remaining: list[RecordChange] = []
+    undone: set[Pair | None] = set()
+    for item in record_changes:
+        pair = _pair_of(item)
+        is_closing = isinstance(item, OverrideSet | OverrideEnded) and pair in ends
+        if is_closing or _begins(item, successors):
+            undone.add(pair)
+        if pair not in undone or isinstance(item, EndReached):
+            remaining.append(item)
+    return remaining
 
 
 def _begins(change: RecordChange, successors: Collection[tuple[Pair, str]]) -> bool:
