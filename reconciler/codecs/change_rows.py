@@ -82,15 +82,16 @@ def printed_change(
     }
 
 
-def reasons_withheld(preview: Preview) -> dict[Pair, list[str]]:
-    """Return what refuses each change that is refused by itself."""
-    reasons: dict[Pair, list[str]] = {}
+def reasons_withheld(preview: Preview) -> dict[tuple[Pair, Cause], list[str]]:
+    """Return what refuses each row that is refused by itself, by pair and cause."""
+    reasons: dict[tuple[Pair, Cause], list[str]] = {}
     for violation in preview.violations:
-        if violation.entity is not None and violation.key is not None:
-            reasons.setdefault((violation.entity, violation.key), []).append(str(violation.guard))
+        entity, key, cause = violation.entity, violation.key, violation.cause
+        if entity is not None and key is not None and cause is not None:
+            reasons.setdefault(((entity, key), cause), []).append(str(violation.guard))
     for change in preview.plan.changes:
         if change.entity in preview.verdict.rejections:
-            reasons.setdefault(change.pair, []).append("validation")
+            reasons.setdefault((change.pair, change.cause), []).append("validation")
     return reasons
 
 

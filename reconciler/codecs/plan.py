@@ -97,7 +97,9 @@ def plan_document(
     effects = preview.impact.effects if preview.impact is not None else ()
     withheld = reasons_withheld(preview)
     rows: list[Json] = [
-        printed_change(change, effects[at] if effects else None, withheld.get(change.pair, ()))
+        printed_change(
+            change, effects[at] if effects else None, withheld.get((change.pair, change.cause), ())
+        )
         for at, change in enumerate(plan.changes)
     ]
     document: dict[str, Json] = {
@@ -124,7 +126,8 @@ def plan_document(
         "counts": dict(counts(preview)),
         "changes": rows,
         "pending": [
-            printed_change(change, None, withheld.get(change.pair, ())) for change in plan.pending
+            printed_change(change, None, withheld.get((change.pair, change.cause), ()))
+            for change in plan.pending
         ],
         "takeover": [
             change_summary(change) for change in plan.changes if change.cause is Cause.TAKEOVER

@@ -231,7 +231,8 @@ def _claimed_value(drifted: Finding | QuotaChange) -> _ClaimedValue:
     if isinstance(drifted, QuotaChange):
         return document, limits, drifted.after
     # A crash right after a write leaves an intent and no record; then the declared value is the one that was applied.
-    return document, limits, drifted.desired if drifted.applied is None else drifted.applied
+    is_desired = drifted.of_override or drifted.applied is None
+    return document, limits, drifted.desired if is_desired else drifted.applied
 
 
 def _live(drifted: Finding | QuotaChange) -> float | None:

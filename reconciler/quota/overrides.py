@@ -62,6 +62,7 @@ class Override:
             not self.ends_with_document or same_value(self.key, declared, self.declared)
         )
 
+    @property
     def is_written(self) -> bool:
         """Whether its value was written or found live."""
         return same_value(self.key, self.value, self.applied)

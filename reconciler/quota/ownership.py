@@ -194,6 +194,11 @@ RecordChange: TypeAlias = (
 )
 
 
+def pair_of(change: OfPair | OverrideSet) -> Pair:
+    """Return the pair of a record change."""
+    return change.override.pair if isinstance(change, OverrideSet) else (change.entity, change.key)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordCounts:
     """Number of pairs that records of some entities leave out."""

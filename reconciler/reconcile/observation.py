@@ -1,7 +1,7 @@
 """The observation of a cluster: its identity, its quotas from one describe, and the ownership records; never partial."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.base.protocols import Clock
@@ -19,8 +19,10 @@ from reconciler.quota.ownership import (
     RecordChange,
 )
 from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.guards import Guards, override_violations
 from reconciler.quota.planner.impact import principals_with_quotas
 from reconciler.quota.planner.intent_settlement import Settlement, has_landed, settle_intents
+from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Action, Policy, Rules
 from reconciler.quota.precedence import Principal
 from reconciler.quota.state import Cluster, QuotaState
@@ -151,6 +153,20 @@ def check_overrides(owned: OwnershipRecords, pairs: Collection[Pair]) -> None:
                 f"{override.document} declares {entity_text(subject)}, {key} until its end",
                 hint="to end it early, delete the document or change its spec.until, and apply",
             )
+
+
+def check_override_values(changes: Iterable[QuotaChange], guards: Guards) -> None:
+    """Check the values of overrides that begin.
+
+    Raises:
+        PlanRefused: One is outside its bounds, or like a slip of the unit.
+    """
+    violations = override_violations(changes, guards)
+    if violations:
+        raise PlanRefused(
+            "; ".join(violation.message for violation in violations),
+            hint="nothing was written; write for example 5Mi, or pass --any-value if the value is meant",
+        )
 
 
 def override_changes(

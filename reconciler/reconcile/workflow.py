@@ -8,7 +8,7 @@ from reconciler.errors import KquotaError, ManifestErrors, PlanRefused, StalePla
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.outcome import Alteration, Result, Unknown
-from reconciler.quota.ownership import OfPair, OverrideSet, Pair, ProjectNamed, RecordChange
+from reconciler.quota.ownership import ProjectNamed, RecordChange, pair_of
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState, conflict_problems
 from reconciler.quota.planner.effects import blocked_limits, own_limits
@@ -248,14 +248,10 @@ def _limit_to_requested(plan: Plan, options: ReconcileOptions, settled: int) -> 
             *(
                 record_change
                 for record_change in plan.bookkeeping[settled:]
-                if not isinstance(record_change, ProjectNamed) and only(*_pair_of(record_change))
+                if not isinstance(record_change, ProjectNamed) and only(*pair_of(record_change))
             ),
         ),
     )
-
-
-def _pair_of(change: OfPair | OverrideSet) -> Pair:
-    return change.override.pair if isinstance(change, OverrideSet) else (change.entity, change.key)
 
 
 def _warnings(plan: Plan, options: ReconcileOptions, observation: Observation) -> tuple[str, ...]:

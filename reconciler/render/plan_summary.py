@@ -96,7 +96,7 @@ def summary(preview: Preview) -> str:
     if written:
         written[-1] += f" on {count(numbers['entities'], 'entity', 'entities')}"
     notable = [
-        *([f"{len(plan.later):,} to write after the end of an override"] if plan.later else ()),
+        *([f"{len(plan.pending):,} under temporary limits"] if plan.pending else ()),
         *(f"{numbers[name]:,} {words}" for name, words in _ATTENTION.items() if numbers[name]),
     ]
     if plan.conflicts:

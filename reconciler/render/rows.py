@@ -62,8 +62,8 @@ EXCLUSIVE_SAYS: Final = (
 
 def change_sections(
     preview: Preview, *, max_rows: int | None = None
-) -> tuple[RowSection, RowSection]:
-    """Return the changes, and the removals of limits that are not owned, both perhaps without rows.
+) -> tuple[RowSection, RowSection, RowSection]:
+    """Return the changes, the removals of limits that are not owned, and what is pending, each perhaps without rows.
 
     Args:
         max_rows: Maximum number of rows of each, chosen by :func:`selected_changes`; ``None`` = all.
@@ -92,6 +92,20 @@ def change_sections(
             left_out=removed - len(exclusive),
             colour="red",
         ),
+        _pending_section(preview, max_rows),
+    )
+
+
+def _pending_section(preview: Preview, max_rows: int | None) -> RowSection:
+    pending = preview.plan.pending
+    rows = tuple(_change(change, None) for change in pending[:max_rows])
+    return RowSection(
+        name="pending",
+        title="Declared under temporary limits",
+        note="Reviewed and judged now, as changes of the values from before; in effect at the end of the temporary limit above.",
+        rows=rows,
+        left_out=len(pending) - len(rows),
+        colour="yellow",
     )
 
 
@@ -199,7 +213,7 @@ def expired_section(
     return RowSection(
         name="expired",
         title="Expired overrides that are still live",
-        note="kquota override end --expired writes the expected values.",
+        note="Their end is late: the next apply or loop, or `kquota override end --expired` on this cluster, writes the expected values.",
         rows=rows,
         left_out=len(overrides) - len(rows),
         colour="yellow",

@@ -1,4 +1,4 @@
-"""Saved plans are applied only while their preconditions hold and the documents are unchanged."""
+"""Saved plans are applied only while they have the effect that was approved."""
 
 import json
 

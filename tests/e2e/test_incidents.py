@@ -8,10 +8,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from reconciler.base.clock import SystemClock
 from reconciler.quota.outcome import MAX_OPERATIONS
 from tests.cli.projects import project, quota
 from tests.servers import raw_quotas
@@ -84,6 +86,37 @@ def test_an_override_that_has_ended_is_reported_and_reverted(empty_kafka, tmp_pa
     assert ended.returncode == 0, ended.stderr
     assert kquota(tmp_path, "drift", "--detailed-exitcode").returncode == 0
     assert kquota(tmp_path, "doctor").returncode == 0
+
+
+@pytest.mark.parametrize("version", ["3.9.1", "4.4.0"])
+def test_a_document_with_an_end_is_in_force_until_then(
+    empty_kafka, tmp_path: Path, version: str
+) -> None:
+    """It begins with an approved plan; the job that ends expired limits writes what follows."""
+    cluster = empty_kafka(version)
+
+    def rate() -> float:
+        limits = raw_quotas.describe(cluster.port())[raw_quotas.entity(user="a")]
+        return limits["producer_byte_rate"]
+
+    end = datetime.fromtimestamp(SystemClock().now() + 15, UTC)
+    raised = quota(
+        "raise",
+        "{producerByteRate: 50Mi}",
+        entity="{user: {name: a}}",
+        more=f'  until: "{end:%Y-%m-%dT%H:%M:%SZ}"\n',
+    )
+    project(tmp_path, cluster.bootstrap(), quota("a"))
+    assert kquota(tmp_path, "apply", "--yes").returncode == 0
+    project(tmp_path, cluster.bootstrap(), quota("a"), raised)
+    assert kquota(tmp_path, "plan", "--out", "plan.json").returncode == 0
+    applied = kquota(tmp_path, "apply", "plan.json", "--yes")
+    assert (applied.returncode, rate()) == (0, 52428800), applied.stderr
+    until(lambda: kquota(tmp_path, "drift", "--detailed-exitcode").returncode == 2)
+    ended = kquota(tmp_path, "override", "end", "--expired", "--yes")
+    assert (ended.returncode, rate()) == (0, 10485760), ended.stderr
+    plan = kquota(tmp_path, "plan", "--detailed-exitcode")
+    assert (plan.returncode, "spec.until" in plan.stdout) == (0, True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

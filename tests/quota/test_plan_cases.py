@@ -764,6 +764,7 @@ def test_a_temporary_limit_that_another_writer_overwrote_is_drift_and_keeps_the_
     new_plan = plan(wants(5.0), raises(), live=9.0, owned=owned)
     finding = only_finding(new_plan)
     assert (finding.cause, finding.of_override, new_plan.bookkeeping) == (Cause.DRIFT, True, ())
+    assert finding.desired == 50.0
     later = plan(wants(5.0), raises(until=NOW + 90), live=9.0, owned=owned)
     (record,) = later.bookkeeping
     assert isinstance(record, OverrideSet)
@@ -809,13 +810,11 @@ def test_the_override_of_a_person_is_above_a_document_with_an_end_which_follows_
     owned = owns(applied(5.0), by_person)
     below = plan(wants(5.0), raises(), live=80.0, owned=owned)
     assert (below.changes, [change.cause for change in below.pending]) == ((), [Cause.TEMPORARY])
-    assert below.later == below.pending
     new_plan = plan(wants(5.0), raises(), live=80.0, owned=owns(applied(5.0), over(by_person)))
     change, (pending,) = only_change(new_plan), new_plan.pending
     assert (change.cause, change.after, change.is_reviewed) == (Cause.ENDED, 50.0, False)
     assert (change.keeps_record, change.ends_layer) == (True, False)
     assert (pending.cause, pending.before, pending.after) == (Cause.TEMPORARY, 5.0, 50.0)
-    assert new_plan.later == ()
     (record,) = new_plan.bookkeeping
     assert isinstance(record, OverrideSet)
     assert record.override.before == 5.0
@@ -877,6 +876,9 @@ def test_a_document_with_an_end_that_was_never_written_leaves_nothing_behind():
     new_plan = plan(wants(7.0), live=5.0, owned=owned)
     assert (only_change(new_plan).cause, new_plan.pending) == (Cause.SPEC, ())
     assert new_plan.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
+    renamed = plan(replace(raises(), document="team/second"), live=5.0, owned=owned)
+    assert only_change(renamed).cause is Cause.TEMPORARY
+    assert [type(item) for item in renamed.bookkeeping] == [OverrideEnded, OverrideSet]
 
 
 def test_a_rollback_ends_when_the_document_with_an_end_below_it_changes_or_goes():

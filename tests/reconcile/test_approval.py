@@ -192,6 +192,25 @@ def test_another_document_with_an_end_is_another_effect_beside_one_without(now):
     assert re.fullmatch(r"user=alice producer_byte_rate: .*(, is |, now ).*", line)
 
 
+def test_the_end_of_an_override_above_a_document_with_an_end_makes_no_plan_stale():
+    world = started()
+    until = world.cluster.clock.now() + 60
+    order = NewOverride(
+        entity=ALICE, key=RATE, value=900.0, until=until, principal="me", reason="night"
+    )
+    world.apply(OLD, overrides=(order,))
+    raised = Declaration(
+        document="team/raise", entity=ALICE, limits=limits_of({RATE: 300.0}), until=until + 900
+    )
+    lasting = [claim for claims in NEW.claims.values() for claim in claims]
+    desired = merge([*lasting, raised])
+    saved = reviewed(world, desired)
+    world.cluster.clock.advance(60)
+    check(world, saved, desired)
+    world.apply(desired)
+    assert world.cluster.truth.value(ALICE, RATE) == 300.0
+
+
 def test_a_plan_that_was_reviewed_under_an_override_fits_after_its_end():
     world = started()
     world.apply(OLD, overrides=(override(world, 500.0, seconds=60.0),))

@@ -50,7 +50,7 @@ def exclusive() -> Preview:
 
 def test_exclusive_removals_are_shown_separately_everywhere():
     preview = exclusive()
-    changes, strangers = change_sections(preview)
+    changes, strangers, _ = change_sections(preview)
     assert [row.entity for row in changes.rows] == ["user=alice"]
     assert strangers.total == 3
     shortened = change_sections(preview, max_rows=2)[1]

@@ -9,6 +9,7 @@ from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import ValidationResult
 from reconciler.render import cause_text, plan_summary, rows
 from reconciler.render.markdown.plan import plan_markdown
+from reconciler.render.terminal import plan_text
 from tests.render.previews import empty, result, sample
 
 
@@ -45,7 +46,7 @@ def test_every_cause_has_a_reason():
 
 
 def test_there_is_one_row_per_change_and_per_finding():
-    changes, exclusive = rows.change_sections(sample())
+    changes, exclusive, _ = rows.change_sections(sample())
     assert changes.total + exclusive.total == len(sample().plan.changes)
     total = sum(len(section.rows) for section in rows.finding_sections(sample()))
     assert total == len(sample().plan.findings)
@@ -73,9 +74,10 @@ def test_a_limit_that_is_left_is_not_said_to_be_gone(factor, text):
 def test_a_plan_that_waits_for_the_end_of_an_override_has_something_to_do():
     plan = sample().plan
     waiting = replace(empty(), plan=replace(empty().plan, pending=plan.changes[:1]))
-    assert plan_summary.summary(waiting).startswith(
-        "No limit to write: 1 to write after the end of an override"
-    )
-    assert "; 1 to write after the end of an override; " in plan_markdown(waiting)
+    assert plan_summary.summary(waiting).startswith("No limit to write: 1 under temporary limits;")
+    text = plan_markdown(waiting)
+    assert "; 1 under temporary limits; " in text
+    assert "Under a temporary limit: " in text
+    assert "Declared under temporary limits (1)" in plan_text(waiting)
     assert "Nothing to do" not in plan_markdown(waiting)
     assert not waiting.is_quiet

@@ -1,7 +1,7 @@
 """Starts and ends overrides: temporary values, prepared against documents or records, then applied."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -23,7 +23,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.desired_state import DesiredState
-from reconciler.quota.planner.guards import Violation, check_overrides
+from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.temporary_limits import without_refused
 from reconciler.quota.policy import Policy
@@ -38,7 +38,7 @@ from reconciler.reconcile import (
     rollback_orders,
 )
 from reconciler.reconcile.drift import as_applied
-from reconciler.reconcile.observation import check_cluster, rules_for
+from reconciler.reconcile.observation import check_cluster, check_override_values, rules_for
 from reconciler.reconcile.validation import validate as validate_alterations
 
 
@@ -141,9 +141,8 @@ class OverrideRunRequest:
 
     change: OverrideChange
     validate: str = "auto"
-    any_value: bool = (
-        False  # whether values outside the bounds, or like a slip of the unit, are allowed
-    )
+    # Whether values outside the bounds, or like a slip of the unit, are allowed.
+    any_value: bool = False
     command: str = "override"  # name of the command, for locks and the audit log
     next_words: tuple[str, ...] = ("override", "list")  # the command to run after an incomplete run
 
@@ -178,9 +177,7 @@ async def overrides_of(notices: Notices, target: ClusterTarget) -> tuple[str, di
     async with connect_client(notices, target) as client:
         cluster = await expected_cluster(client, target)
     owned = await read_only_inventory(target, SystemClock()).load(cluster.id)
-    begun = [
-        pair for pair, item in owned.overrides.items() if not item.document or item.is_written()
-    ]
+    begun = [pair for pair, item in owned.overrides.items() if not item.document or item.is_written]
     pairs = sorted(begun, key=lambda pair: (sort_key(pair[0]), pair[1]))
     return cluster.id, {pair: owned.overrides[pair] for pair in pairs}
 
@@ -222,7 +219,7 @@ async def _prepare_override(
     )
     prepared = compute()
     if not request.any_value:
-        _check_values(check_overrides(prepared.plan, options.guards))
+        check_override_values(prepared.plan.changes, options.guards)
     if options.overrides:  # What documents declare under them is judged when that is planned.
         plan = replace(prepared.plan, pending=())
         prepared = compute(plan=plan, override_changes=prepared.override_changes)
@@ -267,15 +264,6 @@ def _check_known(
         raise PlanRefused(
             f"{entity_text(entity)} has neither a limit nor a document, so its name may be mistyped",
             hint="kquota describe lists the limits; if the name is right, pass --new-entity",
-        )
-
-
-def _check_values(violations: Collection[Violation]) -> None:
-    """Raise PlanRefused if the value of an override is outside its bounds, or like a slip of the unit."""
-    if violations:
-        raise PlanRefused(
-            "; ".join(violation.message for violation in violations),
-            hint="nothing was written; write for example 5Mi, or pass --any-value if the value is meant",
         )
 
 

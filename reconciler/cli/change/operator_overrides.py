@@ -101,6 +101,7 @@ def begin(
     values: Mapping[Any, float | None],
     seconds: float,
     reason: str,
+    any_value: bool,
     yes: bool,
     output: str,
 ) -> ExitCode:
@@ -118,6 +119,7 @@ def begin(
         until=clock.now() + seconds,
         author=current_principal(),
         reason=reason,
+        any_value=any_value,
     )
 
     async def work(ledger: overrides.OverrideLedger) -> bool:

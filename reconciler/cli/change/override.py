@@ -1,6 +1,6 @@
 """``kquota override``: set temporary limits that take precedence over declared ones; list them; end them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 HELP: Final = """Set a temporary limit; list or end temporary limits.
 
 While an override is in force, plans and applies use it instead of the declared value and show both. key=unset removes a
-limit for that time. Of the guards only bounds and the check of the unit apply; the records contain who
-set it, until when and why.
+limit for that time. Of the guards only those of the value apply (--any-value); the records contain who set
+it, until when and why.
 
 An override does not end by itself: at its end, kquota watch, the Kubernetes operator or kquota drift --watch
 --correct-drift writes the declared value, or the value from before. If none of them runs, the override's value stays in
@@ -149,8 +149,6 @@ def begin(
         )
     console.check_can_ask(yes=yes)
     if kube.kubernetes:
-        if not any_value:
-            _check_units(values)
         return operator_overrides.begin(
             console,
             where,
@@ -159,6 +157,7 @@ def begin(
             values=values,
             seconds=seconds,
             reason=reason,
+            any_value=any_value,
             yes=yes,
             output=output,
         )
@@ -286,24 +285,6 @@ def list_overrides(
     else:
         console.fact(overrides_text(rows, now=now, style=console.style))
     return ExitCode.DONE
-
-
-def _check_units(values: "Mapping[Key, float | None]") -> None:
-    """Check for values below the smallest usual ones.
-
-    Raises:
-        UsageError: One looks like a mistake in the unit.
-    """
-    from reconciler.quota.keys import RULES
-    from reconciler.quota.keys import limit as limit_text
-
-    for key, value in values.items():
-        slip = RULES[key].slip
-        if value is not None and value < slip:
-            raise UsageError(
-                f"{key} {limit_text(key, value)} is below {limit_text(key, slip)}: a wrong unit?",
-                hint="write for example 5Mi; if the value is meant, pass --any-value",
-            )
 
 
 def _values(entity: "Entity", assignments: Sequence[str]) -> dict[Key, float | None]:

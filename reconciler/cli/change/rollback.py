@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HELP: Final = """Restore the limits from before an apply: the last one, or that of an outcome file (kquota history).
 
 Each value stays in force as an override until its document changes, for at most 24 hours, so the next apply does not
-undo it. Guards do not apply. Limits that the apply did not change are not touched. The outcome names its cluster, so a project with
+undo it. Of the guards only those of the value apply (--any-value). Limits that the apply did not change are not touched. The outcome names its cluster, so a project with
 several clusters needs no --cluster.
 
 \b

@@ -18,7 +18,7 @@ validate_option: Final = option(
     click.Choice(VALIDATIONS),
     default="auto",
 )
-"""``--validate`` alone, for commands to which guards do not apply."""
+"""``--validate`` alone, for commands without the options of guards."""
 
 limit_options: Final = OptionPack(
     "limits",

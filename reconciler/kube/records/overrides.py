@@ -23,6 +23,7 @@ from reconciler.kube.api.custom_resources import (
     status_of,
 )
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
+from reconciler.kube.configuration.cluster_references import read_cluster
 from reconciler.kube.records import record_store
 from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.kube.watch.projection import projections
@@ -31,7 +32,10 @@ from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import RULES, Key, same_value
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideSet, Pair
-from reconciler.reconcile.observation import check_overrides
+from reconciler.quota.planner.guards import Guards
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.policy import Cause
+from reconciler.reconcile.observation import check_override_values, check_overrides
 from reconciler.render.units import limit
 
 _WITHOUT_EFFECT: Final = frozenset({"Conflict", "Frozen"})
@@ -46,6 +50,7 @@ class OverrideLedger:
     namespace: str  # the operator's own
     cluster: str  # name of the QuotaCluster
     cluster_id: str  # the Kafka cluster id that the operator pinned
+    guards: Guards  # of the QuotaCluster; overrides are judged by their values
 
 
 async def ledger(api: KubernetesApi, *, namespace: str, cluster: str) -> OverrideLedger:
@@ -67,7 +72,10 @@ async def ledger(api: KubernetesApi, *, namespace: str, cluster: str) -> Overrid
             f"QuotaCluster {cluster} has no cluster id yet: no operator has reached its brokers",
             hint="kquota operator check says why",
         )
-    return OverrideLedger(api=api, namespace=namespace, cluster=cluster, cluster_id=cluster_id)
+    guards = read_cluster(obj, allow_references=True).guards
+    return OverrideLedger(
+        api=api, namespace=namespace, cluster=cluster, cluster_id=cluster_id, guards=guards
+    )
 
 
 async def overrides(ledger: OverrideLedger) -> Mapping[Pair, Override]:
@@ -90,16 +98,28 @@ class OverrideRequest:
     until: float  # seconds since the epoch
     author: str  # who requests it
     reason: str  # Why
+    any_value: bool = False  # whether guards do not judge the values
 
 
 async def begin(ledger: OverrideLedger, request: OverrideRequest) -> Sequence[Override]:
     """Record overrides; they take effect with the operator's next reconciliation.
 
     Raises:
+        PlanRefused: A value is outside of its bounds, or like a slip of the unit.
         UsageError: A pair is declared by no document, so the replaced value is unknown here.
         InventoryError: The ledger cannot be read.
         KubernetesError: The request failed.
     """
+    if not request.any_value:
+        check_override_values(
+            (
+                QuotaChange(
+                    entity=request.entity, key=key, before=None, after=value, cause=Cause.OVERRIDE
+                )
+                for key, value in request.values.items()
+            ),
+            ledger.guards,
+        )
     documents = await _documents(ledger, request.entity)
     overrides_begun: list[Override] = []
 

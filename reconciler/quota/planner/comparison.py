@@ -15,11 +15,11 @@ from typing import Final
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.keys import COLUMNS
 from reconciler.quota.ownership import NO_RECORD, NOBODY, OwnershipRecords
-from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.desired_state import Declaration, DesiredState
 from reconciler.quota.planner.intent_settlement import settle_intents
 from reconciler.quota.planner.permitted_plan import PlanDraft
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.planner.temporary_limits import Layer, differences_under, news
+from reconciler.quota.planner.temporary_limits import Layer, difference_under, news, of_document
 from reconciler.quota.planner.three_way_table import Difference, PairView, declaration_end
 from reconciler.quota.policy import Cause, DeclarationEnd, Rules
 from reconciler.quota.state import NO_LIMITS, QuotaState
@@ -202,33 +202,45 @@ class _Comparison:
         declared = self.desired.temporary.get(view.pair)
         if declared is not None and declared.has_ended(max(self.now, self.owned.latest_end)):
             declared = None
+        owner = "" if view.owner is None else view.owner.document
+        begun = "" if recorded is None else recorded.document
+        if owner in self.desired.frozen and declared is not None and declared.document != begun:
+            declared = None  # It begins where a lasting document would be written.
         if recorded is None:
-            return None if declared is None else Layer(declared=declared)
-        document = recorded.document or ("" if view.owner is None else view.owner.document)
+            return None if declared is None else _layer_of(declared, view)
+        document = recorded.document or owner
         is_kept = bool(recorded.document) and (
             document in self.desired.frozen or view.pair in self.contested
         )
         is_read = self.is_complete and (self.is_whole or document in self.desired.documents)
-        return Layer(recorded=recorded, declared=declared, is_decided=is_read and not is_kept)
+        return Layer(
+            first=recorded,
+            is_recorded=True,
+            declared=declared,
+            is_decided=is_read and not is_kept,
+        )
 
     def _compare_under(self, view: PairView, layer: Layer) -> Iterator[Difference]:
         """Compare a pair under a temporary limit; documents that cannot be used declare nothing."""
-        owner = "" if view.owner is None else view.owner.document
-        if owner in self.desired.frozen and not layer.has_begun:
-            layer = replace(layer, declared=None)
         if layer.never_began:
             yield Difference(view=view, cause=Cause.ENDED, after=view.live)
-            layer = replace(layer, recorded=None)
-        if layer.recorded is None and layer.declared is None:
-            yield from self._compare_pair(view)
-            return
+            if layer.declared is None:
+                yield from self._compare_pair(view)
+                return
+            layer = _layer_of(layer.declared, view)
         view = view.without_claim() if self._is_frozen(view) else view
         self.pending.extend(news(view, layer))
         end = declaration_end(view, self.desired, is_whole=self.is_whole)
-        for difference in differences_under(view, layer):
-            yield replace(difference, end=end)
-            if difference.is_over and view.declared is not None:
-                yield from self._compare_pair(view)  # The record below is in charge again.
+        difference = replace(difference_under(view, layer), end=end)
+        yield difference
+        if difference.is_over and view.declared is not None:
+            yield from self._compare_pair(view)  # The record below is in charge again.
+
+
+def _layer_of(declared: Declaration, view: PairView) -> Layer:
+    """Return the layer of a document with an end that begins."""
+    first = of_document(declared, view, None)
+    return Layer(first=first, is_recorded=False, declared=declared)
 
 
 def _frozen_note(view: PairView) -> str:

@@ -151,7 +151,7 @@ def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]
 
     Args:
         live: The live state below temporary limits (``below_overrides``). What documents change there is judged, and how far
-            a document with an end goes from it, which is also the way back. Overrides: :func:`check_overrides`.
+            a document with an end goes from it, which is also the way back. Overrides: :func:`override_violations`.
     """
     planned = plan.reviewed
     above = [change for change in planned if change.cause is Cause.TEMPORARY]
@@ -167,10 +167,9 @@ def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]
     )
 
 
-def check_overrides(plan: Plan, guards: Guards) -> tuple[Violation, ...]:
-    """Return the violations of the overrides that begin with a plan, which are judged by their values alone."""
-    begun = [change for change in plan.changes if change.cause is Cause.OVERRIDE]
-    return tuple(_value_violations(begun, guards))
+def override_violations(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
+    """Return the violations of overrides that begin, which are judged by their values alone; of no other change."""
+    return _value_violations([item for item in changes if item.cause is Cause.OVERRIDE], guards)
 
 
 def _nothing_declared(plan: Plan, guards: Guards) -> list[Violation]:

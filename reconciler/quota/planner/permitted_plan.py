@@ -71,7 +71,7 @@ def by_ignore_rules(difference: Difference, decision: Decision, rules: Rules) ->
     return Decision(action=Action.REPORT, note=f"ignored: {rule.reason}", ignored=True)
 
 
-def by_unknown_outcome(difference: Difference, decision: Decision, rules: Rules) -> Decision:  # noqa: ARG001 - a filter
+def by_unknown_outcome(difference: Difference, decision: Decision, _: Rules) -> Decision:
     """Report what cannot be recorded yet, because an earlier write may still take effect."""
     if decision.action is Action.RECORD and difference.view.unsettled:
         return Decision(action=Action.REPORT, note=NOTE_UNSETTLED)
@@ -118,16 +118,14 @@ class PlanDraft:
 
     def _take(self, difference: Difference, decision: Decision) -> None:
         view, cause, action = difference.view, difference.cause, decision.action
-        if difference.of_override and difference.begins is not None:
-            self.record(
-                difference.begins
-            )  # Its end or document changed while its value is drifted.
+        record_change = difference.record_change
+        # What changed of a temporary limit whose value is drifted is recorded, also if nothing is written.
+        if record_change is not None and (action is Action.WRITE or difference.of_override):
+            self.record(record_change)
         if action is Action.NOTHING:
             return
         if action is Action.WRITE:
             self.changes.append(difference.change(decision.note or self._next_note(difference)))
-            if difference.begins is not None:
-                self.record(difference.begins)
             return
         note = decision.note
         if action is Action.RECORD:
@@ -145,22 +143,18 @@ class PlanDraft:
 
     def _take_live_override(self, difference: Difference) -> None:
         """Record a temporary limit whose value is live, or the end of one whose value is no longer live."""
-        view = difference.view
+        view, after = difference.view, difference.after
         entity, key = view.entity, view.key
-        if difference.is_over:
-            if difference.begins is not None:
-                self.record(difference.begins)
-            if not view.unsettled:  # Else its write may still take effect and have to be reverted.
-                self.record(OverrideEnded(entity=entity, key=key))
-            return
-        recorded = self._owned.overrides.get(view.pair)
-        if difference.begins is not None:
-            self.record(difference.begins)
-        if not view.unsettled and (
-            recorded is None or not same_value(key, recorded.applied, difference.after)
-        ):
-            self.record(OverrideWritten(entity=entity, key=key, value=difference.after))
-        self._report(difference, Action.NOTHING, difference.note)
+        if difference.record_change is not None:
+            self.record(difference.record_change)
+        if not difference.is_over:
+            recorded = self._owned.overrides.get(view.pair)
+            is_recorded = recorded is not None and same_value(key, recorded.applied, after)
+            if not view.unsettled and not is_recorded:
+                self.record(OverrideWritten(entity=entity, key=key, value=after))
+            self._report(difference, Action.NOTHING, difference.note)
+        elif not view.unsettled:  # Else its write may still take effect and have to be reverted.
+            self.record(OverrideEnded(entity=entity, key=key))
 
     def _next_note(self, difference: Difference) -> str:
         """Return that the next run removes the value from before, as the record below a temporary limit asks for."""
@@ -204,7 +198,7 @@ class PlanDraft:
             Finding(
                 entity=view.entity,
                 key=view.key,
-                desired=view.declared,
+                desired=difference.after if difference.of_override else view.declared,
                 applied=view.applied,
                 live=view.live,
                 cause=cause,

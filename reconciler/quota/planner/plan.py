@@ -139,12 +139,6 @@ class Plan:
         """What documents change, also where an override is above it."""
         return (*(change for change in self.changes if change.is_reviewed), *self.pending)
 
-    @property
-    def later(self) -> tuple[QuotaChange, ...]:
-        """What is declared below temporary limits and not written by this plan."""
-        written = {change.pair for change in self.changes}
-        return tuple(change for change in self.pending if change.pair not in written)
-
     def findings_for(self, *causes: Cause) -> tuple[Finding, ...]:
         """Return the findings with these causes."""
         return tuple(finding for finding in self.findings if finding.cause in causes)

@@ -23,6 +23,7 @@ from reconciler.quota.ownership import (
     Pair,
     ProjectNamed,
     RecordChange,
+    pair_of,
 )
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.plan import Plan, QuotaChange
@@ -31,16 +32,15 @@ from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState
 
 NOTE_FOLLOWS: Final = "; what is declared now is written at its end, unless a guard refuses it"
-
-
 NOTE_FOREIGN: Final = "; the value before was set outside kquota"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """The temporary limits of one pair: at least one."""
+    """The temporary limits of one pair."""
 
-    recorded: Override | None = None  # the one that began
+    first: Override  # the recorded one or, if there is none, that of `declared`
+    is_recorded: bool  # whether `first` is recorded
     declared: Declaration | None = None  # the document with an end that declares the pair now
     # Whether the documents that were read say that nothing is declared, if nothing is.
     is_decided: bool = True
@@ -48,18 +48,14 @@ class Layer:
     @property
     def has_begun(self) -> bool:
         """Whether the recorded one is that of the document that declares the pair now."""
-        declared, recorded = self.declared, self.recorded
-        if declared is None or recorded is None:
-            return False
-        return declared.document == recorded.document
+        is_same = self.declared is not None and self.declared.document == self.first.document
+        return self.is_recorded and is_same
 
     @property
     def never_began(self) -> bool:
         """Whether the recorded one is of a document that declares it no more, and was never written."""
-        recorded = self.recorded
-        if recorded is None or not recorded.document:
-            return False
-        return not self.has_begun and not recorded.is_written()
+        is_of_document = self.is_recorded and bool(self.first.document)
+        return is_of_document and not self.has_begun and not self.first.is_written
 
     def value(self, view: PairView) -> float | None:
         """Return what documents declare, with an end or without."""
@@ -67,23 +63,21 @@ class Layer:
 
     def in_force(self, view: PairView) -> Override | None:
         """Return the temporary limit that decides about the pair now; ``None`` = the recorded one has ended."""
-        recorded, declared = self.recorded, self.value(view)
-        if recorded is not None and not recorded.document:
+        first, declared = self.first, self.value(view)
+        if not first.document:
             is_decided = declared is not None or self.is_decided
-            if recorded.in_force(view.now, declared if is_decided else recorded.declared):
-                return recorded
+            if first.in_force(view.now, declared if is_decided else first.declared):
+                return first
         if self.declared is not None:
-            return _of_document(self.declared, view, recorded)
-        if recorded is None or not recorded.document or self.is_decided:
-            return None
-        return recorded if view.now < recorded.until else None
+            return of_document(self.declared, view, first if self.is_recorded else None)
+        return first if first.document and not self.is_decided and view.now < first.until else None
 
 
 def _value(declaration: Declaration, view: PairView) -> float | None:
     return declaration.limits[COLUMN_OF[view.key]]
 
 
-def _of_document(declaration: Declaration, view: PairView, recorded: Override | None) -> Override:
+def of_document(declaration: Declaration, view: PairView, recorded: Override | None) -> Override:
     """Return the temporary limit that a document declares; its value and end may have changed since it was written."""
     override = Override(
         entity=view.entity,
@@ -93,7 +87,7 @@ def _of_document(declaration: Declaration, view: PairView, recorded: Override | 
         declared=view.declared,
         document=declaration.document,
     )
-    if recorded is not None and recorded.document == override.document and recorded.is_written():
+    if recorded is not None and recorded.document == override.document and recorded.is_written:
         return replace(
             recorded, value=override.value, until=override.until, declared=override.declared
         )
@@ -102,41 +96,35 @@ def _of_document(declaration: Declaration, view: PairView, recorded: Override | 
 
 def news(view: PairView, layer: Layer) -> Iterator[QuotaChange]:
     """Yield what documents declare anew below a temporary limit, as changes of the value from before."""
-    override = layer.recorded or layer.in_force(view)
-    if override is None:
-        return
-    below = replace(view, live=override.before)
-    if override.is_news(view.declared, view.applied) and below.cause is not None:
+    first, declared = layer.first, layer.declared
+    below = replace(view, live=first.before)
+    if first.is_news(view.declared, view.applied) and below.cause is not None:
         yield below.change(below.cause, view.declared)
-    declared, recorded = layer.declared, layer.recorded
-    if (
-        declared is None
-        or recorded is None
-        or same_value(view.key, _value(declared, view), below.live)
-    ):
+    if declared is None or not layer.is_recorded:
         return
-    is_as_recorded = same_value(view.key, _value(declared, view), recorded.value)
-    if not layer.has_begun or (is_as_recorded and declared.until != recorded.until):
-        change = replace(below, claim=declared).change(Cause.TEMPORARY, _value(declared, view))
-        yield replace(change, note=_of_document(declared, view, None).words)
+    value = _value(declared, view)
+    has_other_end = same_value(view.key, value, first.value) and declared.until != first.until
+    is_news = has_other_end or not layer.has_begun
+    if is_news and not same_value(view.key, value, first.before):
+        note = of_document(declared, view, None).words
+        yield replace(below, claim=declared).change(Cause.TEMPORARY, value, note)
 
 
-def differences_under(view: PairView, layer: Layer) -> Iterator[Difference]:
-    """Yield what is to be written or recorded for a temporary limit."""
-    override, recorded = layer.in_force(view), layer.recorded
-    if override is None and recorded is not None:
-        yield _ended(view, recorded)
-    elif override is not None and recorded is not None and override.document != recorded.document:
+def difference_under(view: PairView, layer: Layer) -> Difference:
+    """Return what is to be written or recorded for a temporary limit."""
+    override = layer.in_force(view)
+    if override is None:
+        return _ended(view, layer.first)
+    if override.document != layer.first.document:
         # A document with an end follows: the end of the other one writes its value.
-        yield Difference(
-            view=replace(view, claim=layer.declared),
+        return Difference(
+            view=replace(view, claim=layer.declared, declared=override.value),
             cause=Cause.ENDED,
             after=override.value,
             note=override.words,
-            begins=OverrideSet(override=override),
+            record_change=OverrideSet(override=override),
         )
-    elif override is not None:
-        yield _held(view, override, layer)
+    return _held(view, override, layer)
 
 
 def _held(view: PairView, override: Override, layer: Layer) -> Difference:
@@ -144,19 +132,18 @@ def _held(view: PairView, override: Override, layer: Layer) -> Difference:
     note = override.words
     if override.is_news(view.declared, view.applied):
         note += NOTE_FOLLOWS
-    is_drift = override.is_written() and not same_value(view.key, override.value, view.live)
+    is_drift = override.is_written and not same_value(view.key, override.value, view.live)
     is_foreign = view.live is not None and not same_value(view.key, view.live, view.applied)
-    if layer.recorded is None and override.document and is_foreign:
+    if not layer.is_recorded and is_foreign:
         note += NOTE_FOREIGN
+    is_news = not layer.is_recorded or override != layer.first
     return Difference(
-        view=view
-        if layer.declared is None or not override.document
-        else replace(view, claim=layer.declared),
+        view=replace(view, claim=layer.declared) if layer.declared and override.document else view,
         cause=Cause.DRIFT if is_drift else Cause.TEMPORARY if override.document else Cause.OVERRIDE,
         after=override.value,
         note=note,
         of_override=is_drift,
-        begins=None if override == layer.recorded else OverrideSet(override=override),
+        record_change=OverrideSet(override=override) if is_news else None,
     )
 
 
@@ -167,7 +154,7 @@ def _ended(view: PairView, override: Override) -> Difference:
         after = view.declared
     is_due = bool(override.document) and override.until <= view.now
     reached = EndReached(entity=view.entity, key=view.key, at=override.until) if is_due else None
-    return Difference(view=view, cause=Cause.ENDED, after=after, begins=reached)
+    return Difference(view=view, cause=Cause.ENDED, after=after, record_change=reached)
 
 
 def without_refused(
@@ -218,18 +205,16 @@ def _divided(
     changes: list[QuotaChange] = []
     ends: dict[Pair, tuple[QuotaChange, float | None]] = {}
     for change in plan.changes:
-        is_successor = change.cause is Cause.ENDED and change.claim is not None
-        if (
-            (change.pair, _document(change)) not in successors
-            if is_successor
-            else change not in refused
-        ):
+        # The end that writes a successor is in no review: what was refused is the pending row of the same document.
+        is_end = change.cause is Cause.ENDED and change.claim is not None
+        row = change.pair, _document(change)
+        if not (row in successors if is_end else change in refused):
             changes.append(change)
         elif change.pair in owned.overrides and change.is_temporary:
             ends[change.pair] = change, change.before
     # A refused value that is live already: that of the temporary limit which ends.
     written = {change.pair for change in plan.changes}
-    ending = {_pair_of(item) for item in plan.bookkeeping if _ends_another(item, owned)}
+    ending = {_pair(item) for item in plan.bookkeeping if _ends_another(item, owned)}
     for change in plan.pending:
         if change in refused and change.pair in ending - written:
             ends[change.pair] = change, change.after
@@ -245,7 +230,7 @@ def _without_ends(
     remaining: list[RecordChange] = []
     undone: set[Pair | None] = set()
     for item in record_changes:
-        pair = _pair_of(item)
+        pair = _pair(item)
         is_closing = isinstance(item, OverrideSet | OverrideEnded) and pair in ends
         if is_closing or _begins(item, successors):
             undone.add(pair)
@@ -269,14 +254,8 @@ def _place(change: QuotaChange) -> tuple[object, int]:
     return sort_key(change.entity), COLUMN_OF[change.key]
 
 
-def _pair_of(change: RecordChange) -> Pair | None:
-    match change:
-        case ProjectNamed():
-            return None
-        case OverrideSet(override=override):
-            return override.pair
-        case _:
-            return change.entity, change.key
+def _pair(change: RecordChange) -> Pair | None:
+    return None if isinstance(change, ProjectNamed) else pair_of(change)
 
 
 def _ends_another(change: RecordChange, owned: OwnershipRecords) -> bool:

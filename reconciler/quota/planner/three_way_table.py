@@ -152,8 +152,8 @@ class Difference:
     end: DeclarationEnd | None = None  # how a recorded pair stopped being declared
     note: str = ""  # additional text for display, or ""
     of_override: bool = False  # for drift: whether the value of an override is not live any more
-    # What its write records before it is sent: the beginning of a temporary limit, or the end of a document.
-    begins: RecordChange | None = None
+    # Recorded before its write is sent: that a temporary limit begins, or that the end of a document is carried out.
+    record_change: RecordChange | None = None
 
     @property
     def is_live(self) -> bool:
@@ -164,7 +164,9 @@ class Difference:
     def is_over(self) -> bool:
         """Whether a temporary limit has ended and its successor is live: the record below is in charge again."""
         return (
-            self.cause is Cause.ENDED and self.is_live and not isinstance(self.begins, OverrideSet)
+            self.cause is Cause.ENDED
+            and self.is_live
+            and not isinstance(self.record_change, OverrideSet)
         )
 
     def change(self, note: str) -> QuotaChange:

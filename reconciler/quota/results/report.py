@@ -13,7 +13,6 @@ from functools import cached_property
 from reconciler.errors import KquotaError
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import Entity
-from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.outcome import Applied, Held, Rejected, Result
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideEnded, Owner, OwnershipRecords, Pair
@@ -235,10 +234,7 @@ def expired_overrides(
     rows: list[tuple[Pair, float | None, float | None, Owner | None]] = []
     for finding in plan.findings_for(ended):
         pair = finding.pair
-        follows = finding.claim is not None and finding.claim.until is not None
         expected = overrides[pair].before if finding.desired is None else finding.desired
-        if finding.claim is not None and follows:
-            expected = finding.claim.limits[COLUMN_OF[finding.key]]
         if not finding.ignored:
             rows.append((pair, expected, finding.live, finding.owner))
     for change in plan.changes:

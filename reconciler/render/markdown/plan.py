@@ -149,7 +149,7 @@ def _verdict(
 
 
 def _summary(preview: Preview, *, is_verified: bool) -> str:
-    numbers, pending = counts(preview), len(preview.plan.later)
+    numbers, pending = counts(preview), len(preview.plan.pending)
     written = [
         f"{numbers[name]:,} to {name}" for name in ("create", "update", "remove") if numbers[name]
     ]
@@ -157,7 +157,7 @@ def _summary(preview: Preview, *, is_verified: bool) -> str:
         f"{', '.join(written)} on {count(numbers['entities'], 'entity', 'entities')}"
         if written
         else "No changes",
-        *([f"{pending:,} to write after the end of an override"] if pending else ()),
+        *([f"{pending:,} under temporary limits"] if pending else ()),
         f"{count(numbers['inSync'], 'declared limit')} in sync",
         f"policy {preview.policy}. ",
     ]
@@ -215,6 +215,7 @@ def _attention(preview: Preview, recorded: RecordedUse | None) -> list[str]:
         lines.append(
             f"Removes {count(len(plan.exclusive), 'limit')} that no document declares, because the cluster is exclusive."
         )
+    lines += map(_pending_line, plan.pending)
     flags = Counter(change.cause for change in plan.changes if change.cause in _FLAG_SENTENCES)
     lines += [
         f"{count(amount, 'change')}: {_FLAG_SENTENCES[cause]}" for cause, amount in flags.items()
@@ -238,6 +239,15 @@ def _attention(preview: Preview, recorded: RecordedUse | None) -> list[str]:
     if recorded is not None and any(row.mark for row in recorded.rows):
         lines.append("Recorded use, see below.")
     return lines
+
+
+def _pending_line(change: QuotaChange) -> str:
+    """Return what is declared under a temporary limit: it is approved with the changes."""
+    before, after = quantities(change.key, change.before, change.after)
+    return (
+        f"Under a temporary limit: {markdown(entity_text(change.entity))} {markdown(str(change.key))} from {before} to {after}"
+        + (f" {prose(change.note)}" if change.note else "")
+    )
 
 
 def _left_in_kafka(findings: Sequence[Finding]) -> list[str]:

@@ -93,7 +93,7 @@ def _head(cluster_page: ClusterPage) -> str:
         ("Drift", str(preview.drift_mode) if preview.plan.removals_known else _NO_RECORDS),
         ("By", preview.origin.author),
         ("Commit", preview.origin.commit[:12]),
-        ("Digest", preview.digest if preview.plan.changes else ""),
+        ("Digest", preview.digest if preview.plan.reviewed else ""),
         ("History", "" if history is None or history.entries else "the audit log has no entries"),
     ]
     if not cluster_page.declared:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.errors import ConfigError, KquotaError, KubernetesConflict, UsageError
+from reconciler.errors import ConfigError, KquotaError, KubernetesConflict, PlanRefused, UsageError
 from reconciler.kube.api.custom_resources import REQUESTED_AT
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import overrides, record_store
@@ -48,7 +48,12 @@ def world(*, live: Any = 1048576, **status: Any) -> FakeKubeApi:
 
 def begun(api: FakeKubeApi, value: float | None = 5 * MIB, **changes: Any) -> Any:
     request = overrides.OverrideRequest(
-        entity=ALICE, values={RATE: value}, until=1000.0, author="me", reason="INC-1"
+        entity=ALICE,
+        values={RATE: value},
+        until=1000.0,
+        author="me",
+        reason="INC-1",
+        any_value=True,
     )
 
     async def story() -> Any:
@@ -68,6 +73,18 @@ def ended(api: FakeKubeApi, *pairs: Any, now: float = 500.0) -> Any:
         return await overrides.end(where, frozenset(pairs), now=now)
 
     return asyncio.run(story())
+
+
+def test_the_value_of_an_override_is_judged_by_the_guards_of_the_quota_cluster() -> None:
+    api = world()
+    with pytest.raises(PlanRefused, match="a wrong unit") as caught:
+        begun(api, 5.0, any_value=False)
+    assert "--any-value" in caught.value.hint
+    cluster = api.find(QUOTA_CLUSTERS, None, "prod")
+    cluster["spec"]["guards"] = {"bounds": [{"limits": {"producerByteRate": {"max": 4194304}}}]}
+    with pytest.raises(PlanRefused, match="above its bound"):
+        begun(api, 5 * MIB, any_value=False)
+    assert overrides_of(api) == {}
 
 
 def test_an_override_records_the_value_that_it_replaces() -> None:

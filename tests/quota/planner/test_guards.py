@@ -21,7 +21,7 @@ from reconciler.quota.planner.guards import (
     Protection,
     Violation,
     check,
-    check_overrides,
+    override_violations,
 )
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.value_ranges import ValueRange
@@ -308,9 +308,9 @@ def test_values_that_look_like_a_unit_slip_are_refused(key, subject, slip):
 def test_an_override_is_judged_by_its_value_alone():
     guards = replace(OFF, allow_small_values=False, protect_defaults=True, max_change_factor=2.0)
     slip = replace(change(5e6, 5.0), cause=Cause.OVERRIDE, claim=None)
-    plan = Plan(cluster_id="c", changes=(slip, change(None, 5.0)))
-    assert [item.guard for item in check_overrides(plan, guards)] == [Guard.BOUNDS_UNIT]
-    assert check(replace(plan, changes=(slip,)), guards, QuotaState()) == ()
+    violations = override_violations((slip, change(None, 5.0)), guards)
+    assert [item.guard for item in violations] == [Guard.BOUNDS_UNIT]
+    assert check(Plan(cluster_id="c", changes=(slip,)), guards, QuotaState()) == ()
 
 
 def test_a_minimum_replaces_the_guard_against_unit_slips_and_a_maximum_does_not():

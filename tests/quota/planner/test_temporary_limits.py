@@ -22,14 +22,7 @@ from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.guards import Guard, Guards, check
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.planner.temporary_limits import (
-    Layer,
-    below_overrides,
-    differences_under,
-    news,
-    without_refused,
-)
-from reconciler.quota.planner.three_way_table import PairView
+from reconciler.quota.planner.temporary_limits import below_overrides, without_refused
 from reconciler.quota.policy import Cause, Rules
 from reconciler.quota.state import QuotaState, limits_of
 
@@ -158,23 +151,6 @@ def test_the_name_of_the_project_is_recorded_whatever_is_refused():
     plan = Plan(cluster_id="c", changes=(refused,), bookkeeping=(named,))
     owned = OwnershipRecords(cluster_id="c")
     assert without_refused(plan, {refused}, owned, now=0.5).bookkeeping == (named,)
-
-
-def test_a_limit_without_temporary_limits_has_no_rows():
-    view = PairView(
-        entity=ALICE,
-        key=RATE,
-        declared=None,
-        applied=None,
-        live=None,
-        intent=None,
-        claim=None,
-        owner=None,
-        recorded=None,
-        is_orphaned=False,
-        now=0.0,
-    )
-    assert [*news(view, Layer()), *differences_under(view, Layer())] == []
 
 
 def test_a_refused_change_without_an_override_is_left_out():

@@ -37,6 +37,7 @@ async def night_shift(world: "OperatorWorld") -> None:
                 until=world.clock.now() + chance.choice((30.0, 300.0, 1_800.0)),
                 author="oncall",
                 reason="simulated",
+                any_value=True,
             )
         run_override(world, order, pair)
 
