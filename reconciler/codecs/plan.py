@@ -21,12 +21,7 @@ from reconciler.codecs.change_rows import (
     reasons_withheld,
 )
 from reconciler.codecs.impact import impact_document, read_impact
-from reconciler.codecs.plan_rows import (
-    fallback_row,
-    finding_row,
-    read_fallback,
-    read_finding,
-)
+from reconciler.codecs.plan_rows import fallback_row, finding_row, read_fallback, read_finding
 from reconciler.codecs.reader import DocumentReader, load
 from reconciler.errors import ConfigError, StalePlan
 from reconciler.quota.entity import Entity
@@ -51,7 +46,6 @@ KIND: Final = "kquota-plan"
 FORMAT: Final = 1
 
 _ANY_ENTITY: Final = Entity((None, False, False))
-
 
 DERIVED: Final = frozenset(
     {

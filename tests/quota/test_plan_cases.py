@@ -829,11 +829,11 @@ def test_a_refused_value_that_follows_a_temporary_limit_leaves_the_value_from_be
     owned = owns(applied(5.0), over(override(live, before=5.0, applied=live)))
     new_plan = plan(*documents, live=live, owned=owned)
     assert len(new_plan.pending) == 1
-    rest = without_refused(new_plan, new_plan.pending, owned, now=NOW)
-    (change,) = rest.changes
+    permitted = without_refused(new_plan, new_plan.pending, owned, now=NOW)
+    (change,) = permitted.changes
     assert (change.cause, change.before, change.after) == (Cause.ENDED, live, 5.0)
     assert (change.claim, change.owner, change.keeps_record) == (None, ONE, True)
-    assert (rest.pending, rest.bookkeeping, rest.findings) == ((), (), ())
+    assert (permitted.pending, permitted.bookkeeping, permitted.findings) == ((), (), ())
 
 
 def test_what_follows_a_temporary_limit_is_expected_where_its_end_is_late():

@@ -22,6 +22,7 @@ from reconciler.quota.ownership import (
     IntentEnded,
     IntentStarted,
     Orphaned,
+    OverrideEnded,
     OverrideSet,
     Owner,
     OwnershipRecords,
@@ -275,11 +276,12 @@ class Product:
             owned = owned_of(after).with_changes(self.results(pairs, begun.waiting))
             after = replace(after, changes=canonical(owned))
         if fate in ENDING_FATES and meanwhile == "nothing" and not owned_of(state).intents:
-            self._lawful_end(state, after, is_refused=begun.is_refused)
+            self._lawful_end(state, after, fate)
         return after
 
-    def _lawful_end(self, state: PairState, after: PairState, *, is_refused: bool) -> None:
+    def _lawful_end(self, state: PairState, after: PairState, fate: str) -> None:
         """An override that is over ends in one run: with the declared value, or the one from before and its record."""
+        is_refused = fate == "refused by a guard"
         override = owned_of(state).overrides.get(PAIR)
         declared = None if state.suspended else state.declared
         if override is None or self.rules.in_force is Policy.OBSERVE:
@@ -295,9 +297,13 @@ class Product:
             return
         if PAIR in owned_of(after).overrides and override.until <= NOW:
             raise LawViolated("an override that has ended stays recorded")
+        if override.document and not override.is_written:
+            without = owned_of(state).with_changes([OverrideEnded(entity=ALICE, key=RATE)])
+            if after != self.run(replace(state, changes=canonical(without)), fate):
+                raise LawViolated("a temporary limit that never began leaves something behind")
+            return
         applied = owned_of(state).records.get(ALICE, NO_RECORD).applied[COLUMN]
-        is_judged = override.is_news(declared, applied) and declared != state.live
-        if declared is None or (is_refused and is_judged):
+        if declared is None or (is_refused and override.is_news(declared, applied)):
             expected = override.before if override.has_written(state.live) else state.live
             if owned_of(after).records != owned_of(state).records and declared is None:
                 raise LawViolated("the record below an override changed with its end")

@@ -36,7 +36,7 @@ from tests.small_worlds.pair_world import (
 )
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-MOST_STATES = 1_500
+MOST_STATES = 20_000
 DEEP_STATES = {False: 3_000_000, True: 200_000}
 """By whether there are overrides: with `make small-worlds` everything without them and a large part with them.
 
