@@ -47,8 +47,9 @@ An error answers three questions: whose fault (its class), can a retry help (``r
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 
 class KquotaError(Exception):
@@ -89,8 +90,7 @@ class QuotaValueError(KquotaError):
     """An entity, key or number that a manifest must not contain."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class Problem(Struct, frozen=True, order=True):
     """One problem in a file; line and column count from 1, 0 means unknown."""
 
     path: str

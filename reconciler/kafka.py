@@ -2,7 +2,7 @@
 
 from reconciler.kafka import ClientConfig, QuotaClient
 
-Needs the standard library only. It loads the client, the protocol and the meaning of quotas; no planner, no files of
+Needs msgspec only. It loads the client, the protocol and the meaning of quotas; no planner, no files of
 manifests, no command line. ``docs/client-library.md`` is its manual; the names below are what stays compatible.
 """
 

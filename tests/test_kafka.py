@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from reconciler import kafka
@@ -17,9 +18,14 @@ MANUAL = (ROOT / "docs" / "client-library.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def loaded() -> list[str]:
-    """Modules after the import in a new interpreter without installed packages."""
-    script = "import sys, json, reconciler.kafka; print(json.dumps(sorted(sys.modules)))"
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Modules after the import in a new interpreter that has no installed package but msgspec."""
+    packages = tmp_path_factory.mktemp("packages")
+    (packages / "msgspec").symlink_to(Path(msgspec.__file__).parent)
+    script = (
+        f"import sys, json; sys.path.append({str(packages)!r});"
+        " import reconciler.kafka; print(json.dumps(sorted(sys.modules)))"
+    )
     answer = subprocess.run(
         [sys.executable, "-S", "-W", "error", "-c", script],
         cwd=ROOT,
@@ -32,9 +38,9 @@ def loaded() -> list[str]:
     return names
 
 
-def test_the_library_needs_only_the_standard_library(loaded: list[str]) -> None:
+def test_the_library_needs_msgspec_and_nothing_else(loaded: list[str]) -> None:
     roots = {name.partition(".")[0] for name in loaded}
-    assert roots - sys.stdlib_module_names - {"__main__"} == {"reconciler"}
+    assert roots - sys.stdlib_module_names - {"__main__"} == {"reconciler", "msgspec"}
 
 
 def test_the_library_loads_the_client_and_the_quota_model_and_no_planner(loaded: list[str]) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import griffe
 
+from reconciler import kafka
+
 ROOT = Path(__file__).parents[1]
 SNAPSHOT = ROOT / "tests" / "golden" / "library_api.txt"
 
@@ -29,12 +31,29 @@ def _lines(name: str, item: griffe.Object) -> Iterator[str]:
     if not isinstance(item, griffe.Class):
         yield _line(name, item)
         return
-    bases = ", ".join(str(base) for base in item.bases)
+    bases = ", ".join(base for base in map(str, item.bases) if base != "Struct")
     yield f"class {name}({bases})" if bases else f"class {name}"
+    if "Struct" in map(str, item.bases):
+        yield f"def {name}.__init__({_fields(name, item)}) -> None"
     members = {**item.inherited_members, **item.members}
     for member in sorted(members):
         if member == "__init__" or not member.startswith("_"):
             yield _line(f"{name}.{member}", _source(members[member]))
+
+
+def _fields(name: str, item: griffe.Class) -> str:
+    """Return the parameters of a Struct, which has no constructor in its source."""
+    positional: tuple[str, ...] = getattr(kafka, name).__match_args__
+    names = getattr(kafka, name).__struct_fields__
+    texts: list[str] = []
+    for field in names:
+        if field not in positional and "*" not in texts:
+            texts.append("*")
+        attribute = item.members[field]
+        assert isinstance(attribute, griffe.Attribute)  # noqa: S101
+        default = "" if attribute.value is None else f" = {attribute.value}"
+        texts.append(f"{field}: {attribute.annotation}{default}")
+    return ", ".join(texts)
 
 
 def _line(name: str, item: griffe.Object) -> str:

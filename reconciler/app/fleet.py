@@ -6,8 +6,9 @@ A failure of one cluster does not stop the others.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notice, NoticeLog, Notices
@@ -19,8 +20,7 @@ from reconciler.render.fleet_summary import FleetOutcome, FleetRow
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterResult(Generic[Value]):
+class ClusterResult(Struct, Generic[Value], frozen=True, kw_only=True):
     """The result of the work for one cluster."""
 
     target: ClusterTarget
@@ -35,8 +35,7 @@ class ClusterResult(Generic[Value]):
         return isinstance(self.error, ClientError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetProgress:
+class FleetProgress(Struct, frozen=True, kw_only=True):
     """The progress of a run over many clusters."""
 
     total: int

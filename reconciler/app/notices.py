@@ -1,8 +1,9 @@
 """Messages of use cases beside their results: warnings, hints, notes and progress. The caller decides how to print them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 
 class TextReceiver(Protocol):
@@ -25,8 +26,7 @@ class Notices(TextReceiver, Protocol):
         """Receive progress of long work; a total of 0 = unknown. Called often."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class Notice(Struct, frozen=True, kw_only=True):
     """A message of a use case."""
 
     kind: str  # `note`, `warning` or `hint`

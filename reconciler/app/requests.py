@@ -1,8 +1,9 @@
 """Requests of use cases as plain values. Imports nothing slow, so that a command line can create them at once."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from reconciler.errors import UsageError
 
@@ -20,8 +21,7 @@ AUTO: Final = "auto"
 """Evidence address from the cluster's configuration."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetRequest:
+class TargetRequest(Struct, frozen=True, kw_only=True):
     """The clusters of a command, as typed."""
 
     # The project file; None = `kquota.yaml`, here or in a parent folder (`project_files`).
@@ -53,8 +53,7 @@ class TargetRequest:
         return self.bootstrap_server is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanLimits:
+class PlanLimits(Struct, frozen=True, kw_only=True):
     """Typed limits of a plan; ``None`` keeps the trusted configuration."""
 
     policy: str | None = None
@@ -72,8 +71,7 @@ class PlanLimits:
     allow_empty: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordSource:
+class RecordSource(Struct, frozen=True, kw_only=True):
     """The source of the last applied values, as typed."""
 
     no_inventory: bool = False  # use no records
@@ -84,8 +82,7 @@ class RecordSource:
             raise UsageError("--take-over is about the records that --no-inventory does not use")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportLayout:
+class ExportLayout(Struct, frozen=True, kw_only=True):
     """The typed options about names and files of exported documents."""
 
     namespace: str
@@ -94,8 +91,7 @@ class ExportLayout:
     partial: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceRequest:
+class EvidenceRequest(Struct, frozen=True, kw_only=True):
     """The typed options about evidence."""
 
     evidence: str = AUTO  # an address; `auto` = the cluster's `telemetry.evidenceUri`, if it is set
@@ -112,8 +108,7 @@ class EvidenceRequest:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotificationRequest:
+class NotificationRequest(Struct, frozen=True, kw_only=True):
     """The typed options about drift notifications."""
 
     receivers: tuple[str, ...]  # `SHAPE=env:NAME` or `SHAPE=file:PATH`
@@ -125,8 +120,7 @@ class NotificationRequest:
             raise UsageError("--notify-state needs --notify")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsRequest:
+class MetricsRequest(Struct, frozen=True, kw_only=True):
     """The typed options about metrics."""
 
     address: str | None  # `HOST:PORT`; None = no metrics
@@ -137,8 +131,7 @@ class MetricsRequest:
             raise UsageError("--metrics-entity-labels needs --metrics-address")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostRequest:
+class PostRequest(Struct, frozen=True, kw_only=True):
     """The typed options of a post that all code hosts share."""
 
     document: Path
@@ -154,8 +147,7 @@ class PostRequest:
     api_url: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PullRequestChoice:
+class PullRequestChoice(Struct, frozen=True, kw_only=True):
     """The typed options that select a pull request."""
 
     repo: str

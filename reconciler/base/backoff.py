@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 JITTER: Final = (0.8, 1.2)
 """Kafka's ExponentialBackoff randomises waits by ±20 % (KIP-580)."""
@@ -12,8 +14,7 @@ EXACT: Final = (1.0, 1.0)
 """No randomisation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
+class Backoff(Struct, frozen=True, kw_only=True):
     """Waits that double from ``first`` to ``cap`` seconds."""
 
     first: float
@@ -35,8 +36,7 @@ class Backoff:
         return nominal * (least + (largest - least) * uniform())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deadline:
+class Deadline(Struct, frozen=True, kw_only=True):
     """The time on the monotonic clock by which a call must end."""
 
     at: float

@@ -1,7 +1,7 @@
 """Removes secrets from text: credentials from URLs, and sent secrets from a peer's messages.
 
 ``redact_url`` and ``redact_urls`` are the only functions that prepare a URL for output. ``SecretScrubber`` hides
-given secrets in text from outside. Both are pure. Escaping is separate: see ``escaping``.
+given secrets in text from outside. ``QuietRepr`` keeps fields out of logs. All are pure. Escaping is separate: see ``escaping``.
 """
 
 import base64
@@ -257,3 +257,16 @@ def _forms(secret: str) -> Iterator[str]:
             stable = letters[unstable : (offset + len(content)) * 8 // 6]
             if len(stable) >= PIECE:
                 yield stable
+
+
+class QuietRepr:
+    """The ``repr`` of a value is the name of its type alone.
+
+    A secret must not reach a log. A large value would make asyncio slow: it builds the representation of a finished task,
+    result included, when it restores the handler of Ctrl-C.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"

@@ -6,8 +6,9 @@ names of :mod:`reconciler.quota.entity_forms`.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.base.escaping import escaped
 from reconciler.errors import QuotaValueError, UsageError
@@ -99,8 +100,7 @@ def entity_line(subject: EntityParts) -> str:
 PROGRAM: Final = "kafka-client-quotas"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientQuotasArguments:
+class ClientQuotasArguments(Struct, frozen=True, kw_only=True):
     """One parsed and checked command line."""
 
     names: EntityParts  # of `--names`

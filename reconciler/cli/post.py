@@ -1,10 +1,10 @@
 """``kquota post``, for CI: posts a plan as a comment, summary and annotations, or drift as an issue."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import click
+from msgspec.structs import replace
 
 from reconciler.app.requests import PostRequest, PullRequestChoice
 from reconciler.base.installation import needs

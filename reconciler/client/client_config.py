@@ -5,10 +5,12 @@ Defaults are those of Kafka's admin client 4.3 if it has the setting; others hav
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.base import properties
 from reconciler.base.backoff import Backoff
@@ -47,8 +49,7 @@ class SecurityProtocol(StrEnum):
     SASL_SSL = "SASL_SSL"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class Address(Struct, frozen=True, kw_only=True):
     """Host and port of a listener."""
 
     host: str
@@ -62,8 +63,7 @@ REFUSED_SECONDS: Final = 4.0
 """Long enough for a broker that is starting, short enough for a user with a wrong port."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientConfig:
+class ClientConfig(Struct, frozen=True, kw_only=True):
     """How to reach a cluster and authenticate. Times in seconds; secrets are hidden in every text form.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 
 class Connecting(NamedTuple):
@@ -85,19 +86,18 @@ def _nothing(_: object, /) -> None:
     """Do nothing: the default of every event."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientEvents:
+class ClientEvents(Struct, frozen=True, kw_only=True):
     """One callback per event. They run on the event loop between two steps of the protocol, so they must be quick."""
 
-    connecting: Callable[[Connecting], None] = field(default=_nothing)
-    connected: Callable[[Connected], None] = field(default=_nothing)
-    disconnected: Callable[[Disconnected], None] = field(default=_nothing)
-    authenticated: Callable[[Authenticated], None] = field(default=_nothing)
-    request: Callable[[RequestSent], None] = field(default=_nothing)
-    response: Callable[[ResponseReceived], None] = field(default=_nothing)
-    retry: Callable[[Retried], None] = field(default=_nothing)
-    throttled: Callable[[Throttled], None] = field(default=_nothing)
-    rebootstrap: Callable[[Rebootstrapped], None] = field(default=_nothing)
+    connecting: Callable[[Connecting], None] = _nothing
+    connected: Callable[[Connected], None] = _nothing
+    disconnected: Callable[[Disconnected], None] = _nothing
+    authenticated: Callable[[Authenticated], None] = _nothing
+    request: Callable[[RequestSent], None] = _nothing
+    response: Callable[[ResponseReceived], None] = _nothing
+    retry: Callable[[Retried], None] = _nothing
+    throttled: Callable[[Throttled], None] = _nothing
+    rebootstrap: Callable[[Rebootstrapped], None] = _nothing
 
 
 SILENT: Final = ClientEvents()

@@ -1,8 +1,9 @@
 """The plans of several clusters as one versioned JSON document: printed by ``kquota plan --all``, or saved to be posted."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from reconciler.codecs.plan import read_preview, read_simulation
 from reconciler.codecs.reader import DocumentReader, load
@@ -17,8 +18,7 @@ KIND: Final = "kquota-plans"
 FORMAT: Final = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetPlan:
+class FleetPlan(Struct, frozen=True, kw_only=True, gc=False):
     """One cluster of the document and its plan."""
 
     cluster: str

@@ -1,8 +1,9 @@
 """The stored state of loops between processes: removal counts, corrections of drift, and the state of ``kquota watch``."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from reconciler.codecs.reader import DocumentReader, load
 from reconciler.errors import QuotaValueError
@@ -78,8 +79,7 @@ def _read_moment(row: DocumentReader) -> tuple[float, float | None]:
     return at.number(), value.optional(DocumentReader.number)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchStateContent:
+class WatchStateContent(Struct, frozen=True, kw_only=True, gc=False):
     """The stored state of ``kquota watch``."""
 
     commit: str = ""  # the applied revision, "" if there never was one

@@ -8,9 +8,10 @@ it), ``complete`` (every document was read) and ``errored`` (a conflict, or the 
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from reconciler.codecs.change_rows import (
     ChangeReader,

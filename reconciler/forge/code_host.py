@@ -2,16 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from reconciler.forge.drift_issue import Issue
 from reconciler.forge.rest_client import Json, RestClient, optional_text, required_field
 from reconciler.forge.sticky_comment import Comment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostFields:
+class HostFields(Struct, frozen=True, kw_only=True):
     """Paths of fields in a host's JSON, and its words for the same requests."""
 
     number: str  # number of an issue, as its users see it

@@ -1,8 +1,9 @@
 """One issue per label while there is drift: opened, updated, closed on recovery. Independent of the code host."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from reconciler.errors import ForgeError
 from reconciler.forge.marker import Marker, state_of
@@ -10,8 +11,7 @@ from reconciler.forge.marker import Marker, state_of
 IssueAction = Literal["opened", "updated", "unchanged", "closed", "nothing"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Issue:
+class Issue(Struct, frozen=True, kw_only=True):
     """An open issue."""
 
     number: int
@@ -21,8 +21,7 @@ class Issue:
     url: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssueResult:
+class IssueResult(Struct, frozen=True, kw_only=True):
     """The result for the issue; ``issue`` is ``None`` if there is none."""
 
     action: IssueAction

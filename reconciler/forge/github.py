@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from reconciler.base.protocols import Clock
 from reconciler.base.secret import Secret
@@ -76,8 +77,7 @@ def github(
     return RestClient(address, headers=headers, clock=clock, token=token, bounds=bounds)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PullRequestHead:
+class PullRequestHead(Struct, frozen=True, kw_only=True):
     """The head of a pull request, from the event that started the run; never from an artifact.
 
     Raises:

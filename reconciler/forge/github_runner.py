@@ -6,9 +6,10 @@ commands are stopped: a name must never be able to set an output or mask a word.
 
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from reconciler.base.escaping import command_property, command_text
 from reconciler.errors import UsageError
@@ -26,8 +27,7 @@ Level = Literal["error", "warning", "notice"]
 _LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "notice")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Annotation:
+class Annotation(Struct, frozen=True, kw_only=True):
     """One annotation of a line."""
 
     level: Level

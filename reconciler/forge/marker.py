@@ -4,10 +4,11 @@ A marker alone proves nothing: any user can copy it into another comment. So eve
 author.
 """
 
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, Literal
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from reconciler.errors import UsageError
 
@@ -16,8 +17,7 @@ Kind = Literal["plan", "outcome", "drift"]
 MAX_LABEL: Final = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marker:
+class Marker(Struct, frozen=True, kw_only=True):
     """Identifies a comment of kquota: one per kind and label.
 
     Raises:

@@ -5,9 +5,10 @@ What a host refuses or answers in another form is a ``ForgeError``, in every mod
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Final, Self, TypeAlias, TypeVar
 from urllib.parse import urlencode, urlsplit
+
+from msgspec import Struct
 
 from reconciler.base import bounded_json
 from reconciler.base.http.addresses import is_plain
@@ -29,8 +30,7 @@ _REPEATABLE: Final = frozenset({"GET", "PUT", "PATCH", "DELETE"})
 """Methods that may be sent again although the first attempt may have been executed. POST would comment twice."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestLimits:
+class RestLimits(Struct, frozen=True, kw_only=True):
     """Limits of one client."""
 
     connect_seconds: float = 10.0

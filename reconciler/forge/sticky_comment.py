@@ -1,8 +1,9 @@
 """One comment per label that is kept up to date. Independent of the code host."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from reconciler.errors import ForgeError
 from reconciler.forge.marker import Marker
@@ -12,8 +13,7 @@ Method = Literal["update", "recreate", "on-change", "never"]
 CommentAction = Literal["created", "updated", "unchanged", "nothing"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comment:
+class Comment(Struct, frozen=True, kw_only=True):
     """A comment."""
 
     id: int
@@ -22,8 +22,7 @@ class Comment:
     url: str = ""  # its web address; "" if unknown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommentResult:
+class CommentResult(Struct, frozen=True, kw_only=True):
     """The result for a comment; ``note`` is ``None`` if there is none."""
 
     action: CommentAction

@@ -6,13 +6,14 @@ No message and no command line has credentials.
 import base64
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from msgspec import Struct
+
 from reconciler.base.durable_files import make_private_folder
-from reconciler.base.redaction import redact_url, remember
+from reconciler.base.redaction import QuietRepr, redact_url, remember
 from reconciler.errors import GitError
 from reconciler.git.command import run
 from reconciler.git.remote_command import DEADLINE_SECONDS, fetch
@@ -34,13 +35,12 @@ _SCP: Final = re.compile(
 _TRANSPORTS: Final = ("https", "http", "ssh", "git", "file")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitSource:
+class GitSource(QuietRepr, Struct, frozen=True, kw_only=True):
     """A repository to fetch from."""
 
     address: str  # the address for git; never contains a password
     # `Authorization` for an https address with a user and a password or token; hidden.
-    header: str = field(default="", repr=False)
+    header: str = ""
 
     @classmethod
     def of(cls, text: str, *, start: Path) -> Self:
@@ -97,8 +97,7 @@ class GitSource:
         return {f"http.{parts.scheme}://{parts.netloc}/.extraHeader": self.header}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitMirror:
+class GitMirror(Struct, frozen=True, kw_only=True):
     """A bare repository that follows one branch.
 
     Raises:

@@ -4,9 +4,10 @@ Each write is a commit on top of the one that was read, so ``git log refs/kquota
 writers cannot overwrite each other: ``update-ref`` and ``push --force-with-lease`` check the old value.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.errors import GitError, InventoryLocked
 from reconciler.git.command import run
@@ -23,8 +24,7 @@ _AUTHOR: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitRefs:
+class GitRefs(Struct, frozen=True, kw_only=True):
     """Refs of one repository, shared through a remote if one is given."""
 
     top: Path  # any directory inside the repository

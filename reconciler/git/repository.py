@@ -10,10 +10,12 @@ are read first (``cat-file --batch-check``), each name counts, and contents are 
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
+from msgspec import Struct, field
+
+from reconciler.base.redaction import QuietRepr
 from reconciler.errors import GitError
 from reconciler.git.command import run
 
@@ -40,13 +42,12 @@ _FETCH_HINT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repository:
+class Repository(QuietRepr, Struct, frozen=True, kw_only=True):
     """A clone with a work tree, or a bare repository."""
 
     top: Path
     # Environment of its git commands; `GIT_DIR` for a bare repository, which is never searched for.
-    variables: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def around(cls, directory: Path) -> Self:
@@ -137,15 +138,14 @@ class Repository:
         return CommitTree(top=self.top, commit=commit, entries=entries, variables=self.variables)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitTree:
+class CommitTree(QuietRepr, Struct, frozen=True, kw_only=True):
     """The files of one commit."""
 
     top: Path
     commit: str
     # Path relative to the top -> (mode, object id). Must not be changed.
-    entries: dict[str, tuple[str, str]] = field(repr=False)
-    variables: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    entries: dict[str, tuple[str, str]]
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def has(self, path: str) -> bool:
         """Whether a path is a file or a directory with files here."""

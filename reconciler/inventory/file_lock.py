@@ -10,10 +10,11 @@ import fcntl
 import json
 import os
 import socket
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Protocol, Self
+
+from msgspec import Struct
 
 from reconciler.base import bounded_json
 from reconciler.base.durable_files import open_own
@@ -22,8 +23,7 @@ from reconciler.errors import InventoryError, InventoryLocked
 _MAX_TEXT: Final = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockHolder:
+class LockHolder(Struct, frozen=True, kw_only=True):
     """The holder of a lock."""
 
     pid: int

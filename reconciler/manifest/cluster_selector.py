@@ -5,9 +5,11 @@ everything, and NotIn also selects clusters without the label. Pure.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.manifest.schema_names import GROUP
 from reconciler.quota.keys import key_columns
@@ -33,8 +35,7 @@ COMPARES_VALUES: Final = frozenset({SelectorOperator.IN, SelectorOperator.NOT_IN
 """Operators that need values; the others take none."""
 
 
-@dataclass(frozen=True, slots=True)
-class LabelRequirement:
+class LabelRequirement(Struct, frozen=True, gc=False):
     """One requirement of a selector."""
 
     key: str
@@ -66,8 +67,7 @@ class LabelRequirement:
                 return f"{self.key} {word} ({','.join(self.values)})"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterSelector:
+class ClusterSelector(Struct, frozen=True, gc=False):
     """A label selector over clusters; without a requirement it selects all of them."""
 
     requirements: tuple[LabelRequirement, ...] = ()
@@ -81,8 +81,7 @@ class ClusterSelector:
         return ",".join(map(str, self.requirements)) or "every cluster"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterLimits:
+class ClusterLimits(Struct, frozen=True, kw_only=True, gc=False):
     """An item of ``clusterLimits``: limits for some of the selected clusters."""
 
     clusters: ClusterSelector | str  # a selector, or the name of one cluster
@@ -97,8 +96,7 @@ class ClusterLimits:
         return self.clusters.matches(labels)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectedClusters:
+class SelectedClusters(Struct, frozen=True, kw_only=True, gc=False):
     """The clusters that a document selects."""
 
     selector: ClusterSelector

@@ -6,8 +6,9 @@ requires that this check, the JSON Schema and the static rules agree.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
@@ -87,8 +88,7 @@ class DocumentDeclined(Exception):
     """The document is not acceptable; `explanation` has the reasons."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientQuota:
+class ClientQuota(Struct, frozen=True, kw_only=True, gc=False):
     """A document that passed every static rule."""
 
     clusters: str | SelectedClusters  # name of the QuotaCluster, or a selection of clusters

@@ -4,10 +4,11 @@ import errno
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from reconciler.base.regular_files import boundary_of, check_inside, is_inside, read_regular
 from reconciler.errors import Problem
@@ -20,16 +21,14 @@ MAX_BYTES: Final = 256 * 1024 * 1024
 _GLOB: Final = re.compile(r"[*?\[]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileTexts:
+class FileTexts(Struct, frozen=True, kw_only=True, gc=False):
     """The texts of a set of files."""
 
     files: tuple[tuple[str, str], ...]  # `(path, text)`, sorted by path, no path twice
     problems: tuple[Problem, ...]  # paths that match nothing and files that cannot be read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileSelection:
+class FileSelection(Struct, frozen=True, kw_only=True, gc=False):
     """The names that a set of patterns matched."""
 
     names: tuple[str, ...]  # sorted, none twice
@@ -250,8 +249,7 @@ def _report_unlisted(error: OSError, start: str, problems: list[Problem]) -> Non
         problems.append(Problem(str(error.filename), 0, 0, words))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FolderWalk:
+class _FolderWalk(Struct, frozen=True, kw_only=True, gc=False):
     """Decides which folders a walk enters: ``linked`` are the targets of links that it entered already."""
 
     inside: str

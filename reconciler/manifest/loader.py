@@ -5,8 +5,9 @@ The source of the texts is independent: ``files.read_paths`` reads a disk, ``git
 
 import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from reconciler.errors import ManifestErrors, Problem
 from reconciler.manifest.cluster_selector import Labels, SelectedClusters
@@ -25,8 +26,7 @@ NO_CLUSTER: Final = ""
 """Key for documents that select clusters by labels, if no labels are known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedManifests:
+class LoadedManifests(Struct, frozen=True, kw_only=True, gc=False):
     """The declarations in a set of files."""
 
     # Name of the QuotaCluster -> its declarations, in the order of the files. `NO_CLUSTER` has those of documents
@@ -59,8 +59,7 @@ class LoadedManifests:
         return self
 
 
-@dataclass(slots=True, kw_only=True)
-class _LoadRun:
+class _LoadRun(Struct, kw_only=True):
     clusters: Mapping[str, Labels] | None
     progress: Callable[[int], None]
     by_cluster: dict[str, list[Declaration]] = field(default_factory=dict)

@@ -8,10 +8,11 @@ number as a float.
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.base.escaping import is_shown
 from reconciler.errors import QuotaValueError
@@ -53,8 +54,7 @@ MOST_KEY: Final = 1_000
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OmittedQuota:
+class OmittedQuota(Struct, frozen=True, kw_only=True, gc=False):
     """A live quota that no manifest can contain."""
 
     # `(type, name)` of each slot, name None for the default.
@@ -64,8 +64,7 @@ class OmittedQuota:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportResult:
+class ExportResult(Struct, frozen=True, kw_only=True, gc=False):
     """A live state as manifests."""
 
     declarations: tuple[Declaration, ...]  # one document per entity, sorted

@@ -5,9 +5,10 @@ readers of metrics are often not allowed to read their names.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 
 class MetricKind(StrEnum):
@@ -19,8 +20,7 @@ class MetricKind(StrEnum):
     INFO = "info"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricFamily:
+class MetricFamily(Struct, frozen=True, kw_only=True):
     """One metric."""
 
     name: str  # as in queries: counters end in `_total`, infos in `_info`

@@ -1,10 +1,10 @@
 """The metrics of one process and their exposition. Uses its own registry, so that two instances never mix."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from msgspec import Struct
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -32,8 +32,7 @@ LIMIT_SERIES: Final = 10_000
 """Maximum number of limits per cluster that are exported by name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exposition:
+class Exposition(Struct, frozen=True, kw_only=True):
     """A response to a scrape."""
 
     body: bytes

@@ -5,10 +5,10 @@ Responses to probes are short and contain no names of entities: every client tha
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Self
 
 from aiohttp import web
+from msgspec import Struct
 
 from reconciler.base.escaping import escaped
 from reconciler.base.listeners import close_listeners
@@ -29,8 +29,7 @@ Problems = Callable[[], Sequence[str]]
 """Returns the present problems, one sentence each; empty = none. Called for every probe, so it must be fast."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenAddress:
+class ListenAddress(Struct, frozen=True, kw_only=True):
     """The address to listen on; port 0 = a free one."""
 
     host: str

@@ -1,17 +1,17 @@
 """The address of a receiver, of which messages show only scheme and host; and the request to it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from msgspec import Struct, field
+
 from reconciler.base.http.addresses import is_plain
-from reconciler.base.redaction import remember
+from reconciler.base.redaction import QuietRepr, remember
 from reconciler.base.secret import Secret
 from reconciler.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True, kw_only=True):
     """The address of a receiver."""
 
     name: str  # its name in output and state; contains no secret
@@ -52,9 +52,8 @@ def endpoint(name: str, url: str) -> Endpoint:
     return Endpoint(name=name, url=Secret(url))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookRequest:
+class WebhookRequest(QuietRepr, Struct, frozen=True, kw_only=True):
     """One POST, the same bytes at every attempt."""
 
-    body: bytes = field(repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])

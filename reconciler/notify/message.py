@@ -3,10 +3,12 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from msgspec import Struct
+
+from reconciler.base.redaction import QuietRepr
 from reconciler.errors import QuotaValueError
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import Entity, sort_key
@@ -32,8 +34,7 @@ class DriftEvent(StrEnum):
     ENDED = "ended"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftedPair:
+class DriftedPair(Struct, frozen=True, kw_only=True):
     """One pair that was changed outside kquota."""
 
     entity: Entity
@@ -49,13 +50,12 @@ class DriftedPair:
     is_expired_override: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterDrift:
+class ClusterDrift(QuietRepr, Struct, frozen=True, kw_only=True):
     """The present drift of one cluster; may be empty."""
 
     cluster: str
     cluster_id: str
-    pairs: tuple[DriftedPair, ...] = field(default=(), repr=False)  # by entity and column
+    pairs: tuple[DriftedPair, ...] = ()  # by entity and column
 
     @property
     def digest(self) -> str:
@@ -74,8 +74,7 @@ class ClusterDrift:
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """One message to send."""
 
     event: DriftEvent

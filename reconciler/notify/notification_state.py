@@ -1,8 +1,10 @@
 """What was last sent to each receiver, so that nothing is sent twice and recovery is sent only to receivers of the drift."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.codecs.reader import load
 from reconciler.notify.message import ClusterDrift, DriftEvent, Message
@@ -12,8 +14,7 @@ KIND: Final = "kquota-told"
 FORMAT: Final = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentMessage:
+class SentMessage(Struct, frozen=True, kw_only=True):
     """The last message about drift that a receiver accepted."""
 
     digest: str
@@ -26,8 +27,7 @@ _Key: TypeAlias = tuple[str, str]
 """Receiver, cluster."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotificationState:
+class NotificationState(Struct, frozen=True, kw_only=True):
     """What was sent to each receiver. Immutable: each delivery returns a new one."""
 
     entries: Mapping[_Key, SentMessage] = field(default_factory=dict[_Key, SentMessage])

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from reconciler.errors import NotifyError
 from reconciler.notify.message import ClusterDrift, Message
@@ -28,8 +29,7 @@ class Receiver(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class Delivery(Struct, frozen=True, kw_only=True):
     """The deliveries after one observation."""
 
     state: NotificationState

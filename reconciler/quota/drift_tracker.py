@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import Entity, sort_key
@@ -20,8 +22,7 @@ WINDOW_SECONDS: Final = 3600.0
 MAX_CORRECTIONS: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftObservation:
+class DriftObservation(Struct, frozen=True, kw_only=True, gc=False):
     """The drift of one pair at the last observation, with its history."""
 
     entity: Entity
@@ -41,8 +42,7 @@ class DriftObservation:
     overwritten: tuple[float | None, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectionHistory:
+class CorrectionHistory(Struct, frozen=True, kw_only=True, gc=False):
     """The corrections of one pair within the window, as a restarted process needs them."""
 
     entity: Entity
@@ -61,8 +61,7 @@ _ClaimedValue: TypeAlias = tuple[str, Limits, float | None]
 """Document, its limits and the expected value; if any of them changes, the history starts again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PairHistory:
+class _PairHistory(Struct, frozen=True, kw_only=True, gc=False):
     """History of one pair; ``observation_count`` is 0 while it does not drift."""
 
     claimed: _ClaimedValue
@@ -73,8 +72,7 @@ class _PairHistory:
     corrections: tuple[_Correction, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftTracker:
+class DriftTracker(Struct, frozen=True, kw_only=True, gc=False):
     """The drift that a loop remembers between observations. Immutable: each observation returns a new tracker.
 
     Tracks only drift: not new declarations, pairs under an ignore rule or frozen pairs. The planner decides whether a
@@ -89,9 +87,7 @@ class DriftTracker:
     window: float = WINDOW_SECONDS  # seconds over which the corrections of a pair are counted
     # Maximum number of corrections of one pair within the window.
     max_corrections: int = MAX_CORRECTIONS
-    _pairs: Mapping[Pair, _PairHistory] = field(
-        default_factory=dict[Pair, _PairHistory], repr=False
-    )
+    _pairs: Mapping[Pair, _PairHistory] = field(default_factory=dict[Pair, _PairHistory])
 
     def __post_init__(self) -> None:
         if self.confirm_after < 1 or self.max_corrections < 0 or not 0 < self.window < math.inf:

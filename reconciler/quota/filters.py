@@ -4,9 +4,10 @@ Source: org.apache.kafka.image.ClientQuotasImage.describe (3.9 to 4.4).
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import Entity, EntityParts, parts
@@ -23,8 +24,7 @@ Match: TypeAlias = str | AnyName | None
 """An exact name, ``DEFAULT`` (``None``) or ``ANY``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Component:
+class Component(Struct, frozen=True, kw_only=True, gc=False):
     """The condition on one entity type.
 
     Attributes:
@@ -36,8 +36,7 @@ class Component:
     match: Match
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class Filter(Struct, frozen=True, kw_only=True, gc=False):
     """Components combined with AND.
 
     Attributes:

@@ -4,8 +4,10 @@ A message to a tenant never contains the names of another tenant's objects.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key, limit
@@ -23,8 +25,7 @@ class Permission(StrEnum):
     SUSPEND = "Suspend"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TenantGrant:
+class TenantGrant(Struct, frozen=True, kw_only=True, gc=False):
     """The grant of one tenant."""
 
     namespaces: frozenset[str]  # namespaces of the documents that it applies to
@@ -37,8 +38,7 @@ class TenantGrant:
     priority: int = 0  # the document with the smaller number wins if two documents claim one pair
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantDecision:
+class GrantDecision(Struct, frozen=True, kw_only=True, gc=False):
     """The result of checking one declaration against the grants."""
 
     granted: bool  # whether the declaration may claim its pairs

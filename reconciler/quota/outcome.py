@@ -1,7 +1,8 @@
 """The result of each operation of a plan: applied, rejected, held or unknown."""
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from reconciler.quota.entity import Entity, EntityParts
 
@@ -13,8 +14,7 @@ _NO_PERMISSION: Final = frozenset({29, 30, 31})
 """TOPIC_, GROUP_ and CLUSTER_AUTHORIZATION_FAILED."""
 
 
-@dataclass(frozen=True, slots=True)
-class Alteration:
+class Alteration(Struct, frozen=True, gc=False):
     """The operations for one entity in one request.
 
     Attributes:
@@ -26,8 +26,7 @@ class Alteration:
     operations: tuple[tuple[str, float | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAlteration:
+class OpenAlteration(Struct, frozen=True, gc=False):
     """The operations for one entity of any types, which the broker checks (KIP-546).
 
     Attributes:
@@ -39,13 +38,11 @@ class OpenAlteration:
     operations: tuple[tuple[str, float | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True, gc=False):
     """The controller acknowledged the operation (or, for validate-only, would have)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
+class Rejected(Struct, frozen=True, kw_only=True, gc=False):
     """The broker refused the operation.
 
     Attributes:
@@ -64,8 +61,7 @@ class Rejected:
         return self.code in _NO_PERMISSION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Held(Struct, frozen=True, kw_only=True, gc=False):
     """Not sent, because other operations of this plan must take effect first.
 
     Attributes:
@@ -75,8 +71,7 @@ class Held:
     waits_for: tuple[Entity, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unknown:
+class Unknown(Struct, frozen=True, kw_only=True, gc=False):
     """Sent without a usable response: the operation may or may not have taken effect.
 
     Attributes:

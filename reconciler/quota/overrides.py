@@ -1,14 +1,15 @@
 """Temporary limits: values of limits until a time, above their ownership records."""
 
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key, same_value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Override:
+class Override(Struct, frozen=True, kw_only=True, gc=False):
     """A temporary value of a pair, above its record, until a time: of a person, or of a document with an end."""
 
     entity: Entity

@@ -9,8 +9,10 @@ it, and for whom.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr, replace
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns
@@ -24,8 +26,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class Owner(Struct, frozen=True, kw_only=True, gc=False):
     """The owner of a pair."""
 
     document: str  # `namespace/name` of the document that declared it last; "" only in NOBODY
@@ -44,8 +45,7 @@ SETTLING_SECONDS: Final = 65.0
 """How long a write without a response may still take effect: the broker retries it for 60 s (BrokerServer, 3.4 to 4.4)."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnershipRecord:
+class OwnershipRecord(Struct, frozen=True, gc=False):
     """The pairs of one entity that kquota owns.
 
     The value is recorded, not only the ownership: a removal is safe only if `live == applied`. Without the
@@ -56,7 +56,7 @@ class OwnershipRecord:
     owners: Owners  # the owner of each value, in the same columns; set exactly where `applied` is
     # The only owner of all values, None if they differ. Derived; stored because the planner reads it for every
     # entity.
-    sole: Owner | None = field(init=False, compare=False)
+    sole: Owner | None = None
 
     def __post_init__(self) -> None:
         sole: Owner | None = None
@@ -67,7 +67,7 @@ class OwnershipRecord:
                 sole = None
                 break
             sole = owner
-        object.__setattr__(self, "sole", sole)
+        force_setattr(self, "sole", sole)
 
     def pairs(self) -> Iterator[tuple[Key, Owner]]:
         """Iterate over ``(key, owner)`` of each owned pair, in column order."""
@@ -87,8 +87,7 @@ class OwnershipRecord:
 NO_RECORD: Final = OwnershipRecord(NO_LIMITS, NO_OWNERS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intent:
+class Intent(Struct, frozen=True, kw_only=True, gc=False):
     """A write that may be in progress: recorded before it is sent, removed once its outcome is recorded."""
 
     value: float | None  # the value to set; None = remove
@@ -101,79 +100,67 @@ class Intent:
         return now < self.at + SETTLING_SECONDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfPair:
+class OfPair(Struct, frozen=True, kw_only=True, gc=False):
     """A record change of one pair."""
 
     entity: Entity
     key: Key
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntentStarted(OfPair):
+class IntentStarted(OfPair, frozen=True, kw_only=True, gc=False):
     """A write is about to be sent."""
 
     intent: Intent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded(OfPair):
+class Recorded(OfPair, frozen=True, kw_only=True, gc=False):
     """A pair was applied, adopted or found converged; clears its intent, drift time and orphan mark."""
 
     value: float
     owner: Owner
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordDropped(OfPair):
+class RecordDropped(OfPair, frozen=True, kw_only=True, gc=False):
     """A pair is no longer owned: kquota removed it, or it was already absent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntentEnded(OfPair):
+class IntentEnded(OfPair, frozen=True, kw_only=True, gc=False):
     """A write did not happen: rejected or never sent. The value applied before stays recorded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftObserved(OfPair):
+class DriftObserved(OfPair, frozen=True, kw_only=True, gc=False):
     """Drift was first seen at ``at`` (seconds since the epoch); ``None`` = it ended."""
 
     at: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Orphaned(OfPair):
+class Orphaned(OfPair, frozen=True, kw_only=True, gc=False):
     """The document of a pair was deleted and its value was retained."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverrideSet:
+class OverrideSet(Struct, frozen=True, kw_only=True, gc=False):
     """An override was created or changed."""
 
     override: Override
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverrideWritten(OfPair):
+class OverrideWritten(OfPair, frozen=True, kw_only=True, gc=False):
     """A value was written above the record of a pair; clears its intent and drift time."""
 
     value: float | None  # the live value; None = not set
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverrideEnded(OfPair):
+class OverrideEnded(OfPair, frozen=True, kw_only=True, gc=False):
     """An override ended and its value was replaced. To end one early, first set its ``until`` to now."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndReached(OfPair):
+class EndReached(OfPair, frozen=True, kw_only=True, gc=False):
     """The end of a document was carried out: no clock that is behind begins it again."""
 
     at: float  # seconds since the epoch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectNamed:
+class ProjectNamed(Struct, frozen=True, kw_only=True, gc=False):
     """The records are those of this project now."""
 
     project: str
@@ -199,8 +186,7 @@ def pair_of(change: OfPair | OverrideSet) -> Pair:
     return change.override.pair if isinstance(change, OverrideSet) else (change.entity, change.key)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordCounts:
+class RecordCounts(Struct, frozen=True, kw_only=True, gc=False):
     """Number of pairs that records of some entities leave out."""
 
     # Owned pairs by the namespace of their document.
@@ -208,8 +194,7 @@ class RecordCounts:
     orphaned: int = 0  # orphaned pairs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnershipRecords:
+class OwnershipRecords(Struct, frozen=True, kw_only=True, gc=False):
     """The records of one cluster: all, or those of some entities.
 
     `is_known` is False only if nothing was ever recorded for a document, not if there are no records now. Intents

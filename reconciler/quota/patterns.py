@@ -1,8 +1,9 @@
 """Patterns over entities, for grants, scopes, ignore rules and bounds."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import Entity, canonical_address, kinds
@@ -46,8 +47,7 @@ def form(subject: Entity) -> EntityForm:
     return FORMS[kinds(subject)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamePattern:
+class NamePattern(Struct, frozen=True, kw_only=True, gc=False):
     """One exact name, or every name that begins with a prefix; exactly one of the two."""
 
     exact: str | None = None
@@ -72,8 +72,7 @@ class NamePattern:
         return self.matches(address) if exact is None else address == canonical_address(exact)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityPattern:
+class EntityPattern(Struct, frozen=True, kw_only=True, gc=False):
     """A set of entities by form and names.
 
     Without ``forms``, a ``user`` pattern covers the user alone and with any client-id, the default client-id included:

@@ -1,9 +1,10 @@
 """Policies, drift modes and deletion policies: one table of the permitted action for each cause, for the planner."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
@@ -134,8 +135,7 @@ CORRECTING: Final = frozenset(
 """The policies under which drift may be corrected."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IgnoreRule:
+class IgnoreRule(Struct, frozen=True, kw_only=True, gc=False):
     """A difference that is shown as ignored and never written, optionally until a time."""
 
     entities: EntityPattern
@@ -152,8 +152,7 @@ class IgnoreRule:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(Struct, frozen=True, kw_only=True, gc=False):
     """The trusted configuration that decides what a plan may do."""
 
     policy: Policy = Policy.UPSERT  # as configured. Sync without `sync_confirmed` acts as Upsert.

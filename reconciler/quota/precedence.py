@@ -5,9 +5,11 @@ Source: org.apache.kafka.server.quota.ClientQuotaManager.DefaultQuotaCallback (4
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import (
@@ -28,8 +30,7 @@ ANONYMOUS: Final = "ANONYMOUS"
 """The user of a client that does not authenticate (org.apache.kafka.common.security.auth.KafkaPrincipal)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Principal:
+class Principal(Struct, frozen=True, kw_only=True, order=True, gc=False):
     """A client as the broker identifies it. Every client has a user, so one with a client id alone is ``ANONYMOUS``.
 
     Attributes:
@@ -44,11 +45,10 @@ class Principal:
 
     def __post_init__(self) -> None:
         if self.user is None and self.client_id is not None:
-            object.__setattr__(self, "user", ANONYMOUS)
+            force_setattr(self, "user", ANONYMOUS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverriddenLimit:
+class OverriddenLimit(Struct, frozen=True, kw_only=True, gc=False):
     """A limit that a closer one overrides."""
 
     entity: Entity
@@ -56,16 +56,14 @@ class OverriddenLimit:
     value: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnrankedLimit:
+class UnrankedLimit(Struct, frozen=True, kw_only=True, gc=False):
     """A live limit that may apply to a client: its entity type is not Kafka's, or its ip is no canonical address."""
 
     entity: EntityParts
     value: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectiveLimit:
+class EffectiveLimit(Struct, frozen=True, kw_only=True, gc=False):
     """The limit of one client for one key.
 
     Attributes:
@@ -93,8 +91,7 @@ class EffectiveLimit:
         return {limit.value for limit in self.unranked} <= {self.value}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resolution:
+class Resolution(Struct, frozen=True, kw_only=True, gc=False):
     """The limits of one client: one :class:`EffectiveLimit` per requested key that applies to it, in column order."""
 
     principal: Principal

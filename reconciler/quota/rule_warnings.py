@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.quota.entity import level
 from reconciler.quota.entity_forms import entity_text
@@ -46,8 +48,7 @@ class WarningKind(StrEnum):
     ACCEPTANCE = "acceptance"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcceptedWarning:
+class AcceptedWarning(Struct, frozen=True, kw_only=True, gc=False):
     """A warning that a project accepts."""
 
     kind: WarningKind
@@ -63,8 +64,7 @@ class AcceptedWarning:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleWarning:
+class RuleWarning(Struct, frozen=True, kw_only=True, gc=False):
     """A warning about one rule."""
 
     claim: Declaration

@@ -4,9 +4,10 @@ Quotas are an immutable map (entity, key) -> value; unknown keys and entity type
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from reconciler.quota.entity import Entity, EntityParts, canonical_address, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns
@@ -26,8 +27,7 @@ ForeignEntity: TypeAlias = tuple[EntityParts, ForeignValues]
 """An entity with an unknown type, and its values; both sorted."""
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: the uncertain addresses are cached
-class QuotaState:
+class QuotaState(Struct, frozen=True, kw_only=True, dict=True):
     """All quotas in the response to a describe; never partial.
 
     Attributes:
@@ -106,8 +106,7 @@ def set_values(limits: Limits) -> Iterator[tuple[Key, float]]:
     return ((key, value) for key, value in zip(COLUMNS, limits, strict=True) if value is not None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Struct, frozen=True, kw_only=True, gc=False):
     """One broker of a Metadata response."""
 
     id: int
@@ -115,8 +114,7 @@ class Node:
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class Cluster(Struct, frozen=True, kw_only=True, gc=False):
     """A cluster as one broker described it.
 
     Attributes:
@@ -140,8 +138,7 @@ class Cluster:
         return self.rights is not None and "AlterConfigs" in self.rights
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterDescription:
+class ClusterDescription(Struct, frozen=True, kw_only=True, gc=False):
     """A cluster with its quotas and SCRAM users, as one broker described them at one time.
 
     Attributes:
@@ -154,8 +151,7 @@ class ClusterDescription:
     scram_users: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visibility:
+class Visibility(Struct, frozen=True, kw_only=True, gc=False):
     """What each broker of the Metadata response showed at the end of a wait.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Whether a plan still has the effect that was approved, and what differs if not: the rows of two plans are compared."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from reconciler.base.escaping import escaped
 from reconciler.errors import StalePlan

@@ -1,7 +1,8 @@
 """Drift without documents: live values that differ from those applied last, and values of expired overrides."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.errors import KquotaError
 from reconciler.quota.keys import COLUMNS, Key, same_value

@@ -2,9 +2,13 @@
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.base.protocols import Clock
+from reconciler.base.redaction import QuietRepr
 from reconciler.errors import PlanRefused, UsageError, WrongCluster
 from reconciler.quota.entity import sort_key
 from reconciler.quota.entity_forms import entity_text
@@ -30,27 +34,24 @@ from reconciler.reconcile.options import NewOverride, ReconcileOptions, Reconcil
 from reconciler.reconcile.ownership_records import restore
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
+class Observation(QuietRepr, Struct, frozen=True, kw_only=True, dict=True):
     """One cluster at one time."""
 
     cluster: Cluster | None  # the cluster; None = a snapshot is used instead
     cluster_id: str
-    live: QuotaState = field(repr=False)  # its quotas
-    owned: OwnershipRecords = field(repr=False)  # its ownership records
+    live: QuotaState  # its quotas
+    owned: OwnershipRecords  # its ownership records
     at: float  # when, in seconds since the epoch
     snapshot_at: float | None = None  # when the snapshot was taken, in seconds since the epoch
     # Names of the cluster's SCRAM users, if they were requested and returned.
     scram_users: frozenset[str] = frozenset()
     # When, in monotonic seconds. Older than anything if this process did not observe it.
     monotonic_at: float = -math.inf
-    # The intents that it settles.
-    settlement: Settlement = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        """Settle the intents once: thousands of overrides and changes refer to the settlement."""
-        settlement = settle_intents(self.owned, self.live, now=self.at)
-        object.__setattr__(self, "settlement", settlement)
+    @cached_property
+    def settlement(self) -> Settlement:
+        """The intents that it settles; thousands of overrides and changes refer to it."""
+        return settle_intents(self.owned, self.live, now=self.at)
 
     @property
     def principals(self) -> frozenset[Principal]:

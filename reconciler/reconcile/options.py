@@ -1,9 +1,10 @@
 """Inputs of a run: its adapters as ports, and its options; also builds the overrides of a rollback."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
 
 from reconciler.base.protocols import Clock, Progress
 from reconciler.ports import AuditLog, Inventory, QuotaStore, Validator
@@ -31,8 +32,7 @@ def _ignore_progress(phase: str, done: int, total: int) -> None:
     """Discard progress."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcilePorts:
+class ReconcilePorts(Struct, frozen=True, kw_only=True):
     """The adapters that the composition root selected."""
 
     store: QuotaStore  # the cluster
@@ -45,8 +45,7 @@ class ReconcilePorts:
     progress: Progress = _ignore_progress
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewOverride:
+class NewOverride(Struct, frozen=True, kw_only=True):
     """An override that this run begins."""
 
     entity: Entity
@@ -59,8 +58,7 @@ class NewOverride:
     rolls_back: QuotaChange | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcileOptions:
+class ReconcileOptions(Struct, frozen=True, kw_only=True):
     """The options of a run, all from the trusted configuration."""
 
     rules: Rules = field(default_factory=Rules)  # policy, drift mode, scope and other rules

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.errors import Interrupted, InventoryError, KquotaError
 from reconciler.quota.outcome import Applied, Unknown

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.errors import KquotaError, ManifestErrors, PlanRefused, StalePlan
 from reconciler.quota.entity import Entity
@@ -36,8 +38,7 @@ FRESH_SECONDS = 30.0
 """A plan older than this (for example after a wait at the prompt) is compared with the cluster again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedPlan:
+class PreparedPlan(Struct, frozen=True, kw_only=True):
     """A plan that is ready for review and can be applied in the same run."""
 
     preview: Preview  # the plan with its checks, impact and warnings

@@ -1,8 +1,9 @@
 """The reason of a pair in a plan as a sentence, and its section. Tables; code must not depend on the texts."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
@@ -40,8 +41,7 @@ REMOVAL: Final = f"{REMOVAL_BY_DOCUMENT}; or run {REMOVAL_COMMAND}"
 """How to remove a limit whose document was deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class SectionKind:
+class SectionKind(Struct, frozen=True, gc=False):
     """One kind of findings."""
 
     name: str  # field of the JSON document

@@ -1,8 +1,9 @@
 """Live quotas, effective limits, drift and checks, for terminals and as JSON documents."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from reconciler.base.escaping import escaped
 from reconciler.quota.entity import ENTITY_TYPES, LEVEL_NAMES
@@ -219,8 +220,7 @@ _COLOURS: Mapping[CheckStatus, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Struct, frozen=True, kw_only=True, gc=False):
     """One check of ``doctor``."""
 
     name: str

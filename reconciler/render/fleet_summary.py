@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.render.json_values import Json
 from reconciler.render.sections import TableForm, name, number, text
@@ -21,8 +23,7 @@ class FleetOutcome(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetRow:
+class FleetRow(Struct, frozen=True, kw_only=True, gc=False):
     """One cluster of a run."""
 
     cluster: str

@@ -1,8 +1,9 @@
 """Rows about clients whose limits a plan changes, and about limits that can never apply after it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from reconciler.base.escaping import quoted
 from reconciler.quota.entity import ABSENT, ENTITY_TYPES, Entity, EntityParts, Slot

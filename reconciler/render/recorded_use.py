@@ -4,8 +4,9 @@ Independent of their source, so that a plan without evidence loads none of the m
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.base.escaping import escaped
 from reconciler.quota.entity import Entity
@@ -18,8 +19,7 @@ TITLE: Final = "Effect by recorded use"
 SAYS: Final = "For each client its worst broker, per day of evidence; a limit applies on each broker separately."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UseRow:
+class UseRow(Struct, frozen=True, kw_only=True, gc=False):
     """One tenant."""
 
     bucket: str  # the bucket; names are quoted, not escaped for any format
@@ -31,8 +31,7 @@ class UseRow:
     mark: str  # `!` = worse, `?` = unknown, "" = nothing to check
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToleranceViolation:
+class ToleranceViolation(Struct, frozen=True, kw_only=True, gc=False):
     """A value that violates the policy's tolerance, and its pair; no entity = no limit."""
 
     entity: Entity | None
@@ -40,8 +39,7 @@ class ToleranceViolation:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedUse:
+class RecordedUse(Struct, frozen=True, kw_only=True, gc=False):
     """The whole section."""
 
     headline: str

@@ -4,9 +4,10 @@ Names in cells are quoted, but not escaped for any format: that is the task of t
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Generic, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 R = TypeVar("R")
 
@@ -55,8 +56,7 @@ def state(head: str, cell: Callable[[R], CellText | str]) -> SectionColumn[R]:
     return SectionColumn(head, cell, CellKind.STATE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(Struct, frozen=True, kw_only=True, gc=False):
     """A title, notes, and a table, which has no columns if the notes say all."""
 
     name: str  # also an anchor
@@ -73,8 +73,7 @@ class Section:
         return len(self.rows) + self.left_out
 
 
-@dataclass(frozen=True, slots=True)
-class TableForm(Generic[R]):
+class TableForm(Struct, Generic[R], frozen=True, gc=False):
     """The columns and texts of a kind of section."""
 
     name: str
@@ -114,8 +113,7 @@ def _cell(cell: CellText | str) -> CellText:
     return cell if isinstance(cell, CellText) else CellText(cell)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisplayRow:
+class DisplayRow(Struct, frozen=True, kw_only=True, gc=False):
     """One line about one pair."""
 
     mark: str  # one character: the action
@@ -133,8 +131,7 @@ class DisplayRow:
     cause: str = ""  # why, for those who have room for a sentence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowSection:
+class RowSection(Struct, frozen=True, kw_only=True, gc=False):
     """Rows under a heading, with a sentence that explains them."""
 
     name: str

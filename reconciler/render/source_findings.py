@@ -1,8 +1,9 @@
 """Problems of files and plans at their lines, for annotations and reports that code hosts show beside the changed lines."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from reconciler.errors import Problem
 from reconciler.quota.entity_forms import entity_text
@@ -28,8 +29,7 @@ RULES: Final[Mapping[str, Level]] = {
 """Rule id -> level."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class SourceFinding:
+class SourceFinding(Struct, frozen=True, kw_only=True, order=True, gc=False):
     """A problem, a warning or a change at a line of a file."""
 
     path: str  # file, relative to the repository; "" = no place

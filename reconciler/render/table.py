@@ -6,9 +6,10 @@ Text is never cut. If a terminal is too narrow, the last columns of a row move t
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.base.escaping import escaped, markdown, prose
 from reconciler.render.sections import CellKind, CellText, Section
@@ -40,8 +41,7 @@ _PROGRAMS: Final = frozenset({"kquota", "kubectl", "helm"})
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Style:
+class Style(Struct, frozen=True, kw_only=True, gc=False):
     """Colours and width of text."""
 
     # Whether ANSI colours are written; the caller checks the terminal and `NO_COLOR`.
@@ -56,8 +56,10 @@ class Style:
         return f"\x1b[{codes}m{text}\x1b[0m"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+PLAIN: Final = Style()
+
+
+class Cell(Struct, frozen=True, kw_only=True, gc=False):
     """One cell."""
 
     text: str
@@ -81,7 +83,7 @@ def table(
     rows: Iterable[Sequence[Cell | str]],
     *,
     heads: Sequence[str] = (),
-    style: Style = Style(),
+    style: Style = PLAIN,
     indent: str = "",
 ) -> list[str]:
     """Return the lines of an aligned table with two spaces between columns and none at the end of a line.
@@ -93,7 +95,7 @@ def table(
     ]
 
 
-def section_lines(section: Section, *, style: Style = Style(), indent: str = "") -> list[str]:
+def section_lines(section: Section, *, style: Style = PLAIN, indent: str = "") -> list[str]:
     """Return the lines of the table of a section."""
     rows = [
         [
@@ -109,7 +111,7 @@ def row_lines(
     rows: Iterable[Sequence[Cell | str]],
     *,
     heads: Sequence[str] = (),
-    style: Style = Style(),
+    style: Style = PLAIN,
     indent: str = "",
 ) -> list[list[str]]:
     """Return the lines of :func:`table`, by row; the heads are the first row."""

@@ -1,8 +1,9 @@
 """Plans and outcomes for a terminal: aligned tables, optional colour, every name on one line."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from reconciler.base.escaping import escaped
 from reconciler.quota.planner.plan import Finding

@@ -6,9 +6,10 @@ its own permissions and the SCRAM users. Implications and bits are Kafka's (``St
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
+
+from msgspec import Struct, field
 
 
 class Operation(IntEnum):
@@ -37,8 +38,7 @@ READER: Final = frozenset({Operation.DESCRIBE_CONFIGS, Operation.DESCRIBE})
 """Operations that a principal needs to plan."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Authorizer:
+class Authorizer(Struct, frozen=True, kw_only=True):
     """Operations by principal name (without ``User:``)."""
 
     # Granted operations of each listed principal; implied operations may be omitted.

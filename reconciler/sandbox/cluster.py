@@ -9,9 +9,10 @@ import asyncio
 import base64
 import secrets
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from reconciler.base.durable_files import replace_file
 from reconciler.codecs.reader import DocumentReader, parsed
@@ -21,8 +22,7 @@ from reconciler.sandbox.broker_rules.image import Image, QuotaRecord, names_of
 from reconciler.sandbox.settings import SandboxSettings
 
 
-@dataclass(slots=True)
-class SandboxBroker:
+class SandboxBroker(Struct):
     """One broker: its listeners' ports, the image (and its version) that it shows, whether it is held or running."""
 
     node: int

@@ -7,8 +7,9 @@ connection without a response; only ApiVersions is answered in any version (KIP-
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from reconciler.errors import ProtocolError
 from reconciler.quota.precedence import ANONYMOUS
@@ -112,8 +113,7 @@ class _ConnectionClosed(Exception):
     """The broker closes the connection now."""
 
 
-@dataclass(slots=True, kw_only=True)
-class ServerConnection:
+class ServerConnection(Struct, kw_only=True):
     """A client's connection to one listener of one broker."""
 
     cluster: SandboxCluster

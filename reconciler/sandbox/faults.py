@@ -5,54 +5,48 @@ own point: before the request is processed, to the response's content, or to its
 """
 
 import asyncio
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.broker_rules.image import Names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delay:
+class Delay(Struct, frozen=True, kw_only=True):
     """Waits before the request is processed; seconds."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class Hold(Struct, frozen=True, kw_only=True):
     """Waits for an event before the request is processed, or, if ``executed``, before the response is sent."""
 
     until: asyncio.Event
     executed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CutBefore:
+class CutBefore(Struct, frozen=True, kw_only=True):
     """Closes the connection and drops the request without executing it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CutAfter:
+class CutAfter(Struct, frozen=True, kw_only=True):
     """Executes the request, then closes the connection without a response."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truncate:
+class Truncate(Struct, frozen=True, kw_only=True):
     """Executes the request and sends only the first ``keep`` bytes of the response's frame."""
 
     keep: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Throttle:
+class Throttle(Struct, frozen=True, kw_only=True):
     """Responds at once with this throttle time and reads nothing more until it has passed (KIP-219)."""
 
     milliseconds: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refuse:
+class Refuse(Struct, frozen=True, kw_only=True):
     """Responds with an error code."""
 
     failure: BrokerFailure
@@ -61,20 +55,17 @@ class Refuse:
     applied: bool = False  # whether the alteration is executed nevertheless, as after a time-out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stale:
+class Stale(Struct, frozen=True, kw_only=True):
     """Describes the image from before the last alteration."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrongCorrelation:
+class WrongCorrelation(Struct, frozen=True, kw_only=True):
     """Responds with the request's correlation id plus ``by``."""
 
     by: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slow:
+class Slow(Struct, frozen=True, kw_only=True):
     """Sends the response in pieces of ``size`` bytes with a pause of ``seconds`` after each."""
 
     size: int
@@ -101,8 +92,7 @@ Effect: TypeAlias = (
 FOREVER: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Struct, frozen=True, kw_only=True):
     """An effect and the requests that it applies to."""
 
     effect: Effect
@@ -112,18 +102,17 @@ class Fault:
     times: int = 1  # number of matching requests that it then applies to; `FOREVER` for all
 
 
-@dataclass(slots=True)
-class _Armed:
+class _Armed(Struct):
     fault: Fault
     skip: int
     times: int
 
 
-@dataclass(slots=True)
 class Faults:
     """The faults of one sandbox, counted down as requests arrive."""
 
-    _armed: list[_Armed] = field(default_factory=list[_Armed])
+    def __init__(self) -> None:
+        self._armed: list[_Armed] = []
 
     def add(self, fault: Fault) -> None:
         """Add a fault; those added first apply first."""

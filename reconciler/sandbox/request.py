@@ -1,8 +1,9 @@
 """One request as the response functions get it. Values only."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.cluster import SandboxBroker, SandboxCluster
@@ -12,8 +13,7 @@ CLUSTER_DENIED: Final = "Cluster authorization failed."
 """Kafka's generic message of code 31."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxRequest:
+class SandboxRequest(Struct, frozen=True, kw_only=True):
     """A request after its frame and header were read."""
 
     cluster: SandboxCluster

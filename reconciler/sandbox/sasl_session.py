@@ -10,10 +10,11 @@ SaslAuthenticate until the mechanism is complete; everything else closes the con
 import hmac
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from reconciler.errors import AuthenticationError
 from reconciler.wire.error_codes import (
@@ -39,8 +40,7 @@ class SaslStage(Enum):
     KNOWN = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaslReply:
+class SaslReply(Struct, frozen=True, kw_only=True):
     """The body of a response, and whether the connection ends after it."""
 
     body: bytes

@@ -7,9 +7,10 @@ async with Sandbox(SandboxSettings(users={"alice": "secret"})) as sandbox:
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
+
+from msgspec import Struct, field
 
 from reconciler.base.listeners import close_listeners
 from reconciler.errors import ConfigError
@@ -21,8 +22,7 @@ from reconciler.sandbox.settings import Listener, SandboxSettings
 from reconciler.wire.messages.entry_layout import Part
 
 
-@dataclass(slots=True)
-class _BrokerListeners:
+class _BrokerListeners(Struct):
     servers: list[asyncio.Server] = field(default_factory=list[asyncio.Server])
     tasks: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
 

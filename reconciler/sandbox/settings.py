@@ -2,11 +2,13 @@
 
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct, field
+
+from reconciler.base.redaction import QuietRepr
 from reconciler.errors import ConfigError
 from reconciler.sandbox.authorizer import OPEN, Authorizer
 from reconciler.sandbox.broker_rules.profiles import NEWEST, BrokerProfile
@@ -36,8 +38,7 @@ class ListenerProtocol(StrEnum):
         return self in (ListenerProtocol.SASL_PLAINTEXT, ListenerProtocol.SASL_SSL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class Listener(Struct, frozen=True, kw_only=True):
     """One listener of every broker."""
 
     name: str = "PLAINTEXT"
@@ -84,8 +85,7 @@ def tls_context(certificate: Path, key: Path | None, client_ca: Path | None) -> 
     return context
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxSettings:
+class SandboxSettings(QuietRepr, Struct, frozen=True, kw_only=True):
     """The settings of a sandbox, fixed while it runs."""
 
     profile: BrokerProfile = NEWEST
@@ -93,7 +93,7 @@ class SandboxSettings:
     # Listeners of each broker; the first is the default of tools.
     listeners: tuple[Listener, ...] = (Listener(),)
     # Passwords by name, for PLAIN and SCRAM.
-    users: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    users: Mapping[str, str] = field(default_factory=dict[str, str])
     authorizer: Authorizer = OPEN
     cluster_id: str = ""  # 22 characters of base64; "" = a random one (or that of the state file)
     state_file: Path | None = None  # stores the image between runs, None = memory only

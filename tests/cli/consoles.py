@@ -1,7 +1,8 @@
 """Consoles for tests: two text streams, with a configurable answer to whether they are terminals."""
 
 import io
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.cli.framework.console import Console
 

@@ -2,11 +2,11 @@
 
 import json
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.codecs.outcome import OutcomeWriter, outcome_document, read_undo
 from reconciler.errors import ConfigError

@@ -1,9 +1,9 @@
 """The JSON document of a plan: three separate facts, sections, places, and equal bytes for equal facts."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.codecs.plan import plan_document, plan_facts
 from reconciler.render.cause_text import SECTIONS, counts

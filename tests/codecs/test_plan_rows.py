@@ -1,11 +1,11 @@
 """A saved plan reads back equal; edited, truncated, foreign and newer ones are refused with their place."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.codecs.plan import plan_facts, read_plan
 from reconciler.errors import ConfigError, StalePlan

@@ -1,9 +1,9 @@
 """A plan document for display reads back equal, and a part that contradicts another one is refused."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.codecs.plan import plan_facts, read_preview
 from reconciler.errors import ConfigError, StalePlan

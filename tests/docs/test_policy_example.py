@@ -1,9 +1,9 @@
 """The Rego example gives the documented results for real plans."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.codecs.plan import plan_document
 from reconciler.quota.entity import DEFAULT, Entity, entity

@@ -1,9 +1,9 @@
 """Real brokers: one that is stopped, twelve thousand changes, ACLs, throttling."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.client import ClientConfig, QuotaClient
 from reconciler.client.events import ClientEvents

@@ -1,9 +1,9 @@
 """Records as text: everything reads back, equal records are equal bytes, damage is never read as empty."""
 
-import dataclasses
 import json
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,13 +40,15 @@ def test_a_full_document_with_a_nan_reads_back():
     override = back.overrides[ALICE, Key.PRODUCER_BYTE_RATE]
     assert math.isnan(override.before)
     expected = document()["lkc"]
-    repaired = dataclasses.replace(
+    repaired = msgspec.structs.replace(
         back,
-        overrides={p: dataclasses.replace(o, before=None) for p, o in back.overrides.items()},
+        overrides={p: msgspec.structs.replace(o, before=None) for p, o in back.overrides.items()},
     )
-    assert repaired == dataclasses.replace(
+    assert repaired == msgspec.structs.replace(
         expected,
-        overrides={p: dataclasses.replace(o, before=None) for p, o in expected.overrides.items()},
+        overrides={
+            p: msgspec.structs.replace(o, before=None) for p, o in expected.overrides.items()
+        },
     )
 
 
@@ -57,7 +59,7 @@ def test_equal_records_are_equal_bytes_whatever_their_history(changes, random):
         name: dict(sorted(getattr(owned, name).items(), key=lambda _: random.random()))
         for name in ("records", "intents", "drift_since", "overrides")
     }
-    shuffled = dataclasses.replace(owned, **mixed)
+    shuffled = msgspec.structs.replace(owned, **mixed)
     assert encode({"one": owned}) == encode({"one": shuffled})
 
 

@@ -1,10 +1,10 @@
 """Parts of records that contradict each other, records of documents that were not observed, and damaged ConfigMaps."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.errors import InventoryError, KubernetesUnavailable
 from reconciler.kube.api.custom_resources import Obj

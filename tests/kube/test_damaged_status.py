@@ -1,9 +1,9 @@
 """A status shows records and is not their source: an edited one is written anew, without other effects."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.errors import KubernetesError
 from reconciler.kube.api.resource_paths import CONFIG_MAPS

@@ -1,13 +1,13 @@
 """A status is not a source of ownership: a value that the operator did not record removes nothing."""
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import LoopTrigger
 from reconciler.kube.api.custom_resources import FINALIZER
@@ -231,13 +231,7 @@ def test_a_failed_listing_removes_no_record_of_documents() -> None:
     async def unlisted(_: object) -> bool:
         return False
 
-    world.work._context = type(world.work._context)(
-        **{
-            name: getattr(world.work._context, name)
-            for name in world.work._context.__dataclass_fields__
-        }
-        | {"list_everything": unlisted}
-    )
+    world.work._context = replace(world.work._context, list_everything=unlisted)
     asyncio.run(world.work(LoopTrigger(resync=True)))
     world.api.objects["clientquotas", "team", "alice"] = obj
     world.begin()

@@ -1,10 +1,10 @@
 """Documents that are created, changed or deleted during a reconciliation are processed only by the next one."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.errors import ConnectError, KubernetesError
 from reconciler.kube.api.custom_resources import FINALIZER

@@ -1,10 +1,10 @@
 """Migration of records from a ConfigMap into a status: at each time they are in one of the two."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.errors import KubernetesUnavailable
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS

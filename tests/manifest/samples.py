@@ -1,16 +1,16 @@
 """Documents, names and values that the manifest tests share."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.manifest.export.document_names import document_name
 from reconciler.manifest.writer import unwritable_value
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity
 from reconciler.quota.keys import COLUMNS
-from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.desired_state import NO_LINES, NO_SELECTIONS, Declaration
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import Limits
 
@@ -165,7 +165,9 @@ def declarations(draw: st.DrawFn) -> Declaration:
 
 def without_place(declaration: Declaration) -> Declaration:
     """A declaration as from :func:`declarations`."""
-    return replace(declaration, path="", line=0, lines=(0, 0, 0, 0, 0))
+    return replace(
+        declaration, path="", line=0, lines=NO_LINES, annotations=(), selections=NO_SELECTIONS
+    )
 
 
 def quota(**changes: Any) -> dict[str, Any]:

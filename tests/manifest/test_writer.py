@@ -1,12 +1,12 @@
 """A written document reads back equal; values that cannot be written are listed."""
 
 import re
-from dataclasses import replace
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.errors import QuotaValueError
 from reconciler.manifest.loader import load_files

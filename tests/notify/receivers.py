@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from reconciler.notify.message import ClusterDrift, DriftedPair, DriftEvent, Message
 from reconciler.quota.entity import entity

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import pickle
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.base.http.client import HttpClient
 from reconciler.base.http.retry import POLICIES, Peer

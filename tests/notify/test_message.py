@@ -1,11 +1,11 @@
 """Messages as values: equality, lists, and the fields for receivers."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.errors import QuotaValueError
 from reconciler.notify.message import MOST_PAIRS, DriftEvent, Message, document, drift_of

@@ -1,9 +1,9 @@
 """The formats of a message: the fields for each receiver, and escaped names in all of them."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.app.requests import NOTIFICATION_SHAPES
 from reconciler.notify.message import DriftEvent

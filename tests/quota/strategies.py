@@ -4,9 +4,8 @@ Few names and few numbers, so that entities overlap and values coincide. Among t
 ``<default>``, the empty name and names that are not ASCII: none of them is the default.
 """
 
-from dataclasses import dataclass
-
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMNS, RULES, Key
@@ -181,8 +180,7 @@ rules = st.builds(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class World(Struct, frozen=True, kw_only=True, gc=False):
     """All inputs of one comparison."""
 
     desired: DesiredState

@@ -1,8 +1,7 @@
 """Grants: which declarations of a namespace are allowed, and which limits count."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.grants import (

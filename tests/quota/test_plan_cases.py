@@ -1,8 +1,7 @@
 """Single pairs in the comparison: crashes, orphans, frozen and contested pairs, ignore rules, overrides."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key

@@ -1,11 +1,11 @@
 """The limit of a client: all 256 subsets of the eight levels against an independent implementation of Kafka's rules."""
 
 import itertools
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.quota.entity import ABSENT, DEFAULT, canonical_address, entity, level
 from reconciler.quota.keys import COLUMN_OF, Key

@@ -1,8 +1,7 @@
 """Rules that probably match no client, or all clients, by mistake."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key

@@ -1,7 +1,8 @@
 """Small worlds for reconciliations: documents in one line, ports in memory, runs as one call."""
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import DEFAULT, Entity, entity

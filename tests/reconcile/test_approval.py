@@ -2,10 +2,10 @@
 
 import asyncio
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.codecs.plan import plan_facts, read_plan
 from reconciler.errors import StalePlan

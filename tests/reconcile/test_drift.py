@@ -1,9 +1,9 @@
 """Drift alone: live values against those applied last, with the time of the first observation."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.errors import WrongCluster
 from reconciler.quota.planner.desired_state import merge

@@ -9,11 +9,11 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.errors import ConnectError, InventoryError, KquotaError
 from reconciler.inventory.memory import MemoryInventory

@@ -2,9 +2,9 @@
 
 import asyncio
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.errors import PlanRefused, UsageError
 from reconciler.quota.overrides import Override

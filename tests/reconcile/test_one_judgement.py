@@ -1,9 +1,8 @@
 """Plan, drift and correction judge each pair alike: one model, written from docs/semantics.md, decides for all of them."""
 
-from dataclasses import replace
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMNS, Key, same_value

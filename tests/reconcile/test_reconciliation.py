@@ -2,12 +2,12 @@
 
 import asyncio
 import sys
-from dataclasses import replace
 from types import FrameType
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.errors import (
     ConnectError,

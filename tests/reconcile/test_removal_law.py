@@ -12,10 +12,11 @@ The oracle reads the log of the cluster, the documents and the written inventory
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.errors import KquotaError
 from reconciler.inventory.memory import MemoryInventory

@@ -1,9 +1,9 @@
 """Rollbacks: the earlier values are restored and stay until the document changes, or a day has passed."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.codecs.outcome import outcome_document, read_undo
 from reconciler.errors import ConnectError

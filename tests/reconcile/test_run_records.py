@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.errors import InventoryError
 from reconciler.inventory.memory import MemoryInventory

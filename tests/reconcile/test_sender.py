@@ -1,9 +1,9 @@
 """A stop during sending: the sent changes are known, the others are not sent, and the next run continues."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.errors import Interrupted
 from reconciler.quota.outcome import Applied, Unknown

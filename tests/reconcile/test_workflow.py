@@ -1,9 +1,9 @@
 """A complete run on a cluster in memory: sent requests, records, and the report."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.errors import (
     ConnectError,

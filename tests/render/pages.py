@@ -1,7 +1,8 @@
 """Pages for tests: one with all parts and hostile names, and one with a given number of entities."""
 
 import random
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.app.html_page import page_files
 from reconciler.quota.entity import DEFAULT, entity

@@ -1,8 +1,9 @@
 """The pictures of docs/html-report.md, light and dark: `python -m tests.render.pictures` generates them."""
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key

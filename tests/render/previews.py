@@ -1,8 +1,9 @@
 """One complete preview and one complete outcome with hostile names, compared with files in tests/golden/render."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key

@@ -1,9 +1,9 @@
 """Live quotas, effective limits, drift and checks as text and as documents."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.codecs.drift import drift_document
 from reconciler.quota.entity import DEFAULT, entity

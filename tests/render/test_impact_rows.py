@@ -1,8 +1,7 @@
 """Clients with another limit, rules that never apply, removals of an exclusive cluster: apart from the changes."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconciler.codecs.plan import plan_document
 from reconciler.quota.entity import entity

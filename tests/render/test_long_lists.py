@@ -1,6 +1,6 @@
 """Long lists on a terminal: cut before their rows are built, with the total count, and complete on request."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import Rejected

@@ -1,10 +1,10 @@
 """The page in a real browser: readable without a script, on a phone and on paper; sorted and filtered with it."""
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.render.pages import hostile_look, large_look, look, page, recorded
 from tests.servers import axe

@@ -1,8 +1,7 @@
 """Rows are built once and are the same in every format."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconciler.quota.planner.impact import Direction
 from reconciler.quota.policy import Cause

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from reconciler.codecs.plan import plan_facts, read_plan, read_preview, read_simulation
 from reconciler.codecs.reader import DocumentReader
@@ -380,8 +381,8 @@ def test_a_breach_is_at_the_line_of_its_rule():
     )
     breached = replace(BREACH, row=row(source_entity=_json(change.entity)))
     recorded = recorded_of(simulation(row(), breaches=(breached,)), at=NOW)
-    refusal = replace(recorded.refusals[0], key=change.key)
-    results = plan_findings(preview, replace(recorded, refusals=(refusal,)))
+    refusal = structs.replace(recorded.refusals[0], key=change.key)
+    results = plan_findings(preview, structs.replace(recorded, refusals=(refusal,)))
     (problem,) = [each for each in results if each.rule == "evidence"]
     assert f"{problem.path}:{problem.line}" == change.claim.place(change.key)
     assert (
@@ -436,7 +437,7 @@ def test_names_cannot_forge_markup():
     plain = recorded_of(simulation(row(), breaches=(BREACH,), notes=("note x",)), at=NOW)
     text = plan_text(sample(), recorded=recorded)
     assert len(text.splitlines()) == len(
-        plan_text(sample(), recorded=replace(plain, evidence=("e",))).splitlines()
+        plan_text(sample(), recorded=structs.replace(plain, evidence=("e",))).splitlines()
     )
     assert "\x1b" not in text
     new_text = "\n".join(recorded_markdown(recorded, room=20_000))

@@ -1,9 +1,9 @@
 """Plans and outcomes on a terminal."""
 
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.desired_state import DeclarationConflict

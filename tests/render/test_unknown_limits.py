@@ -4,11 +4,11 @@
 compared with a second reading of which clients a limit may match, over a small world of clients.
 """
 
-from dataclasses import replace
 from itertools import product
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.entity_forms import entity_text

@@ -5,10 +5,10 @@ import contextlib
 import io
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.app.clusters.targets import target
 from reconciler.app.drift.watcher import DriftWatcher, DriftWatchOptions

@@ -6,8 +6,10 @@ limits have two layers: the record under them stays, and at their end the declar
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 WIDER = {
     "alice/shop": ("alice", "anyone"),
@@ -93,8 +95,7 @@ class Approved(NamedTuple):
     fallbacks: frozenset[tuple[str, float]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class State(Struct, frozen=True, kw_only=True):
     """Everything that a command reads and writes."""
 
     pairs: Mapping[str, Pair] = field(default_factory=lambda: dict.fromkeys(WIDER, Pair()))

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.desired_state import DesiredState

@@ -5,8 +5,10 @@ import contextlib
 import contextvars
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
@@ -124,8 +126,7 @@ MOST_ANSWERS = 1_000
 """Responses that are remembered before all are forgotten."""
 
 
-@dataclass(kw_only=True)
-class RememberingConnection(ServerConnection):
+class RememberingConnection(ServerConnection, kw_only=True):
     """A connection to a broker that computes each response once, for all brokers and connections in the same state.
 
     Attributes:
@@ -133,7 +134,7 @@ class RememberingConnection(ServerConnection):
         on_request: Called with process and user of each request for quotas.
     """
 
-    answers: dict[Question, tuple[Image, SaslReply]] = field(repr=False)
+    answers: dict[Question, tuple[Image, SaslReply]]
     on_request: Callable[[str, str], None]
 
     async def _reply(

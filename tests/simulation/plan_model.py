@@ -5,8 +5,10 @@ It shares no code with the planner, and goes through one quota key after the oth
 
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
@@ -83,8 +85,7 @@ class OwnedValue(NamedTuple):
     is_orphan: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanInputs:
+class PlanInputs(Struct, frozen=True, kw_only=True, gc=False):
     """What a plan is computed from.
 
     Attributes:

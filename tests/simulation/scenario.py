@@ -2,7 +2,9 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
@@ -127,8 +129,7 @@ SCOPE_OF_TEAM = (
 """All entities except those of other users."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class Scenario(Struct, frozen=True, kw_only=True, gc=False):
     """A simulated world.
 
     Attributes:
@@ -207,8 +208,7 @@ def scenario_of(seed: int, world: str, *, days: float = 0.0) -> Scenario:
     return Scenario(seed=seed, world=world, days=days, actors=actors, faults=faults)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True, gc=False):
     """The configuration of the product in a simulation.
 
     Attributes:

@@ -1,11 +1,11 @@
 """Tests of each law with a hand-made history that violates it."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.inventory.format import encode
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity

@@ -1,10 +1,9 @@
 """The independent implementations of the rules: planner, guards and order agree with them; a changed plan does not."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key

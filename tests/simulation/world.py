@@ -4,8 +4,10 @@ import asyncio
 import gc
 import random
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
+
+from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import Mailbox
 from reconciler.kube.records.stored_records import StoredRows

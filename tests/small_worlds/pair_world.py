@@ -7,9 +7,12 @@ intents, held changes, record changes.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import COLUMN_OF, Key
@@ -55,8 +58,7 @@ LOST = Unknown(reason="no answer")
 Value: TypeAlias = float | None
 
 
-@dataclass(frozen=True, slots=True)
-class PairState:
+class PairState(Struct, frozen=True, gc=False):
     """The part of a state that determines its future, and the memory of the oracle."""
 
     declared: Value = None  # declared value; None = there is no document
@@ -298,19 +300,35 @@ class Product:
         if PAIR in owned_of(after).overrides and override.until <= NOW:
             raise LawViolated("an override that has ended stays recorded")
         if override.document and not override.is_written:
-            without = owned_of(state).with_changes([OverrideEnded(entity=ALICE, key=RATE)])
-            if after != self.run(replace(state, changes=canonical(without)), fate):
-                raise LawViolated("a temporary limit that never began leaves something behind")
-            return
-        applied = owned_of(state).records.get(ALICE, NO_RECORD).applied[COLUMN]
-        if declared is None or (is_refused and override.is_news(declared, applied)):
-            expected = override.before if override.has_written(state.live) else state.live
-            if owned_of(after).records != owned_of(state).records and declared is None:
-                raise LawViolated("the record below an override changed with its end")
+            self._leaves_nothing(state, after, fate)
         else:
-            expected = declared
-        if after.live != expected:
-            raise LawViolated(f"{after.live} follows an override, and not {expected}")
+            _is_followed(override, state, after, declared, is_refused=is_refused)
+
+    def _leaves_nothing(self, state: PairState, after: PairState, fate: str) -> None:
+        """A temporary limit that never began ends as if it had never been."""
+        without = owned_of(state).with_changes([OverrideEnded(entity=ALICE, key=RATE)])
+        if after != self.run(replace(state, changes=canonical(without)), fate):
+            raise LawViolated("a temporary limit that never began leaves something behind")
+
+
+def _is_followed(
+    override: Override,
+    state: PairState,
+    after: PairState,
+    declared: float | None,
+    *,
+    is_refused: bool,
+) -> None:
+    """The declared value follows an override; if there is none or a guard refuses it, the value from before it."""
+    applied = owned_of(state).records.get(ALICE, NO_RECORD).applied[COLUMN]
+    if declared is None or (is_refused and override.is_news(declared, applied)):
+        expected = override.before if override.has_written(state.live) else state.live
+        if owned_of(after).records != owned_of(state).records and declared is None:
+            raise LawViolated("the record below an override changed with its end")
+    else:
+        expected = declared
+    if after.live != expected:
+        raise LawViolated(f"{after.live} follows an override, and not {expected}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key

@@ -6,9 +6,11 @@ An outcome is written before the first request, as if the run ended there, and r
 
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.app.change.outcome_files import save_outcome
 from reconciler.app.change.plan_preparation import (
@@ -37,8 +39,7 @@ Prepare: TypeAlias = Callable[[Runtime], Awaitable[tuple[ReconcileOptions, Prepa
 """``prepare(runtime)`` returns the options of a run and its plan."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyRequest:
+class ApplyRequest(Struct, frozen=True, kw_only=True):
     """An apply, apart from its cluster."""
 
     # Manifests, relative to the current folder; empty = those of the project.
@@ -53,8 +54,7 @@ class ApplyRequest:
     outcome_path: Path | None = None  # file of the outcome; None = named by time and cluster
 
 
-@dataclass(slots=True, kw_only=True)
-class ApplyRun:
+class ApplyRun(Struct, kw_only=True):
     """One cluster between its plan and its outcome; its records are locked."""
 
     target: ClusterTarget

@@ -1,8 +1,10 @@
 """``--evidence``: judges a plan by recorded use. Opens published evidence and reads only what the plan changes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from reconciler.app.clusters.targets import place_of
 from reconciler.app.notices import Notices, TextReceiver
@@ -147,8 +149,7 @@ def what_if_policy(
     return policy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceUnavailable:
+class EvidenceUnavailable(Struct, frozen=True, kw_only=True):
     """Evidence that is not available, and why."""
 
     note: "EvidenceNote"

@@ -1,10 +1,12 @@
 """``plan --offline``: a plan against a snapshot or the records, without a connection."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.app.change.plan_preparation import PlanTask, limit_findings, with_warnings
 from reconciler.app.clusters.record_stores import read_only_inventory
@@ -24,8 +26,7 @@ from reconciler.reconcile.observation import check_cluster
 from reconciler.reconcile.validation import validate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfflineCluster:
+class OfflineCluster(Struct, frozen=True, kw_only=True):
     """The state that an offline plan uses instead of a cluster."""
 
     cluster_id: str  # the cluster id; "" if unknown

@@ -2,8 +2,10 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.app.change.apply import ApplyRun, prepared_run
 from reconciler.app.change.plan_preparation import limit_findings
@@ -42,8 +44,7 @@ from reconciler.reconcile.observation import check_cluster, check_override_value
 from reconciler.reconcile.validation import validate as validate_alterations
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverrideChange:
+class OverrideChange(Struct, frozen=True, kw_only=True):
     """Overrides that start or end."""
 
     # Returns the overrides that start; called with the observation, for times and previous values.
@@ -135,8 +136,7 @@ def _no_overrides(_: Observation) -> tuple[NewOverride, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverrideRunRequest:
+class OverrideRunRequest(Struct, frozen=True, kw_only=True):
     """Overrides that start or end, apart from their cluster."""
 
     change: OverrideChange

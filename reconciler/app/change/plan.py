@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.app.change.evidence import address_of, quota_callback, recorded_use, simulate_plan
 from reconciler.app.change.offline_plan import plan_offline
@@ -30,8 +32,7 @@ if TYPE_CHECKING:
     from reconciler.usage.impact.result_rows import Simulation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanRequest:
+class PlanRequest(Struct, frozen=True, kw_only=True):
     """A plan, apart from its cluster."""
 
     # Manifests, relative to the current folder; empty = those of the project.
@@ -45,8 +46,7 @@ class PlanRequest:
     selection: tuple[str, ...] = ()  # paths and limits as words of a command line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPlan:
+class ClusterPlan(Struct, frozen=True, kw_only=True):
     """The plan of one cluster."""
 
     target: ClusterTarget

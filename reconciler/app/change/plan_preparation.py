@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.clusters.documents import STDIN, load, reading
@@ -24,8 +26,7 @@ from reconciler.quota.state import QuotaState
 from reconciler.reconcile import PreparedPlan, ReconcileOptions, prepare
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanTask:
+class PlanTask(Struct, frozen=True, kw_only=True):
     """Everything that a plan of one cluster needs before a broker is queried."""
 
     target: ClusterTarget

@@ -4,9 +4,10 @@ import csv
 import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from reconciler.base.text_files import read_text
 from reconciler.errors import UsageError

@@ -1,8 +1,9 @@
 """Builds the ``ReconcileOptions`` of a run: the trusted configuration, tightened or relaxed by typed options."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from reconciler import __version__
 from reconciler.app.clusters.record_stores import current_principal

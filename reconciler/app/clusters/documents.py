@@ -3,9 +3,10 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices, TextReceiver
@@ -21,8 +22,7 @@ STDIN: Final = "-"
 """A path that means standard input."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterDocuments:
+class ClusterDocuments(Struct, frozen=True, kw_only=True):
     """The manifests of one cluster."""
 
     desired: DesiredState

@@ -4,9 +4,10 @@ import contextlib
 import getpass
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
@@ -140,8 +141,7 @@ def _ref(target: ClusterTarget, ref: str, command: str = "") -> "RefInventory":
     return RefInventory(refs, command=command)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PrefixedRefStore:
+class _PrefixedRefStore(Struct, frozen=True, kw_only=True):
     """A ``RefStore`` that keeps every cluster's ref below the configured one, so that clusters may share it."""
 
     top: Path  # any directory inside the repository; its remote ``origin``, if there is one, has the refs

@@ -2,8 +2,9 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconciler.app.clusters.record_stores import (
     open_records,
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from reconciler.inventory.audit_log import FileAuditLog
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordOptions:
+class RecordOptions(Struct, frozen=True, kw_only=True):
     """The records that a run uses, as typed."""
 
     none: bool = False  # use none (`--no-inventory`)
@@ -37,8 +37,7 @@ class RecordOptions:
     takes_over: bool = False  # whether those of another project become this one's (`--take-over`)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
+class Runtime(Struct, frozen=True, kw_only=True):
     """The ports of one run; ``client`` is the store in ``ports``."""
 
     ports: ReconcilePorts

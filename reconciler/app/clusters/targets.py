@@ -6,14 +6,17 @@ Connection, expected cluster id, guards, policy and tenants come only from optio
 
 import shlex
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from reconciler.app.clusters.project_files import located_properties, name_in, project_path
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import TargetRequest
+from reconciler.base.redaction import QuietRepr
 from reconciler.base.regular_files import boundary_of, check_inside, read_regular
 from reconciler.errors import ConfigError, GitError, UsageError
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
@@ -52,8 +55,7 @@ if TYPE_CHECKING:
     from reconciler.client import ClientConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterTarget:
+class ClusterTarget(QuietRepr, Struct, frozen=True, kw_only=True):
     """One cluster of a command."""
 
     # Its trusted configuration, and the places of its manifests and records.
@@ -68,7 +70,7 @@ class ClusterTarget:
     # `--config-from` has no project file.
     is_trusted: bool = True
     # What it reads in common with the other clusters of the run.
-    reads: SharedReads = field(default_factory=SharedReads, compare=False, repr=False)
+    reads: SharedReads = field(default_factory=SharedReads)
 
     @property
     def name(self) -> str:

@@ -7,9 +7,10 @@ trusted revision the checkout is trusted, and a path means a file of the disk.
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from reconciler.base import bounded_json, properties
 from reconciler.base.regular_files import is_inside
@@ -22,8 +23,7 @@ _MAX_LINKS: Final = 40
 """Maximum number of links that Linux follows (ELOOP)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrustedFiles:
+class TrustedFiles(Struct, frozen=True, kw_only=True):
     """The files of one trusted revision, and those outside of its work tree. Implements ``client.ConfigFiles``."""
 
     tree: "CommitTree"

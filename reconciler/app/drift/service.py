@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.app.change.reconcile_options import observing_options
 from reconciler.app.clusters.documents import documents_or_warning
@@ -123,8 +124,7 @@ async def _run_loops(loops: Mapping[str, ClusterLoop], watchers: Sequence[DriftW
             await watcher.close()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedDrift:
+class ObservedDrift(Struct, frozen=True, kw_only=True):
     """The drift of one cluster."""
 
     target: ClusterTarget

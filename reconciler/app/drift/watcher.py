@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.app.change.reconcile_options import observing_options
 from reconciler.app.clusters.connection import connection_events
@@ -43,8 +45,7 @@ _LOCKED_PAUSE: Final = 0.5
 _FIRST_RETRY: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftWatchOptions:
+class DriftWatchOptions(Struct, frozen=True, kw_only=True):
     """How to observe, as typed."""
 
     interval: float | None  # seconds between observations; None = the cluster's configuration

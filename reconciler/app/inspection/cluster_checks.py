@@ -10,8 +10,9 @@ import shlex
 import socket
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.app.change.outcome_files import OUTCOME_FOLDER
 from reconciler.app.clusters.targets import ClusterTarget
@@ -47,8 +48,7 @@ _WRITE_TODO: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkup:
+class Checkup(Struct, frozen=True, kw_only=True):
     """All checks of one cluster; ``cluster_id`` is "" if no broker answered."""
 
     cluster_id: str

@@ -1,9 +1,10 @@
 """Exports live quotas as manifests, for ``kquota adopt`` only those in scope that no manifest of the project declares."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from reconciler.app.clusters.documents import load_loosely, read_first_texts
 from reconciler.app.clusters.runtime import connect_client, expected_cluster

@@ -1,7 +1,9 @@
 """One cluster for the HTML report: live quotas, records, pending changes of the documents, and the history of changes."""
 
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.app.change.offline_plan import plan_offline
 from reconciler.app.change.plan_preparation import PlanTask, prepare_task, task_for
@@ -21,8 +23,7 @@ from reconciler.reconcile.drift import preview_against_records
 from reconciler.render.page.cluster import ClusterPage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageRequest:
+class PageRequest(Struct, frozen=True, kw_only=True):
     """A report, apart from its cluster."""
 
     # Manifests, relative to the current folder; empty = those of the project, if any.

@@ -5,16 +5,17 @@ import logging
 import math
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.app.loop.wait import unless, until_ended, wait_for_event
 from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, KquotaError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyBatch:
+class KeyBatch(Struct, frozen=True, kw_only=True):
     """The content of a mailbox."""
 
     keys: tuple[str, ...] = ()  # each key once, in order of first arrival
@@ -110,8 +111,7 @@ _MOST_DOUBLINGS: Final = 64
 """More doublings than any wait can use; bounds the power."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopIntervals:
+class LoopIntervals(Struct, frozen=True, kw_only=True):
     """The intervals of one loop; all times in seconds.
 
     Raises:
@@ -156,8 +156,7 @@ class LoopIntervals:
         return seconds * (1 + self.jitter * (2 * random() - 1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopTrigger:
+class LoopTrigger(Struct, frozen=True, kw_only=True):
     """Why the work is called."""
 
     keys: tuple[str, ...] = ()  # what changed, in order of arrival
@@ -168,8 +167,7 @@ class LoopTrigger:
     next_resync_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopOutcome:
+class LoopOutcome(Struct, frozen=True, kw_only=True):
     """The end of a reconciliation as the loop needs it."""
 
     retry: bool = False  # whether it failed in a way that a retry may correct

@@ -1,8 +1,9 @@
 """Runs reconciliations with state between them: removals of the last hour for the guards, drift observations, corrections."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import LoopOutcome
 from reconciler.base.protocols import Clock

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.app.change.evidence import recorded_use
 from reconciler.app.requests import PostRequest
@@ -37,8 +39,7 @@ Body = Callable[[int, int], str]
 """``body(limit, most)``: a text of at most ``limit`` characters with a table of at most ``most`` rows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftIssue:
+class DriftIssue(Struct, frozen=True, kw_only=True):
     """The issue about drift."""
 
     title: str
@@ -47,8 +48,7 @@ class DriftIssue:
     is_known: bool  # whether the report says if there is drift
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostContent:
+class PostContent(Struct, frozen=True, kw_only=True):
     """The content to post."""
 
     request: PostRequest

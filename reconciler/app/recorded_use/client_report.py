@@ -1,7 +1,9 @@
 """Makes the report on one client from the lake: which limit throttled it, when, and documents with limits that would not have."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconciler.app.clusters.targets import target
 from reconciler.app.notices import TextReceiver
@@ -23,8 +25,7 @@ AROUND_MS = 3_600_000
 """The window before and after a time in question, unless a window is given."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientReportOptions:
+class ClientReportOptions(Struct, frozen=True, kw_only=True):
     """The options of the command line."""
 
     lake: str

@@ -1,10 +1,12 @@
 """Ingests recorded use: sources from project and options, then read, store, assemble, publish."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from reconciler.app.clusters.targets import place_of
 from reconciler.app.event_loop import run
@@ -30,8 +32,7 @@ if TYPE_CHECKING:
     from reconciler.evidence.ingest.dialects.definitions import DialectTable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IngestOverrides:
+class IngestOverrides(Struct, frozen=True, kw_only=True):
     """Replacements of the project's settings from the command line; ``None`` = not given. Times in seconds."""
 
     prometheus: str | None = None
@@ -41,8 +42,7 @@ class IngestOverrides:
     evidence: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IngestRequest:
+class IngestRequest(Struct, frozen=True, kw_only=True):
     """The request, with fields as the options."""
 
     lake: str

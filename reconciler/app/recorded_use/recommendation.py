@@ -1,9 +1,10 @@
 """Recommends limits: tiers and pins from the project, limits by Spark, documents with their evidence."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from reconciler.app.clusters.documents import load_loosely, merge_documents, read_first_texts
 from reconciler.app.clusters.targets import ClusterTarget, targets
@@ -39,8 +40,7 @@ PINNED: Final = "pinned"
 WINDOW_MS: Final = 30 * DAY_MS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecommendOptions:
+class RecommendOptions(Struct, frozen=True, kw_only=True):
     """The options of the command line."""
 
     lake: str
@@ -58,8 +58,7 @@ class RecommendOptions:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecommendTask:
+class RecommendTask(Struct, frozen=True, kw_only=True):
     """The validated inputs before Spark starts."""
 
     clusters: tuple[SelectedCluster, ...]
@@ -96,8 +95,7 @@ class RecommendTask:
                 yield self.places[cluster.name], text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecommendOutput:
+class RecommendOutput(Struct, frozen=True, kw_only=True):
     """The result of a run."""
 
     advised: "RecommendationResult"

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.base.regular_files import boundary_of, check_inside
@@ -16,8 +17,7 @@ MARK: Final = "# Proposed by kquota spark recommend"
 """The first line of our files; other files are not replaced."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenFiles:
+class WrittenFiles(Struct, frozen=True, kw_only=True):
     """The changed files."""
 
     written: tuple[Path, ...] = ()

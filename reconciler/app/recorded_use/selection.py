@@ -1,9 +1,10 @@
 """The clusters and time window of a command about recorded use, from the command line."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from reconciler.errors import ConfigError, UsageError
 
@@ -19,8 +20,7 @@ WINDOW_MS: Final = 14 * DAY_MS
 """Default window of evidence."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowOptions:
+class WindowOptions(Struct, frozen=True, kw_only=True):
     """A window from the command line; negative = milliseconds ago, ``None`` = not given."""
 
     from_ms: int | None = None
@@ -57,8 +57,7 @@ def _absolute(typed: int | None, now: int, default: int) -> int:
     return typed if typed >= 0 else now + typed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectedCluster:
+class SelectedCluster(Struct, frozen=True, kw_only=True):
     """A selected cluster."""
 
     id: str  # Kafka's cluster id, which the lake uses
@@ -86,8 +85,7 @@ class SelectedCluster:
         return CapacityOfCluster(cluster_id=self.id, headroom_ppm=headroom_ppm, **numbers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSelection:
+class ClusterSelection(Struct, frozen=True, kw_only=True):
     """The clusters of a command line."""
 
     project: Path | None = None  # the project file; None = `kquota.yaml` here

@@ -3,9 +3,10 @@
 import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from reconciler.app.change.evidence import what_if_policy
 from reconciler.app.change.plan_preparation import task_for
@@ -39,8 +40,7 @@ NO_LIMITS: Final = PlanLimits(validate="none", correct_drift=True)
 """A simulation writes nothing: ``plan`` and ``apply`` report guards."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulateOptions:
+class SimulateOptions(Struct, frozen=True, kw_only=True):
     """The options of the command line."""
 
     lake: str

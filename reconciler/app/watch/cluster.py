@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from reconciler import __version__
 from reconciler.app.loop.cluster_loop import LoopIntervals, LoopOutcome, LoopTrigger
@@ -24,8 +25,7 @@ from reconciler.render.cause_text import status_word, waits_text
 from reconciler.render.units import quantity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSession:
+class ClusterSession(Struct, frozen=True, kw_only=True):
     """An open connection to one cluster, with its records."""
 
     ports: ReconcilePorts

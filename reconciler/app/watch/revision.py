@@ -2,16 +2,19 @@
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.app.clusters.project_files import located_properties, read_tree
 from reconciler.app.clusters.targets import place_of
 from reconciler.app.clusters.trusted_files import TrustedFiles
 from reconciler.base import properties
 from reconciler.base.clock import SystemClock
+from reconciler.base.redaction import QuietRepr
 from reconciler.base.regular_files import read_regular
 from reconciler.client import ANYTHING, ClientConfig
 from reconciler.client.configuration.references import AllowedReferences
@@ -34,8 +37,7 @@ _REF_INVENTORY: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevisionPaths:
+class RevisionPaths(Struct, frozen=True, kw_only=True):
     """The paths of project and manifests in a commit."""
 
     folder: str = ""  # base folder of the project's paths, relative to the top; "" = the top
@@ -53,21 +55,20 @@ class RevisionPaths:
         return posixpath.normpath(posixpath.join(self.folder, name))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revision:
+class Revision(QuietRepr, Struct, frozen=True, kw_only=True):
     """The parsed content of one commit."""
 
     commit: str
-    project: Project = field(repr=False)
+    project: Project
     # Cluster -> desired state of its documents.
-    desired: Mapping[str, DesiredState] = field(repr=False)
+    desired: Mapping[str, DesiredState]
     # Cluster -> client properties, with the places of their files; hidden, because they may contain secrets.
-    properties: Mapping[str, Mapping[str, str]] = field(repr=False)
+    properties: Mapping[str, Mapping[str, str]]
     # What their references may read, and where their files are.
-    allowed: AllowedReferences = field(default=ANYTHING, repr=False)
+    allowed: AllowedReferences = ANYTHING
     # Path in the commit -> content of each file that client properties name.
-    contents: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
-    warnings: tuple[Problem, ...] = field(default=(), repr=False)
+    contents: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    warnings: tuple[Problem, ...] = ()
 
     def has_settings_of(self, previous: "Revision | None") -> bool:
         """Whether only documents differ, so that running loops can continue."""

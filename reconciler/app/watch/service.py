@@ -6,10 +6,11 @@ import logging
 import random
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.app.clusters.record_stores import current_principal, make_folder
 from reconciler.app.clusters.runtime import by_rules, own_principal
@@ -41,8 +42,7 @@ from reconciler.reconcile import ReconcilePorts
 _LOG: Final = logging.getLogger("reconciler.watch")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchOptions:
+class WatchOptions(Struct, frozen=True, kw_only=True):
     """What to watch, as typed."""
 
     mirror: GitMirror

@@ -1,9 +1,11 @@
 """The state of ``kquota watch`` across restarts: the applied revision, the refused one, and recent removals."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.base.durable_files import DISK, DurableFiles
 from reconciler.codecs.loop_memory import WatchStateContent, read_watch_state, watch_state_text
@@ -49,8 +51,7 @@ class WatchState:
         return ClusterRemovals(state=self, cluster=cluster)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterRemovals:
+class ClusterRemovals(Struct, frozen=True, kw_only=True):
     """Removals of one cluster. Implements ``RemovalStore``."""
 
     state: WatchState

@@ -7,29 +7,31 @@ import asyncio
 import os
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, Self
 
 import aiohttp
+from msgspec import Struct
 from yarl import URL
 
 from reconciler.base.http.addresses import proxy_for
 from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
-from reconciler.base.redaction import redact_urls
+from reconciler.base.redaction import QuietRepr, redact_urls
 
 _CHUNK: Final = 256 * 1024
 _MAX_TEXT: Final = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class Route(QuietRepr, Struct, frozen=True, kw_only=True):
     """How a server is reached."""
 
     # None = the authorities of the machine.
-    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    tls: ssl.SSLContext | None = None
     server_name: str = ""  # the name in the server's certificate; "" = the host of the URL
     # None = the environment's proxy for the URL, "" = none. It may contain a login.
-    proxy: str | None = field(default=None, repr=False)
+    proxy: str | None = None
+
+
+DEFAULT_ROUTE: Final = Route()
 
 
 class HttpClient:
@@ -47,7 +49,7 @@ class HttpClient:
         seconds: float | None,
         connect_seconds: float | None = None,
         headers: Mapping[str, str] | None = None,
-        route: Route = Route(),
+        route: Route = DEFAULT_ROUTE,
         connections: int = 100,
     ) -> None:
         self._seconds = seconds

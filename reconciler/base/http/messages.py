@@ -2,34 +2,35 @@
 
 import email.utils
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
+
+from reconciler.base.redaction import QuietRepr
 
 MAX_DIGITS: Final = 9
 """A ``Retry-After`` with more digits exceeds thirty years."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpRequest:
+class HttpRequest(QuietRepr, Struct, frozen=True, kw_only=True):
     """A request, which can be sent any number of times."""
 
     method: str  # in capital letters
-    url: str = field(repr=False)  # the URL; it may contain secrets
+    url: str  # the URL; it may contain secrets
     # They may contain secrets.
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    body: bytes | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: bytes | None = None
     max_bytes: int  # maximum decompressed body of a response
     is_cut: bool = False  # whether a larger body is cut at `max_bytes`; else it is `TOO_LARGE`
     # Whether the path is percent-encoded already and must not be normalised.
     is_encoded: bool = False
     # Gets the parts of the body of a 2xx response as they come, if the transport supports it; then the response has none.
-    on_part: Callable[[bytes], None] | None = field(default=None, repr=False)
+    on_part: Callable[[bytes], None] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpResponse:
+class HttpResponse(Struct, frozen=True, kw_only=True):
     """A complete response."""
 
     status: int
@@ -87,8 +88,7 @@ _NOT_SENT: Final = frozenset(
 _FINAL: Final = frozenset({NoResponseKind.TLS, NoResponseKind.REQUEST, NoResponseKind.TOO_LARGE})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoResponse:
+class NoResponse(Struct, frozen=True, kw_only=True):
     """There is no usable response."""
 
     kind: NoResponseKind

@@ -8,9 +8,10 @@ A pause is the longer of the policy's own back-off and the server's ``Retry-Afte
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from reconciler.base.backoff import EXACT, Backoff
 from reconciler.base.protocols import Clock
@@ -19,8 +20,7 @@ from reconciler.errors import KquotaError
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True, kw_only=True):
     """How often and how long a request is retried."""
 
     backoff: Backoff
@@ -59,8 +59,7 @@ POLICIES: Final[Mapping[Peer, RetryPolicy]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Struct, frozen=True, kw_only=True):
     """A failed attempt."""
 
     error: KquotaError  # raised if there is no further attempt
@@ -70,8 +69,7 @@ class Failure:
     uses_try: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exhausted:
+class Exhausted(Struct, frozen=True, kw_only=True):
     """No attempt succeeded, and there is no further one."""
 
     failure: Failure

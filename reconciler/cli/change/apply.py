@@ -1,11 +1,11 @@
 """``kquota apply``: write the declared limits, or those of a saved plan, to clusters; verify and record them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from msgspec.structs import replace
 
 from reconciler.app.requests import PlanLimits, RecordSource, TargetRequest
 from reconciler.cli.completion import plan_files

@@ -4,8 +4,10 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.app.change.apply import ApplyRun
 from reconciler.app.change.plan import ClusterPlan
@@ -34,8 +36,7 @@ Prepared = ClusterResult[ApplyRun]
 Applied = ClusterResult[Outcome]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyOutput:
+class ApplyOutput(Struct, frozen=True, kw_only=True):
     """How an apply is confirmed and displayed."""
 
     output: str  # `text` or `json`

@@ -2,9 +2,10 @@
 
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
 
 from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import flag, option
@@ -26,8 +27,7 @@ PASS_SECONDS: Final = 120.0
 """Longest time to wait for a reconciliation by the operator; the override is recorded in any case."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KubernetesOptions:
+class KubernetesOptions(Struct, frozen=True, kw_only=True):
     """Whether an operator applies overrides, and how to reach its records."""
 
     kubernetes: bool

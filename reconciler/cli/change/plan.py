@@ -1,11 +1,11 @@
 """``kquota plan``: shows what would change, and why. It writes neither to the cluster nor to the records."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from msgspec.structs import replace
 
 from reconciler.app.requests import EvidenceRequest, PlanLimits, RecordSource, TargetRequest
 from reconciler.cli.framework.commands import command, flag, option

@@ -1,10 +1,10 @@
 """``kquota rollback``: restores the values from before an apply as overrides, until their documents change."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from msgspec.structs import replace
 
 from reconciler.app.requests import TargetRequest
 from reconciler.cli.completion import outcome_files

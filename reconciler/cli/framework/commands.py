@@ -8,10 +8,10 @@ Add a new option to a heading of :data:`HEADINGS`; an option without a heading i
 import difflib
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import click
+from msgspec import Struct
 
 from reconciler.cli.framework import familiar_words
 from reconciler.cli.framework.console import ColorMode
@@ -181,8 +181,7 @@ def flag(usage: str, text: str, *, name: str = "", **settings: object) -> Callab
     return option(usage, text, name=name, is_flag=True, **settings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandEntry:
+class CommandEntry(Struct, frozen=True, kw_only=True):
     """Location and summary of a command."""
 
     module: str

@@ -9,11 +9,13 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TextIO
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.errors import UsageError
 
@@ -70,8 +72,7 @@ def has_colour(mode: ColorMode, environment: Mapping[str, str], *, terminal: boo
     return terminal and environment.get("TERM") != "dumb"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Console:
+class Console(Struct, frozen=True, kw_only=True):
     """The standard streams, and what they support."""
 
     stdout: TextIO

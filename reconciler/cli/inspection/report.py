@@ -1,11 +1,11 @@
 """``kquota report``: one self-contained HTML page of clusters' quotas, and of what the manifests would change."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from msgspec.structs import replace
 
 from reconciler.app.requests import RecordSource, TargetRequest
 from reconciler.cli.framework.commands import command, option

@@ -1,10 +1,10 @@
 """``kquota validate``: checks manifests without a cluster."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
+from msgspec.structs import replace
 
 from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import command

@@ -1,8 +1,9 @@
 """Shared by the commands that post to a code host: their options, and how they end if the host refuses."""
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from reconciler.cli.framework.commands import flag, option
 from reconciler.cli.framework.console import Console
@@ -10,8 +11,7 @@ from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.errors import ForgeError, KquotaError
 
 
-@dataclass(frozen=True, slots=True)
-class HostApi:
+class HostApi(Struct, frozen=True):
     """Where a host's API is by default, and the environment variable that overrides it."""
 
     address: str

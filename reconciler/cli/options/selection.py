@@ -2,10 +2,11 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.app.requests import PlanLimits, RecordSource
 from reconciler.cli.options.plan import limit_options, source_options
@@ -15,9 +16,10 @@ from reconciler.quota.entity_forms import entity_text
 _GUARDS: Final = ("max", "allow")
 """Beginnings of the names of options that can open a guard."""
 
+_DEFAULTS: Final = PlanLimits()
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+
+class Selection(Struct, frozen=True, kw_only=True):
     """The paths and options of a plan."""
 
     paths: tuple[str, ...]
@@ -28,9 +30,9 @@ class Selection:
     def words(self) -> tuple[str, ...]:
         """The words that select the same plan, without options that have their default; what validates it selects nothing."""
         words: list[str] = ["--no-inventory"] if self.sources.no_inventory else []
-        for field in fields(PlanLimits):
-            value, name = getattr(self.limits, field.name), f"--{field.name.replace('_', '-')}"
-            if value == field.default or field.name == "validate":
+        for field in PlanLimits.__struct_fields__:
+            value, name = getattr(self.limits, field), f"--{field.replace('_', '-')}"
+            if value == getattr(_DEFAULTS, field) or field == "validate":
                 continue
             if isinstance(value, tuple):
                 words += [word for entity in value for word in (name, entity_text(entity))]

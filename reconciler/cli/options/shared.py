@@ -2,12 +2,12 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
+from msgspec import Struct
 
 from reconciler.app.requests import CONCURRENCY, MetricsRequest, TargetRequest
 from reconciler.cli.completion import cluster_names
@@ -53,8 +53,7 @@ def _has_project(values: Mapping[str, Any]) -> bool:
     return is_given or project_path(TargetRequest()).exists()
 
 
-@dataclass(frozen=True, slots=True)
-class OptionPack:
+class OptionPack(Struct, frozen=True):
     """A decorator that adds options and passes them to the command as one value."""
 
     name: str

@@ -1,11 +1,11 @@
 """Output options of reports, and the rendering of a usage or client report as text, JSON, Markdown or HTML."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+from msgspec import Struct
 
 from reconciler import __version__
 from reconciler.base.text_files import check_place, write_text
@@ -24,8 +24,7 @@ FORMATS: Final = ("text", "json", "markdown", "html")
 _SUFFIXES: Final = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOutput:
+class ReportOutput(Struct, frozen=True, kw_only=True):
     """How a report is shown. Construction fails if the output file cannot be written, before a job runs."""
 
     output: str | None = None  # the format; None = by the suffix of the file, else text

@@ -1,10 +1,10 @@
 """``kquota spark usage``, ``capacity``, ``report`` and ``client``: make a report over a time window and show it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+from msgspec import Struct
 
 from reconciler.app.recorded_use.client_report import ClientReportOptions, run_client_report
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportRequest:
+class ReportRequest(Struct, frozen=True, kw_only=True):
     """Options of a report command."""
 
     lake: str

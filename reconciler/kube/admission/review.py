@@ -8,8 +8,9 @@ warning.
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import escaped
@@ -85,8 +86,7 @@ class BrokerValidator(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionDecision:
+class AdmissionDecision(Struct, frozen=True, kw_only=True):
     """The decision about a request."""
 
     denied: str = ""  # why it is denied; "" = it is allowed
@@ -96,8 +96,7 @@ class AdmissionDecision:
 FINE: Final = AdmissionDecision()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionRequest:
+class AdmissionRequest(Struct, frozen=True, kw_only=True):
     """The relevant part of an AdmissionReview."""
 
     uid: str  # returned in the response

@@ -8,12 +8,13 @@ only four files have to be read.
 import os
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from reconciler.base.http.addresses import proxy_for
-from reconciler.base.redaction import remember
+from reconciler.base.redaction import QuietRepr, remember
 from reconciler.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,19 +25,18 @@ POD_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _HINT: Final = "name a kubeconfig with --kubeconfig or KUBECONFIG, or run in a pod with a service account token"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiAccess:
+class ApiAccess(QuietRepr, Struct, frozen=True, kw_only=True):
     """Address and credentials of an API server."""
 
     host: str  # URL without a trailing slash
-    tls: ssl.SSLContext | None = field(repr=False)  # for https; None for http
+    tls: ssl.SSLContext | None  # for https; None for http
     server_name: str | None  # name in the server's certificate, if it differs from the host
-    proxy: str | None = field(repr=False)  # URL of a proxy, if one is needed
+    proxy: str | None  # URL of a proxy, if one is needed
     # Returns the value of the header, read again if it may have changed; "" = the TLS identity is used.
-    authorization: Callable[[], Awaitable[str]] = field(repr=False)
+    authorization: Callable[[], Awaitable[str]]
     namespace: str  # namespace of the context or of the pod; "default" if there is none
     # Loads the same access again after a 401; None = not possible.
-    reload: Callable[[], Awaitable["ApiAccess"]] | None = field(default=None, repr=False)
+    reload: Callable[[], Awaitable["ApiAccess"]] | None = None
 
 
 async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER) -> ApiAccess:

@@ -6,12 +6,15 @@ Kopf's (``watch``).
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from reconciler.base import bounded_json
 from reconciler.base.protocols import Clock
+from reconciler.base.redaction import QuietRepr
 from reconciler.errors import KubernetesError
 from reconciler.kube.api import access as ways
 from reconciler.kube.api.access import ApiAccess
@@ -38,17 +41,15 @@ CACHED_SECONDS: Final = 60.0
 """Maximum time of a listing from memory: it is one response, whatever its size."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListResult:
+class ListResult(QuietRepr, Struct, frozen=True, kw_only=True):
     """A whole collection at one moment."""
 
     # The objects, in the server's order, without their managed fields.
-    items: tuple[Obj, ...] = field(repr=False)
+    items: tuple[Obj, ...]
     resource_version: str  # the resource version of the listing, opaque
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessReview:
+class AccessReview(Struct, frozen=True, kw_only=True):
     """Whether the client has a permission; ``reason`` is the authorizer's text, often ""."""
 
     allowed: bool

@@ -7,8 +7,9 @@ large is requested again with fewer objects.
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, Protocol
+
+from msgspec.structs import replace
 
 from reconciler.base.bounded_json import MOST_DEPTH, is_deep
 from reconciler.errors import AnswerTooLarge, Gone, KubernetesError

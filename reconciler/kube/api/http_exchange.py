@@ -5,14 +5,17 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Protocol, TypeAlias
 from urllib.parse import urlencode
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.base.http.client import HttpClient, Route
 from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
 from reconciler.base.http.retry import POLICIES, Failure, Peer, with_retries
 from reconciler.base.protocols import Clock
+from reconciler.base.redaction import QuietRepr
 from reconciler.errors import AnswerTooLarge, ConfigError, KubernetesUnavailable
 from reconciler.kube.api.access import ApiAccess
 from reconciler.kube.api.error_responses import refusal
@@ -46,16 +49,14 @@ _WAYS: Final[Mapping[str, _VerbRule]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestTimeouts:
+class RequestTimeouts(Struct, frozen=True, kw_only=True):
     """Time limits of a request."""
 
     seconds: float = 15.0  # maximum time of one attempt
     tries: int = 4  # maximum number of attempts, if repeating is harmless
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiRequest:
+class ApiRequest(QuietRepr, Struct, frozen=True, kw_only=True):
     """One request, which can be sent any number of times."""
 
     verb: str  # one of get, list, create, update, delete, apply, patch (JSON patch) and merge
@@ -64,10 +65,10 @@ class ApiRequest:
     name: str = ""  # "" = the collection
     subresource: str = ""  # for example `status`
     query: Mapping[str, str] = field(default_factory=dict)  # Parameters
-    body: bytes | None = field(default=None, repr=False)  # the body; it may contain secrets
+    body: bytes | None = None  # the body; it may contain secrets
     largest: int = LARGEST_ANSWER  # maximum bytes of a response
     # Gets the body of a successful response in parts instead of the caller.
-    on_part: Callable[[bytes], None] | None = field(default=None, repr=False)
+    on_part: Callable[[bytes], None] | None = None
     # Whether a retry is harmless although an earlier attempt may have been executed.
     repeatable: bool = True
 

@@ -6,9 +6,10 @@ reconciliation that saw it. Clocks are not compared.
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from msgspec import Struct
 
 from reconciler.base.protocols import Clock
 from reconciler.kube.api.client import KubernetesApi
@@ -18,8 +19,7 @@ from reconciler.kube.api.resource_paths import ApiResource
 POLL_SECONDS: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestStatus:
+class RequestStatus(Struct, frozen=True, kw_only=True):
     """The state of a requested reconciliation."""
 
     obj: Obj  # the resource as last read

@@ -1,14 +1,14 @@
 """The resources of the API server with group, version and plural, and their URL paths."""
 
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from reconciler.manifest.schema_names import API_VERSION, GROUP
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiResource:
+class ApiResource(Struct, frozen=True, kw_only=True):
     """One kind of object, as in paths."""
 
     group: str  # API group; "" = the core group

@@ -9,10 +9,13 @@ at once.
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from reconciler.base.protocols import Clock
+from reconciler.base.redaction import QuietRepr
 from reconciler.client import ClientConfig, ClientEvents, QuotaClient
 from reconciler.errors import (
     AuthenticationError,
@@ -50,20 +53,18 @@ RETIRED_SECONDS: Final = 90.0
 _log = logging.getLogger("reconciler.kube")
 
 
-@dataclass(slots=True, kw_only=True)
-class _ClientSession:
+class _ClientSession(QuietRepr, Struct, kw_only=True):
     """A client and its inputs."""
 
     client: QuotaClient
     config: ClientConfig
-    properties: Mapping[str, str] = field(repr=False)
+    properties: Mapping[str, str]
     state: SecretState
     rejected_at: float = 0.0
     refused_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _RetiredClient:
+class _RetiredClient(Struct, frozen=True):
     """A replaced client, its QuotaCluster, and when it was replaced (monotonic seconds)."""
 
     name: str

@@ -16,10 +16,12 @@ import binascii
 import contextlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct, field
+
 from reconciler.base import properties
+from reconciler.base.redaction import QuietRepr
 from reconciler.base.secret import Secret, scrubbed
 from reconciler.client import ANYTHING, NOTHING, ClientConfig
 from reconciler.client.auth import jaas
@@ -62,22 +64,20 @@ _KEYS_BY_CONCERN: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
+class Credentials(QuietRepr, Struct, frozen=True, kw_only=True):
     """The texts of a Secret."""
 
     name: str = ""  # `namespace/name`, for messages
     version: str = ""  # its resource version; "" = no Secret, and none is required
     # Client properties; hidden.
-    texts: Mapping[str, Secret] = field(default_factory=dict, repr=False)
+    texts: Mapping[str, Secret] = field(default_factory=dict)
 
 
 NONE: Final = Credentials()
 """Credentials of a cluster without a Secret."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecretState:
+class SecretState(Struct, frozen=True, kw_only=True):
     """The credentials of one cluster, as its status shows them."""
 
     # Resource version of the Secret that the session was built with; "" = there is no Secret.

@@ -7,8 +7,9 @@ applied before stays. Pure.
 
 import bisect
 import json
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from reconciler.kube.api.custom_resources import (
     API_VERSION,
@@ -28,8 +29,7 @@ from reconciler.manifest.schema_names import QUOTA
 MIB: Final = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamespaceLimits:
+class NamespaceLimits(Struct, frozen=True, kw_only=True):
     """The limits of one namespace.
 
     Raises:

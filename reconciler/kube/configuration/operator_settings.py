@@ -1,14 +1,14 @@
 """The start-up settings of an operator from the command line, as one frozen value."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from reconciler.errors import UsageError
 from reconciler.kube.configuration.namespace_limits import NamespaceLimits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorSettings:
+class OperatorSettings(Struct, frozen=True, kw_only=True):
     """The settings of one operator process. Times are seconds."""
 
     identity: str  # identity in the Lease, events and the audit log; the pod's name

@@ -17,9 +17,10 @@ import logging
 import math
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from reconciler.app.loop.wait import wait_for_event
 from reconciler.base.protocols import Clock
@@ -45,8 +46,7 @@ _LONGEST_FOREIGN: Final = 300.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElectionSettings:
+class ElectionSettings(Struct, frozen=True, kw_only=True):
     """The Lease, its candidate and its timing in seconds."""
 
     namespace: str  # namespace of the Lease
@@ -66,8 +66,7 @@ class ElectionSettings:
             raise ValueError("renew < deadline < duration is needed, in seconds above 0")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ObservedLease:
+class _ObservedLease(Struct, frozen=True, kw_only=True):
     """A Lease as observed, and since when (monotonic seconds) it is unchanged."""
 
     lease: Obj

@@ -4,9 +4,11 @@ import base64
 import binascii
 import zlib
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, replace
 from sys import intern
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.base import bounded_json
 from reconciler.codecs.loop_memory import read_corrections, read_removals
@@ -43,8 +45,7 @@ UNPACKED_BYTES: Final = 64 * 1024 * 1024
 """Maximum size of an unpacked part: a small compressed part could unpack to any size."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodedPart:
+class DecodedPart(Struct, frozen=True, kw_only=True):
     """The content of one ConfigMap."""
 
     version: tuple[str, str]  # uid and resourceVersion of the object

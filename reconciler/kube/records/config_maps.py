@@ -9,8 +9,10 @@ complete layout is valid.
 import base64
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.codecs.loop_memory import correction_rows, removal_rows
 from reconciler.errors import InventoryError
@@ -43,8 +45,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.ownership import OwnershipRecords
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigMapChanges:
+class ConfigMapChanges(Struct, frozen=True, kw_only=True):
     """The ConfigMaps to write, in this order, so that a crash in between loses nothing."""
 
     create: tuple[Obj, ...] = ()  # new ConfigMaps

@@ -7,9 +7,11 @@ document of the same name, for example a restored one, keeps the pairs that it d
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.kube.api.custom_resources import (
     Obj,
@@ -39,8 +41,7 @@ class Presence(Enum):
     MISSING = "missing"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentPresence:
+class DocumentPresence(Struct, frozen=True, kw_only=True):
     """The current documents of one cluster."""
 
     # The existing documents, those that are being deleted included, by name.

@@ -5,8 +5,10 @@ must not block the deletion of a namespace. While the removal guard withholds it
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.kube.api.custom_resources import (
     FINALIZER,
@@ -86,8 +88,7 @@ def holds_back(
     return pairs_by_document
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletionHold:
+class DeletionHold(Struct, frozen=True, kw_only=True):
     """The documents that are being deleted and are not released yet."""
 
     waiting: frozenset[str] = frozenset()  # documents that wait for the removal of their limits

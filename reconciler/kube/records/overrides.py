@@ -6,8 +6,10 @@ a document's status; so only pairs that a document declares (or that already hav
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.base.escaping import escaped
 from reconciler.base.protocols import Clock
@@ -42,8 +44,7 @@ _WITHOUT_EFFECT: Final = frozenset({"Conflict", "Frozen"})
 """Causes in a status of documents whose declared value is not in effect."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverrideLedger:
+class OverrideLedger(Struct, frozen=True, kw_only=True):
     """The location of the overrides of one Kafka cluster."""
 
     api: KubernetesApi  # client of the API server
@@ -89,8 +90,7 @@ async def overrides(ledger: OverrideLedger) -> Mapping[Pair, Override]:
     return stored.owned.overrides
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverrideRequest:
+class OverrideRequest(Struct, frozen=True, kw_only=True):
     """A requested override."""
 
     entity: Entity

@@ -7,8 +7,9 @@ resource version that was read.
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from reconciler.errors import KubernetesConflict, NotFound
 from reconciler.kube.api.client import KubernetesApi

@@ -7,8 +7,9 @@ existing document its records back. A repeated release continues where it stoppe
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from reconciler.errors import KquotaError, KubernetesConflict, KubernetesError, NotFound
 from reconciler.kube.api.client import KubernetesApi
@@ -29,8 +30,7 @@ _TEST_FAILED: Final = 422
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseResult:
+class ReleaseResult(Struct, frozen=True, kw_only=True):
     """The result of a release."""
 
     documents: tuple[str, ...] = ()  # `namespace/name` of the released documents, sorted

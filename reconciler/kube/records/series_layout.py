@@ -3,17 +3,17 @@
 import hashlib
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.errors import InventoryError
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import record_key
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class SeriesLayout:
+class SeriesLayout(Struct, frozen=True, kw_only=True, order=True):
     """One distribution of a series over parts.
 
     Raises:

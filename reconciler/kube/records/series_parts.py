@@ -7,8 +7,9 @@ reads or writes ConfigMaps, and the arguments are immutable, so that it can run 
 
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from reconciler.errors import InventoryError
 from reconciler.inventory import format as records_format
@@ -19,8 +20,7 @@ from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import Intent, OwnershipRecord, OwnershipRecords, Pair
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartLimits:
+class PartLimits(Struct, frozen=True, kw_only=True):
     """Limits of a part, and of the number of parts."""
 
     # Characters of one part in base64, as stored. The API server accepts ConfigMaps of 1 MiB.
@@ -59,8 +59,7 @@ OVERHEAD: Final = 512
 """Estimated bytes of a part besides its rows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesPart:
+class SeriesPart(Struct, frozen=True, kw_only=True):
     """One part as stored."""
 
     number: int  # its number in the layout
@@ -215,8 +214,7 @@ def _escaped(text: str) -> int:
 # ---- content ---------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _PartShare:
+class _PartShare(Struct):
     """The content of one part."""
 
     records: dict[Entity, OwnershipRecord] = field(default_factory=dict)

@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct, field
 
 from reconciler.kube.api.custom_resources import GROUP
 from reconciler.kube.records.series_layout import ONE, SeriesLayout, part_of
@@ -22,8 +23,7 @@ SERIES_LABEL: Final = f"{GROUP}/records"
 CLUSTER_ID: Final = f"{GROUP}/cluster-id"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRecords:
+class StoredRecords(Struct, frozen=True, kw_only=True):
     """The content of the ConfigMaps of one cluster id."""
 
     owned: OwnershipRecords  # all records, intents, overrides, orphans and drift times

@@ -5,9 +5,10 @@ Watch events call :meth:`ClusterLoops.enqueue`, which waits neither for Kafka no
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.app.loop.cluster_loop import (
     ClusterLoop,
@@ -23,8 +24,7 @@ LOST: Final = ""
 """Name of the loop for documents whose QuotaCluster does not exist; not a valid QuotaCluster name."""
 
 
-@dataclass(frozen=True, slots=True)
-class _RunningLoop:
+class _RunningLoop(Struct, frozen=True):
     loop: ClusterLoop
     stop: asyncio.Event
 

@@ -2,10 +2,12 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, needs_confirmation
@@ -52,17 +54,15 @@ HOLDING_TRIES: Final = 4
 """Maximum number of times that missing finalizers are added; documents may be created meanwhile."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _ReconcileDraft:
+class _ReconcileDraft(Struct, kw_only=True):
     """One reconciliation: its input, and what it has determined so far; after an error, the rest is unset."""
 
     obj: Obj  # the QuotaCluster when it began
     trigger: LoopTrigger
     baseline: KnownState | None  # the state that it may rely on; None = none
-    # Whether writes of the previous leader may still take effect: then no difference counts as drift.
-    is_fenced: bool
+    is_fenced: bool  # whether the previous leader may still write: no difference counts as drift
     cluster: QuotaCluster | None = None  # its parsed spec; None if it cannot be used
-    rules: Rules = field(default_factory=lambda: Rules(policy=Policy.OBSERVE))
+    rules: Rules = Rules(policy=Policy.OBSERVE)
     behaves_as: str = ""  # Kafka release line; "" if the cluster was not reached
     part: PartialReconciliation | None = None  # the part that is reconciled; None = everything
     eligibilities: Mapping[str, Eligibility] | None = None  # the documents that are compared

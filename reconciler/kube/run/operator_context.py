@@ -1,7 +1,8 @@
 """What the clusters of one operator share: the cache, clients of the API server and Kafka, and the state of leadership."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.base.protocols import Clock
 from reconciler.kube.configuration.credentials import SecretState
@@ -15,8 +16,7 @@ from reconciler.quota.planner.plan import Plan
 from reconciler.quota.results.report import Reconciliation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorContext:
+class OperatorContext(Struct, frozen=True, kw_only=True):
     """What the clusters of one operator share."""
 
     settings: OperatorSettings  # the settings of the process

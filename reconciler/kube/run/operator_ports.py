@@ -7,9 +7,10 @@ import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from reconciler.base.protocols import Clock
 from reconciler.inventory.audit_log import StreamAuditLog
@@ -62,8 +63,7 @@ class Watch(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorPorts:
+class OperatorPorts(Struct, frozen=True, kw_only=True):
     """The ports of an operator process."""
 
     watch: Watch  # delivers watch events

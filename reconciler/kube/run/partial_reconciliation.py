@@ -8,8 +8,10 @@ each resync, the next reconciliation is complete.
 
 import asyncio
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import LoopTrigger
 from reconciler.base.protocols import Progress
@@ -42,8 +44,7 @@ _OPEN_CAUSES: Final = TEMPORARY | {Cause.DRIFT}
 """Differences whose meaning changes with time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownState:
+class KnownState(Struct, frozen=True, kw_only=True):
     """The state after a reconciliation, on which the next one may rely."""
 
     cluster: QuotaCluster

@@ -4,8 +4,9 @@ The table of permissions is the operator's own; a test compares it with the char
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from reconciler.app.inspection.cluster_checks import Checkup, examine, unusable
 from reconciler.base.clock import SystemClock
@@ -110,8 +111,7 @@ def rights(settings: OperatorSettings) -> Iterator[RequiredRight]:
         yield from _CLUSTERS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterConfiguration:
+class ClusterConfiguration(Struct, frozen=True, kw_only=True):
     """One QuotaCluster and the configuration of its client."""
 
     name: str  # name of the QuotaCluster

@@ -6,9 +6,10 @@ a restart writes nothing. Without a reconciliation the ownership records in it a
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
+
+from msgspec import Struct
 
 from reconciler.base.escaping import escaped
 from reconciler.kube.api.custom_resources import (
@@ -54,8 +55,7 @@ def _sentence(statuses: Iterable[tuple[Key, KeyStatus]]) -> str:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class StatusEntries:
+class StatusEntries(Struct, frozen=True, kw_only=True, dict=True):
     """One document and the reconciliation that compared it. Without slots, because ``cached_property`` needs ``__dict__``."""
 
     eligibility: Eligibility  # the eligibility of the document

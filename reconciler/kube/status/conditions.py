@@ -6,8 +6,9 @@ Ready, Drifted, Conflict and Paused are always present, Reconciling, Stalled and
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from reconciler import errors
 from reconciler.base.escaping import escaped_lines
@@ -20,8 +21,7 @@ MOST_CHARACTERS: Final = 1024
 NOT_COMPARED: Final = "NotCompared"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcileFailure:
+class ReconcileFailure(Struct, frozen=True, kw_only=True):
     """Why a whole reconciliation failed."""
 
     reason: Reason

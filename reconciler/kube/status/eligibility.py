@@ -6,9 +6,12 @@ planner applies the deletionPolicy that was recorded last. A message never conta
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.base.redaction import QuietRepr
 from reconciler.kube.api.custom_resources import (
     API_VERSION,
     Obj,
@@ -45,8 +48,7 @@ _NO_PAIRS: Final[frozenset[Pair]] = frozenset()
 """Each call of ``frozenset`` without items would create another one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Eligibility:
+class Eligibility(QuietRepr, Struct, frozen=True, kw_only=True):
     """The eligibility of one document.
 
     Raises:
@@ -54,7 +56,7 @@ class Eligibility:
     """
 
     document: str  # `namespace/name`
-    obj: Obj = field(repr=False)  # the resource as it was judged
+    obj: Obj  # the resource as it was judged
     # The first reason that applies why it is not applied, in this order: Deleting, NamespaceLimit, Invalid,
     # NoClusterSelected, ClusterNotFound or ClusterInvalid, NotGranted, OutOfScope, Suspended, ClusterSuspended; None
     # = it is applied.
@@ -270,8 +272,7 @@ def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Eligib
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcileScope:
+class ReconcileScope(Struct, frozen=True, kw_only=True):
     """The scope of a partial reconciliation."""
 
     # The entities that changed documents declare, declared before, or own.

@@ -6,8 +6,10 @@ cluster are reported once, on the QuotaCluster.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from reconciler.base.escaping import escaped_lines
 from reconciler.kube.api.custom_resources import Obj, condition_of, namespace_of
@@ -29,8 +31,7 @@ _QUIET: Final = frozenset({Reason.DELETING, Reason.PENDING, Reason.SYNCED, Reaso
 """Reasons that are transient, or that another event reports."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceEvent:
+class ResourceEvent(Struct, frozen=True, kw_only=True):
     """One Event.
 
     Raises:
@@ -44,7 +45,7 @@ class ResourceEvent:
     def __post_init__(self) -> None:
         if not self.note:
             raise ValueError("an event needs a note")
-        object.__setattr__(self, "note", _cut(self.note))
+        force_setattr(self, "note", _cut(self.note))
 
 
 def transitions(

@@ -4,9 +4,11 @@ Messages are about the pair alone. Where tenants share the cluster they contain 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.base.escaping import escaped
 from reconciler.kube.api.custom_resources import time_text
@@ -33,8 +35,7 @@ from reconciler.render.units import number
 _T = TypeVar("_T", QuotaChange, Finding)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyStatus:
+class KeyStatus(Struct, frozen=True, kw_only=True):
     """The result of a reconciliation for one pair."""
 
     reason: Reason

@@ -7,9 +7,11 @@ is deleted, and the records note the deletion before; then the QuotaCluster.
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final, TypeAlias, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.base.protocols import Clock
 from reconciler.errors import Forbidden, KquotaError
@@ -50,8 +52,7 @@ from reconciler.quota.policy import REMOVING, Rules
 from reconciler.quota.results.report import Reconciliation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcileResult:
+class ReconcileResult(Struct, frozen=True, kw_only=True):
     """The result of reconciling one cluster."""
 
     obj: Obj  # the QuotaCluster

@@ -8,12 +8,13 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, islice
 from typing import Any, Final
 from weakref import WeakValueDictionary
+
+from msgspec.structs import replace
 
 from reconciler.base.protocols import Clock
 from reconciler.errors import Forbidden, KubernetesConflict, KubernetesError, NotFound

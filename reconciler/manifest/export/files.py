@@ -3,9 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.errors import QuotaValueError
 from reconciler.manifest.export.document_names import label
@@ -42,8 +43,7 @@ class Split(StrEnum):
     ENTITY = "entity"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Team:
+class Team(Struct, frozen=True, kw_only=True, gc=False):
     """A group of users (or of client-ids without a user).
 
     Raises:

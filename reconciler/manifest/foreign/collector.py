@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.errors import ManifestErrors, QuotaValueError
 from reconciler.manifest.export.document_names import document_names
@@ -40,16 +42,14 @@ class Place(Protocol):
         """The line."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileLine:
+class FileLine(Struct, frozen=True, gc=False):
     """A place in a file that is read by lines."""
 
     path: str
     line: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportRemark:
+class ImportRemark(Struct, frozen=True, kw_only=True, gc=False):
     """One remark about a foreign file."""
 
     path: str
@@ -60,8 +60,7 @@ class ImportRemark:
     value: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedLimit:
+class ImportedLimit(Struct, frozen=True, kw_only=True, gc=False):
     """One limit as the tool has it."""
 
     key: str  # Kafka's name, or the tool's own if Kafka has none
@@ -87,8 +86,7 @@ class ImportedLimit:
         return int(self.text) if is_integer and not self.live else float(self.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportResult:
+class ImportResult(Struct, frozen=True, kw_only=True, gc=False):
     """Foreign files as declarations."""
 
     # One per entity, sorted by entity; `path` and `line` are those of the foreign file.

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.errors import ManifestErrors, Problem
 from reconciler.manifest.foreign import json_nodes
@@ -17,8 +18,7 @@ HINT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentTree:
+class DocumentTree(Struct, frozen=True, kw_only=True, gc=False):
     """One value of a document with its place. Methods raise ``ManifestErrors`` if it does not have the type that they need."""
 
     path: str

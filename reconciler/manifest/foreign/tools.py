@@ -1,8 +1,9 @@
 """The table of tools whose formats can be read."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from reconciler.errors import ManifestErrors, Problem, UsageError
 from reconciler.manifest.document import DEFAULT_NAMESPACE
@@ -17,8 +18,7 @@ class ClusterReader(Protocol):
         """Read the quotas in the files."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFormat:
+class ClusterFormat(Struct, frozen=True, kw_only=True, gc=False):
     """A format whose files may be for several clusters."""
 
     read: ClusterReader

@@ -4,10 +4,12 @@ import math
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+
+from reconciler.base.redaction import QuietRepr
 from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
 from reconciler.manifest.rules.client_quota import seconds_of
@@ -28,8 +30,7 @@ LEAST_SECONDS: Final = 1.0
 _UNITS: Final = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
+class Grant(Struct, frozen=True, kw_only=True, gc=False):
     """One tenant, and the paths of its documents."""
 
     tenant: TenantGrant
@@ -43,14 +44,13 @@ class Grant:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaCluster:
+class QuotaCluster(QuietRepr, Struct, frozen=True, kw_only=True, gc=False):
     """One configured cluster."""
 
     name: str
     # Client properties as written, references unresolved, `bootstrap.servers` included; hidden, because they may
     # contain secrets.
-    properties: Mapping[str, str] = field(repr=False)
+    properties: Mapping[str, str]
     properties_file: str | None  # a `.properties` file, relative to the project file; None = none
     expected_cluster_id: str | None
     confirm_sync: str | None  # the id for which Sync was confirmed
@@ -64,7 +64,7 @@ class QuotaCluster:
     guards: Guards
     grants: tuple[Grant, ...]  # the tenants; empty = every document may declare everything
     operator_class: str  # class of the operator for this cluster; "" = the one without a class
-    telemetry: Spec = field(repr=False)  # the source of recorded usage, as written
+    telemetry: Spec  # the source of recorded usage, as written
     broker_capacity: Spec  # the capacity of one broker, as written
     # The Secret with more client properties, in the operator's namespace; None = none.
     secret_name: str | None = None

@@ -6,9 +6,12 @@ connection, cluster id, guards, policy and tenants are trusted only from there.
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.base.redaction import QuietRepr
 from reconciler.errors import ConfigError, ManifestErrors, Problem, QuotaValueError
 from reconciler.manifest.cluster_selector import NAME_LABEL, Labels, selection_labels
 from reconciler.manifest.document import text_of
@@ -42,24 +45,21 @@ MAX_NODES: Final = 500_000
 """Maximum number of keys and values in a project file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InventoryLocation:
+class InventoryLocation(Struct, frozen=True, kw_only=True, gc=False):
     """Location of the records: a file or a git ref, exactly one of them."""
 
     file: str | None = None
     git_ref: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadLimits:
+class ReadLimits(Struct, frozen=True, kw_only=True, gc=False):
     """Limits for reading manifests."""
 
     max_files: int = MAX_FILES
     max_file_bytes: int = MAX_FILE_BYTES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectCluster:
+class ProjectCluster(Struct, frozen=True, kw_only=True, gc=False):
     """A cluster with its settings in a project."""
 
     cluster: QuotaCluster
@@ -80,8 +80,7 @@ class ProjectCluster:
         return self.cluster.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Project(QuietRepr, Struct, frozen=True, kw_only=True, gc=False):
     """A project file."""
 
     path: str  # the file, for display, and to be excluded from the manifests
@@ -90,7 +89,7 @@ class Project:
     accepted_warnings: tuple[AcceptedWarning, ...]
     simulate: Mapping[str, Any]  # the what-if policy, as written
     # Each document as written, to compare revisions. Hidden: it may contain secrets.
-    documents: Mapping[str, Json] = field(repr=False)
+    documents: Mapping[str, Json]
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,7 +1,9 @@
 """Selects the loaded documents of one cluster of a project: by clusterRef, by grants, by scope."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.errors import Problem
 from reconciler.manifest.loader import LoadedManifests
@@ -56,8 +58,7 @@ def for_cluster(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _GrantCheck:
+class _GrantCheck(Struct, frozen=True, kw_only=True, gc=False):
     """Checks declarations against grants: collects accepted ones, problems and warnings."""
 
     grants: tuple[Grant, ...]

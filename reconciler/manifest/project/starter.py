@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.base.durable_files import IGNORE
 from reconciler.manifest.project.file import FILE_NAME
@@ -121,8 +122,7 @@ spec:
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workflow:
+class Workflow(Struct, frozen=True, kw_only=True, gc=False):
     """A pipeline that a project may use."""
 
     path: str

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.base.redaction import HIDDEN, redact_url
 from reconciler.manifest.project.file import Project
@@ -50,8 +51,7 @@ _SHOWN_PROPERTIES: Final = frozenset(
 _REFERENCE: Final = re.compile(r"\$\{(?:env|file|directory):[^${}]*\}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class ConfigChange:
+class ConfigChange(Struct, frozen=True, kw_only=True, order=True, gc=False):
     """One setting that differs."""
 
     document: str  # `QuotaCluster/NAME` or `QuotaProject`

@@ -9,10 +9,11 @@ Kubernetes turns 9007199254740993 into a float64 before any rule runs.
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
@@ -25,8 +26,7 @@ Json: TypeAlias = Any
 Broken: TypeAlias = Callable[[Json], str | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticRule:
+class StaticRule(Struct, frozen=True, kw_only=True, gc=False):
     """One rule."""
 
     id: str  # stable name, for tests and documentation
@@ -256,8 +256,7 @@ _RATES: Final[Mapping[Key, tuple[str, str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RuleScope:
+class RuleScope(Struct, frozen=True, gc=False):
     """The place of a group of rules; ``rule`` creates one of them."""
 
     kind: str

@@ -7,8 +7,9 @@ or null only in the one spelling on which all four agree. Everything else is :cl
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 WORDS: Final = frozenset(
     spelling
@@ -40,8 +41,7 @@ MAX_DIGITS: Final = 400
 """More digits than any float64 has before its point; longer numbers are not converted."""
 
 
-@dataclass(frozen=True, slots=True)
-class AmbiguousScalar:
+class AmbiguousScalar(Struct, frozen=True, gc=False):
     """A plain scalar that readers read differently; no field accepts it."""
 
     text: str

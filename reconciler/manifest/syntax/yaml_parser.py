@@ -11,10 +11,10 @@ not in 1.2. Anchors within bounds are allowed, because manifests use them for co
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import yaml
+from msgspec import Struct
 
 from reconciler.errors import Problem
 from reconciler.manifest.syntax.nodes import (
@@ -66,14 +66,13 @@ class TooManyNodes(yaml.MarkedYAMLError):
     """A document, a file, or all files of a run, have too many nodes, or the run has too many problems."""
 
 
-@dataclass(slots=True, kw_only=True)
-class NodeBudget:
+class NodeBudget(Struct, kw_only=True):
     """The number of nodes that may still be read."""
 
     file: int = MAX_FILE_NODES
     total: int = MAX_NODES
-    left_in_file: int = field(init=False)
-    remaining: int = field(init=False)
+    left_in_file: int = 0
+    remaining: int = 0
 
     def __post_init__(self) -> None:
         self.left_in_file, self.remaining = self.file, self.total

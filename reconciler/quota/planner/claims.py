@@ -6,8 +6,10 @@ result does not depend on the order in which documents arrive.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, key_columns
@@ -19,8 +21,7 @@ Losses: TypeAlias = Mapping[str, Mapping[Pair, str]]
 """Document -> pair that it declares and loses -> the document that wins it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Struct, frozen=True, kw_only=True, gc=False):
     """A valid, granted document that is not being deleted, with its rank in conflicts."""
 
     declaration: Declaration  # the limits that it declares
@@ -33,8 +34,7 @@ class Claim:
         return self.declaration.document.partition("/")[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedClaims:
+class ResolvedClaims(Struct, frozen=True, kw_only=True, gc=False):
     """The result of resolving all claims."""
 
     desired: DesiredState  # the desired state; `conflicts` is empty

@@ -9,8 +9,9 @@ policy, the scope and ignore rules permit is decided afterwards (``permitted_pla
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.keys import COLUMNS

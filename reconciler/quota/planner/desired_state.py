@@ -1,8 +1,9 @@
 """The desired state: all documents merged, with the declaration of each limit and the conflicts between documents."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from reconciler.errors import Problem
 from reconciler.quota.entity import Entity, sort_key
@@ -18,8 +19,7 @@ Selections: TypeAlias = KeyColumns[str]
 NO_SELECTIONS: Final[Selections] = key_columns([""] * len(COLUMNS))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
+class Declaration(Struct, frozen=True, kw_only=True, gc=False):
     """The limits and settings of one document."""
 
     document: str  # `namespace/name`
@@ -38,10 +38,10 @@ class Declaration:
     # Kinds of warnings that it accepts as `(kind, reason)`, sorted; a kind may be unknown.
     accepted: tuple[tuple[str, str], ...] = ()
     # Its annotations as `(name, value)`, for a document that replaces it; no effect on the plan.
-    annotations: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+    annotations: tuple[tuple[str, str], ...] = ()
     # Why each limit applies to this cluster, in columns: the selector of the document and the item that replaced the
     # value. Empty if the document names the cluster. No effect on the plan.
-    selections: Selections = field(default=NO_SELECTIONS, compare=False)
+    selections: Selections = NO_SELECTIONS
 
     def has_ended(self, now: float) -> bool:
         """Whether its limits have ended, so that it declares nothing."""
@@ -60,8 +60,7 @@ class Declaration:
         return f"{self.path}:{self.line_of(key)}" if self.path else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclarationConflict:
+class DeclarationConflict(Struct, frozen=True, kw_only=True, gc=False):
     """Two or more documents that declare one pair, with equal values or not."""
 
     entity: Entity
@@ -69,8 +68,7 @@ class DeclarationConflict:
     claims: tuple[Declaration, ...]  # the declarations, sorted by path, line and document
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DesiredState:
+class DesiredState(Struct, frozen=True, kw_only=True, gc=False):
     """The limits that all documents together declare.
 
     Raises:
@@ -95,13 +93,16 @@ class DesiredState:
         default_factory=dict[tuple[Entity, Key], Declaration]
     )
     ended: tuple[Declaration, ...] = ()  # the documents whose end is over: they declare nothing
-    pair_count: int = field(init=False)  # number of declared pairs
 
     def __post_init__(self) -> None:
         if self.limits.keys() != self.claims.keys():
             raise ValueError("every desired entity needs a claim, and every claim limits")
+
+    @property
+    def pair_count(self) -> int:
+        """The number of declared pairs."""
         unset = sum(limits.count(None) for limits in self.limits.values())
-        object.__setattr__(self, "pair_count", len(COLUMNS) * len(self.limits) - unset)
+        return len(COLUMNS) * len(self.limits) - unset
 
     @property
     def declarations(self) -> tuple[Declaration, ...]:

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, Entity
@@ -62,24 +63,21 @@ ROUNDING: Final = 1 + 1e-9
 """Tolerance for float64 division: 7 / 0.7 is 10.000000000000002, which counts as a factor of 10."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Protection:
+class Protection(Struct, frozen=True, kw_only=True, gc=False):
     """Entities that no plan may change."""
 
     entities: EntityPattern  # the protected entities
     reason: str = ""  # the configured reason, or ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovalApproval:
+class RemovalApproval(Struct, frozen=True, kw_only=True, gc=False):
     """Lets the removals of one namespace pass the removal guard of loops until a time."""
 
     namespace: str
     until: float  # seconds since the epoch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guards:
+class Guards(Struct, frozen=True, kw_only=True, gc=False):
     """The bounds on one plan, from the trusted configuration.
 
     Raises:
@@ -123,8 +121,7 @@ class Guards:
                 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
+class Violation(Struct, frozen=True, kw_only=True, gc=False):
     """One violation of a guard by a plan."""
 
     guard: Guard  # the violated guard
@@ -133,7 +130,7 @@ class Violation:
     key: Key | None = None  # the key concerned
     place: str = ""  # `path:line` of the declaration, or ""
     # The cause of the change; None = the whole plan. With entity and key it names one row of a plan.
-    cause: Cause | None = field(default=None, compare=False)
+    cause: Cause | None = None
 
     @property
     def allow_with(self) -> str:

@@ -2,9 +2,10 @@
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, level, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
@@ -54,8 +55,7 @@ class Effect(NamedTuple):
     factor: float | None  # `after / before` if both can be enforced, else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AffectedPrincipal:
+class AffectedPrincipal(Struct, frozen=True, kw_only=True, gc=False):
     """A known principal whose limit for a key changes."""
 
     principal: Principal
@@ -108,8 +108,7 @@ class AffectedPrincipal:
         return BucketSharing.JOINED if will < was else BucketSharing.OTHER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShadowedLimit:
+class ShadowedLimit(Struct, frozen=True, kw_only=True, gc=False):
     """A limit that never applies, because another entity is closer for every client that it matches."""
 
     entity: Entity
@@ -117,8 +116,7 @@ class ShadowedLimit:
     by: Entity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HiddenRule:
+class HiddenRule(Struct, frozen=True, kw_only=True, gc=False):
     """A limit that loses to a closer one for some clients."""
 
     entity: Entity  # the entity of the limit
@@ -126,8 +124,7 @@ class HiddenRule:
     place: str  # `path:line` of its declaration, "" if no document declares it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HidingOrphan:
+class HidingOrphan(Struct, frozen=True, kw_only=True, gc=False):
     """An orphaned limit, and the limits that would apply to some of its clients without it."""
 
     entity: Entity  # the entity of the orphaned limit
@@ -136,8 +133,7 @@ class HidingOrphan:
     total: int  # their number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnmatchedClientId:
+class UnmatchedClientId(Struct, frozen=True, kw_only=True, gc=False):
     """A limit whose client id no known client has, while the ids of several begin with it, as Kafka Streams makes them."""
 
     entity: Entity
@@ -149,8 +145,7 @@ NAMED_RULES: Final = 8
 """Maximum number of hidden limits that are listed; an orphan of a user may hide those of every client-id."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Impact:
+class Impact(Struct, frozen=True, kw_only=True, gc=False):
     """The impact of a plan on clients, limits and metrics."""
 
     effects: tuple[Effect, ...]  # one per change, in plan order
@@ -162,7 +157,7 @@ class Impact:
     silent: tuple[Key, ...]
     principal_count: int  # number of principals that were resolved
     # These principals, sorted; not part of a saved plan.
-    principals: tuple[Principal, ...] = field(default=(), repr=False, compare=False)
+    principals: tuple[Principal, ...] = ()
     # What orphans hide, in plan order; orphans that hide nothing are omitted.
     hiding: tuple[HidingOrphan, ...] = ()
     unmatched: tuple[UnmatchedClientId, ...] = ()  # of the limits that the plan sets, in plan order

@@ -16,7 +16,9 @@ the value may then take effect without a record, which leaves it unmanaged; the 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.quota.entity import sort_key
 from reconciler.quota.keys import COLUMN_OF, same_value
@@ -35,8 +37,7 @@ from reconciler.quota.ownership import (
 from reconciler.quota.state import QuotaState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
+class Settlement(Struct, frozen=True, kw_only=True, gc=False):
     """The records after one describe."""
 
     # The records with `changes` applied; the remaining intents may still take effect.

@@ -5,8 +5,10 @@ and nothing waits for it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.quota.keys import same_value
 from reconciler.quota.ownership import (
@@ -30,8 +32,7 @@ NOTE_OUT_OF_SCOPE: Final = "the scope of the cluster no longer includes it; the 
 NOTE_PRUNED_NEXT: Final = "no document declares it any more: the next run plans its removal"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True, gc=False):
     """What happens with one difference."""
 
     action: Action

@@ -4,7 +4,9 @@ Decides nothing: ``comparison.py`` compares, ``send_order.py`` orders, ``guards.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
@@ -29,8 +31,7 @@ RESTRICTABLE = frozenset(
 """Causes that need a write: a finding with one of them was not written because the policy does not permit it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaChange:
+class QuotaChange(Struct, frozen=True, kw_only=True, gc=False):
     """One pair to write."""
 
     entity: Entity
@@ -87,8 +88,7 @@ class QuotaChange:
         return "create" if self.before is None else "update"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True, gc=False):
     """One pair that is reported and not written."""
 
     entity: Entity
@@ -114,8 +114,7 @@ class Finding:
         return self.entity, self.key
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True, gc=False):
     """The changes, findings and record changes for one cluster."""
 
     cluster_id: str
@@ -188,8 +187,7 @@ class Plan:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanRemainder:
+class PlanRemainder(Struct, frozen=True, kw_only=True, gc=False):
     """What a plan of some entities leaves out: the findings and counts of all others, which it does not change."""
 
     documents: int = 0  # number of documents, frozen ones included

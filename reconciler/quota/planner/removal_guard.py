@@ -7,8 +7,10 @@ deletions do not pass. A withheld removal stays asked for, until the tenant asks
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.guards import Guard, Guards, Violation, too_many_removals
@@ -27,8 +29,7 @@ NONE_IS_MADE: Final = "none of them is made"
 """Part of the message of every removal that this guard withholds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovalCount:
+class RemovalCount(Struct, frozen=True, kw_only=True, gc=False):
     """The removals of one tenant, counted until an hour passes without one."""
 
     tenant: str  # namespace of the documents; "" = limits without a document

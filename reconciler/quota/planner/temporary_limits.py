@@ -9,8 +9,10 @@ What documents declare anew under a temporary limit is judged at once, as a chan
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.quota.entity import sort_key
 from reconciler.quota.keys import COLUMN_OF, same_value
@@ -35,8 +37,7 @@ NOTE_FOLLOWS: Final = "; what is declared now is written at its end, unless a gu
 NOTE_FOREIGN: Final = "; the value before was set outside kquota"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class Layer(Struct, frozen=True, kw_only=True, gc=False):
     """The temporary limits of one pair."""
 
     first: Override  # the recorded one or, if there is none, that of `declared`

@@ -14,7 +14,8 @@ row: ``intent_settlement.py`` turns it into a record or ends it first, as far as
 Under an override the table waits; the override has a row of its own, and one for its end, ``Ended`` (``temporary_limits.py``).
 """
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key, same_value
@@ -62,8 +63,7 @@ def _classify_undeclared(
     return Cause.PRUNE if same_value(key, live, applied) else Cause.CHANGED_BY_ANOTHER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairView:
+class PairView(Struct, frozen=True, kw_only=True, gc=False):
     """One pair with its three values during the comparison."""
 
     entity: Entity
@@ -142,8 +142,7 @@ class PairView:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Struct, frozen=True, kw_only=True, gc=False):
     """One pair that is not as it should be, before any policy decides about it."""
 
     view: PairView  # the pair with its values

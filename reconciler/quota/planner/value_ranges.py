@@ -1,8 +1,9 @@
 """Ranges of values that the trusted configuration sets for some entities, and the changes that a range approves."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EVERYTHING, EntityPattern
@@ -12,8 +13,7 @@ UNIT_STEP: Final = 1000.0
 """The smallest factor between two unit prefixes: 10^3. Others are 1024, 10^6, 1024^2 and so on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValueRange:
+class ValueRange(Struct, frozen=True, kw_only=True, gc=False):
     """The range of values that some entities may have for a key."""
 
     entities: EntityPattern

@@ -6,10 +6,12 @@ restores the handler of Ctrl-C, and with 30,000 changes that would take longer t
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
+from msgspec import Struct, field
+
+from reconciler.base.redaction import QuietRepr
 from reconciler.errors import KquotaError
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import Entity
@@ -26,8 +28,7 @@ from reconciler.quota.rule_warnings import RuleWarning
 from reconciler.quota.state import QuotaState, Visibility
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOrigin:
+class RunOrigin(Struct, frozen=True, kw_only=True, gc=False):
     """Author and source of a plan or run. For display only."""
 
     author: str = ""  # a person or a pipeline
@@ -37,8 +38,7 @@ class RunOrigin:
     tool_version: str = ""  # version of kquota
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationResult:
+class ValidationResult(Struct, frozen=True, kw_only=True, gc=False):
     """The answer to a validation of all changes by a broker or its simulated rules, without changing anything."""
 
     source: str  # `broker`, `sandbox 4.x` or `none`
@@ -47,22 +47,21 @@ class ValidationResult:
     reason: str = ""  # why the broker did not validate, or ""
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: the digest is cached
-class Preview:
+class Preview(QuietRepr, Struct, frozen=True, kw_only=True, dict=True):
     """A plan with its checks, impact and warnings for a reviewer."""
 
-    plan: Plan = field(repr=False)
+    plan: Plan
     # Live limits that clients of removals fall back to, sorted.
-    fallbacks: tuple[Fallback, ...] = field(default=(), repr=False)
+    fallbacks: tuple[Fallback, ...] = ()
     violations: tuple[Violation, ...] = ()  # violations of guards
     verdict: ValidationResult  # the broker's validation
     # The effect on clients; None if there is no live state to compare with.
-    impact: Impact | None = field(default=None, repr=False)
+    impact: Impact | None = None
     warnings: tuple[str, ...] = ()  # sentences about the run as a whole
     # Warnings about rules, with their places; accepted ones included.
     advice: tuple[RuleWarning, ...] = ()
     # Documents that the proposal changes, as `namespace/name`; None = not compared.
-    changed_documents: frozenset[str] | None = field(default=None, repr=False)
+    changed_documents: frozenset[str] | None = None
     # Paths and options that were typed and decide which plan it is; a saved plan is recomputed with them.
     selection: tuple[str, ...] = ()
     policy: Policy  # the effective policy
@@ -122,8 +121,7 @@ class PairVisibility(StrEnum):
     UNCHECKED = "not looked at"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairOutcome:
+class PairOutcome(Struct, frozen=True, kw_only=True, gc=False):
     """The outcome of one change."""
 
     change: QuotaChange
@@ -152,13 +150,12 @@ class PairOutcome:
         return isinstance(self.result, Applied) and self.visibility is PairVisibility.VISIBLE
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: what its pairs show together is cached
-class Outcome:
+class Outcome(QuietRepr, Struct, frozen=True, kw_only=True, dict=True):
     """The outcome of a plan."""
 
     cluster_id: str
     digest: str  # digest of the plan
-    pairs: tuple[PairOutcome, ...] = field(default=(), repr=False)  # one per change, in plan order
+    pairs: tuple[PairOutcome, ...] = ()  # one per change, in plan order
     # What the brokers showed; None if nothing had to be verified.
     visibility: Visibility | None = None
     bookkeeping: int = 0  # number of records that changed without a write to the cluster
@@ -194,16 +191,14 @@ class Outcome:
         return Counter(pair.status_text for pair in self.pairs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithheldChange:
+class WithheldChange(Struct, frozen=True, kw_only=True, gc=False):
     """One change that a guard did not let a loop send."""
 
     change: QuotaChange
     violations: tuple[Violation, ...]  # the violations of guards; never empty
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpiredOverride:
+class ExpiredOverride(Struct, frozen=True, kw_only=True, gc=False):
     """One override that has ended and whose value is still live."""
 
     override: Override  # the recorded override
@@ -253,8 +248,7 @@ def expired_overrides(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciliation:
+class Reconciliation(QuietRepr, Struct, frozen=True, kw_only=True, gc=False):
     """One reconciliation of a loop over one cluster: what it observed, sent and withheld, and why.
 
     Statuses, metrics, events and messages are derived from it.
@@ -262,21 +256,21 @@ class Reconciliation:
 
     cluster: str  # name of the QuotaCluster
     # The plan with its checks; None if the reconciliation failed before.
-    preview: Preview | None = field(default=None, repr=False)
+    preview: Preview | None = None
     # Outcome of the sent changes; None if there were none to send.
-    outcome: Outcome | None = field(default=None, repr=False)
+    outcome: Outcome | None = None
     # Changes that guards withheld, in plan order.
-    withheld: tuple[WithheldChange, ...] = field(default=(), repr=False)
+    withheld: tuple[WithheldChange, ...] = ()
     # Drift that is not corrected: not confirmed yet, or corrected too often.
-    waiting: tuple[QuotaChange, ...] = field(default=(), repr=False)
+    waiting: tuple[QuotaChange, ...] = ()
     # Drifted pairs with their history; maintained by the caller that runs the loop.
-    observations: tuple[DriftObservation, ...] = field(default=(), repr=False)
+    observations: tuple[DriftObservation, ...] = ()
     # Overrides that have ended and whose value is still live after the reconciliation.
-    expired_overrides: tuple[ExpiredOverride, ...] = field(default=(), repr=False)
+    expired_overrides: tuple[ExpiredOverride, ...] = ()
     # The quotas in its last describe; None if the cluster was not described.
-    live: QuotaState | None = field(default=None, repr=False)
+    live: QuotaState | None = None
     # When drift was first seen, per pair, from the records before this reconciliation.
-    drift_since: Mapping[Pair, float] = field(default_factory=dict[Pair, float], repr=False)
+    drift_since: Mapping[Pair, float] = field(default_factory=dict[Pair, float])
     error: KquotaError | None = None  # why the reconciliation failed
     started_at: float = 0.0  # seconds since the epoch
     ended_at: float = 0.0  # seconds since the epoch

@@ -6,9 +6,10 @@ counts. Every name is escaped by ``escaping.markdown`` or ``escaping.prose``, so
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.base.escaping import markdown, prose
 from reconciler.render.units import count
@@ -35,8 +36,7 @@ class Icon(Enum):
     REFUSED = "⛔"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommentContext:
+class CommentContext(Struct, frozen=True, kw_only=True, gc=False):
     """The context of a comment that is not in a document."""
 
     label: str = ""  # the environment; "" = there is only one

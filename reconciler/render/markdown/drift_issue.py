@@ -5,8 +5,10 @@ that its text changes only with the facts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler import DOCUMENTATION
 from reconciler.base.escaping import escaped, markdown, prose
@@ -33,8 +35,7 @@ _OVERRIDE_ADVICE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftReport:
+class DriftReport(Struct, frozen=True, kw_only=True, gc=False):
     """The output of ``kquota drift --format json``."""
 
     cluster_id: str

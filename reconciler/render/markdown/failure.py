@@ -4,8 +4,10 @@ Without it a comment about an earlier commit would stay and seem to be about the
 """
 
 import re
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.base.escaping import html, prose
 from reconciler.errors import Problem
@@ -38,8 +40,7 @@ _PROBLEM: Final = re.compile(
 """A message as :class:`~reconciler.errors.Problem` writes it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandFailure:
+class CommandFailure(Struct, frozen=True, kw_only=True, gc=False):
     """A failed command."""
 
     command: str  # `plan` or `apply`

@@ -1,8 +1,9 @@
 """One comment for a pull request about many clusters: a table of all of them, then the plans with changes."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.base.escaping import prose
 from reconciler.quota.results.report import Preview
@@ -16,8 +17,7 @@ _LEAST_ROOM: Final = 1_500
 """Minimum characters for a plan; with less room it is omitted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostedPlan:
+class PostedPlan(Struct, frozen=True, kw_only=True, gc=False):
     """The plan of one cluster."""
 
     cluster: str
@@ -25,8 +25,7 @@ class PostedPlan:
     recorded: RecordedUse | None  # the effect by recorded use; None = not requested
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostedFleet:
+class PostedFleet(Struct, frozen=True, kw_only=True, gc=False):
     """The plans of one run over several clusters."""
 
     rows: tuple[FleetRow, ...]  # all clusters, those without a plan included

@@ -1,8 +1,9 @@
 """A page about clusters: for each its state at the top, then its sections."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.results.report import Preview
@@ -36,8 +37,7 @@ LEAST_ROWS: Final = 100
 """The least such number, on a page of many clusters."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPage:
+class ClusterPage(Struct, frozen=True, kw_only=True, gc=False):
     """One cluster as a page shows it."""
 
     name: str

@@ -1,7 +1,8 @@
 """The entries of an audit log about one cluster, as a page shows them."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
@@ -10,8 +11,7 @@ MOST_PAST_CHANGES: Final = 2_000
 """Maximum number of entries in a page, the newest ones; a log of years would make it unusable."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastChange:
+class PastChange(Struct, frozen=True, kw_only=True, gc=False):
     """One past change."""
 
     time: str  # time in the log (ISO 8601 with zone)
@@ -27,8 +27,7 @@ class PastChange:
     note: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeHistory:
+class ChangeHistory(Struct, frozen=True, kw_only=True, gc=False):
     """The entries of a log about a cluster."""
 
     entries: tuple[PastChange, ...] = ()  # the newest `MOST_PAST_CHANGES`, newest first

@@ -8,9 +8,10 @@ mail or a build's artifacts without trusting its content.
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from reconciler.base.escaping import escaped
 from reconciler.render.sections import CellKind, CellText, Section
@@ -39,8 +40,7 @@ class PageSection(NamedTuple):
     total: int | None = None  # the number beside the title
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PagePart:
+class PagePart(Struct, frozen=True, kw_only=True, gc=False):
     """What a page says about one subject, such as a cluster."""
 
     title: str

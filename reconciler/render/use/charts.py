@@ -5,9 +5,10 @@ no inline style, so it conforms to a strict content security policy. Chart texts
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from reconciler.base.escaping import escaped
 from reconciler.render.use.units import axis_text
@@ -24,8 +25,7 @@ _STEPS_MS: Final = tuple(
 """Distances of times on an axis, up to a day."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChartLayout:
+class ChartLayout(Struct, frozen=True, kw_only=True, gc=False):
     """Sizes of a chart for one kind of screen, on which its texts are as large as those of the page."""
 
     css: str  # the class that shows it on these screens only
@@ -42,8 +42,7 @@ TickText: TypeAlias = Callable[[int], str]
 """Formats a value of the vertical axis."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class Level(Struct, frozen=True, kw_only=True, gc=False):
     """A horizontal line that marks a limit."""
 
     value: int
@@ -51,8 +50,7 @@ class Level:
     css: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plot:
+class Plot(Struct, frozen=True, kw_only=True, gc=False):
     """The content of a curve chart."""
 
     title: str  # text description for screen readers
@@ -64,8 +62,7 @@ class Plot:
     marked: Sequence[int] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class Bar(Struct, frozen=True, kw_only=True, gc=False):
     """One bar: its share of the scale, its CSS class, and the text beside it."""
 
     share: float
@@ -73,8 +70,7 @@ class Bar:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BarRow:
+class BarRow(Struct, frozen=True, kw_only=True, gc=False):
     """One row of a bar chart: a name and its bars, one below the other."""
 
     name: str  # the name of the row, shortened in the middle if too long
@@ -163,8 +159,7 @@ def bar_chart(
     return _svg(title, layout, height, parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scale:
+class _Scale(Struct, frozen=True, kw_only=True, gc=False):
     layout: ChartLayout
     from_ms: int
     to_ms: int

@@ -1,8 +1,9 @@
 """A report of use as tables of plain cells, the common source of text, Markdown and HTML pages."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from reconciler.render.sections import Section, TableForm, name, number, text
 from reconciler.render.use.units import (

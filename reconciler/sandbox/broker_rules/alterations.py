@@ -7,8 +7,9 @@ operation, in the order of Java's hash map. Removals are not checked. Only actua
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.quota.keys import EPSILON, INT_MAX, LONG_MAX, Key
 from reconciler.sandbox.broker_rules.hash_order import hash_ordered
@@ -42,8 +43,7 @@ _INTEGRAL: Final[dict[str, tuple[str, float]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerFailure:
+class BrokerFailure(Struct, frozen=True, kw_only=True):
     """An error code with the broker's message."""
 
     code: int
@@ -61,8 +61,7 @@ BATCH_FAILED: Final = BrokerFailure(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterationVerdicts:
+class AlterationVerdicts(Struct, frozen=True, kw_only=True):
     """A controller's decision about one request."""
 
     # The result of each entity, None for success. An entity that occurs twice in the request gets the result that it

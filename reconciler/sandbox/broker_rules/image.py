@@ -6,10 +6,11 @@ broker shows one image at a time. An entity without values does not exist.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias
 from zlib import crc32
+
+from msgspec import Struct, field
 
 from reconciler.sandbox.broker_rules.hash_order import hash_ordered
 from reconciler.wire.messages.entry_layout import Part
@@ -22,8 +23,7 @@ Values: TypeAlias = Mapping[str, float]
 NO_VALUES: Final[Values] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaRecord:
+class QuotaRecord(Struct, frozen=True, kw_only=True):
     """One change, like ``ClientQuotaRecord``; value None removes the key."""
 
     names: Names
@@ -31,8 +31,7 @@ class QuotaRecord:
     value: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
+class Image(Struct, frozen=True, kw_only=True):
     """Every entity with its values; never changed in place."""
 
     values: Mapping[Names, Values] = field(default_factory=dict[Names, Values])

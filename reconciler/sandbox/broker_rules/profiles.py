@@ -6,9 +6,11 @@ of 4.3: the contract suite finds no difference between 4.0.1 and 4.3.1.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.errors import ConfigError
 from reconciler.quota.entity import ENTITY_TYPES
@@ -16,8 +18,7 @@ from reconciler.quota.keys import Key
 from reconciler.wire.apis import BY_KEY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureLevel:
+class FeatureLevel(Struct, frozen=True, kw_only=True):
     """A feature level of KIP-584: what the broker supports and the cluster's level."""
 
     name: str
@@ -33,8 +34,7 @@ IP_CONFIGS: Final[frozenset[str]] = frozenset({Key.CONNECTION_CREATION_RATE})
 _CLIENT_KEYS: Final[frozenset[str]] = frozenset(Key) - IP_CONFIGS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerProfile:
+class BrokerProfile(Struct, frozen=True, kw_only=True):
     """The rules, messages and version ranges of one line."""
 
     name: str

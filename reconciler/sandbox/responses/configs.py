@@ -4,8 +4,9 @@ The sandbox has its own node's settings only, and no topics. Any other type of r
 unknown type does on a broker.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.sandbox.authorizer import Operation
 from reconciler.sandbox.broker_rules.alterations import BrokerFailure
@@ -26,8 +27,7 @@ _UNKNOWN_TOPIC: Final = BrokerFailure(code=3, message="")
 _TOPIC_DENIED: Final = BrokerFailure(code=29, message="Topic authorization failed.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownSetting:
+class KnownSetting(Struct, frozen=True, kw_only=True):
     """A setting that the sandbox has: Kafka's default and the code of its ``ConfigType``."""
 
     default: str | None

@@ -3,7 +3,8 @@
 import asyncio
 import socket
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.errors import ConfigError
 from reconciler.sandbox.authorizer import Operation

@@ -1,10 +1,10 @@
 """Outcome files: the newest ones of each cluster remain, independent of the other clusters of the run."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.app.change.outcome_files import MOST_OUTCOMES, OUTCOME_FOLDER, save_outcome
 from reconciler.app.clusters.targets import ClusterTarget

@@ -1,7 +1,7 @@
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import LoopOutcome
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, loop_outcome_of

@@ -1,9 +1,9 @@
 """Tests of the log of conditions: each new condition is logged once."""
 
 import logging
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.app.watch.cluster import MOST_LINES, ConditionLog
 from reconciler.errors import ConnectError

@@ -4,12 +4,12 @@ import asyncio
 import gzip
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
 from reconciler.base.http.client import HttpClient, Route
 from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind

@@ -1,8 +1,7 @@
 """A selection is read back from its words as it was typed."""
 
-from dataclasses import fields, replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconciler.app.requests import PlanLimits, RecordSource
 from reconciler.cli.options.selection import Selection, saved_selection
@@ -20,9 +19,7 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", sorted({field.name for field in fields(PlanLimits)} - {"validate"})
-)
+@pytest.mark.parametrize("name", sorted(set(PlanLimits.__struct_fields__) - {"validate"}))
 def test_each_option_is_read_back(name):
     limits = replace(PlanLimits(), **{name: VALUES.get(name, True)})
     typed = Selection(paths=("-", "--yes"), limits=limits, sources=RecordSource(no_inventory=True))

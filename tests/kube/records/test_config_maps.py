@@ -5,11 +5,11 @@ import copy
 import gzip
 import json
 import random
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.errors import InventoryError
 from reconciler.inventory import format as records_format

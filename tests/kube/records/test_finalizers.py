@@ -1,8 +1,7 @@
 """The finalizer: only where deletion has an effect, and only until the removal is done."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconciler.errors import ConnectError
 from reconciler.kube.api.custom_resources import FINALIZER

@@ -2,12 +2,12 @@
 
 import asyncio
 import copy
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.errors import ConfigError, KquotaError, KubernetesConflict, PlanRefused, UsageError
 from reconciler.kube.api.custom_resources import REQUESTED_AT

@@ -1,10 +1,10 @@
 """A release without an operator: records are orphaned, finalizers removed, quotas unchanged; it is idempotent."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.errors import Forbidden, KubernetesError
 from reconciler.kube.api.custom_resources import FINALIZER

@@ -1,10 +1,10 @@
 """Parts of a series: every record in exactly one, each bounded, stable, and computed in linear time."""
 
 import random
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.inventory import format as records_format
 from reconciler.kube.records.config_map_reader import UNPACKED_BYTES, read

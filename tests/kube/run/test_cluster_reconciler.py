@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.errors import ConnectError, Forbidden, KubernetesUnavailable, WrongCluster

@@ -1,10 +1,10 @@
 """A deleted CRD of ClientQuota removes no limit from Kafka; the check is requested only before removals."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.errors import Forbidden, KubernetesUnavailable
 from reconciler.kube.api.resource_paths import (

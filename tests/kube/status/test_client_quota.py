@@ -1,9 +1,9 @@
 """The status of a document: its records, its keys, and what stays when the cluster could not be read."""
 
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.errors import AuthenticationError, ConnectError, StalePlan
 from reconciler.kube.api.custom_resources import REQUESTED_AT, condition_of

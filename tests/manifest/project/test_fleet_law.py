@@ -1,11 +1,11 @@
 """The law of documents that select clusters: the result for each cluster equals that of the expanded documents."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.manifest.loader import load_files
 from reconciler.manifest.project.file import Project, parse

@@ -1,9 +1,8 @@
 """Which document gets a pair that several documents declare."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import COLUMNS, Key

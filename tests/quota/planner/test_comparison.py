@@ -1,9 +1,9 @@
 """Laws of the whole comparison over random worlds, against an independent implementation of the table."""
 
 import itertools
-from dataclasses import replace
 
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from reconciler.quota.entity import DEFAULT, entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key, same_value

@@ -1,11 +1,11 @@
 """Guards: each alone, at its bound and over it, all together; overrides are exempt."""
 
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, Entity, entity
@@ -150,6 +150,7 @@ def test_a_change_from_another_level_is_checked_and_the_worst_kind_of_client_is_
         entity=ALICE,
         key=RATE,
         place="a.yaml:7",
+        cause=plan.changes[0].cause,
     )
 
 
@@ -375,6 +376,7 @@ def test_protected_entities_are_not_changed(before, after):
         entity=protected_change.entity,
         key=RATE,
         place="" if after is None else "a.yaml:7",
+        cause=protected_change.cause,
     )
     assert broken(OFF, protected_change) == []
 

@@ -1,9 +1,8 @@
 """A filter only narrows what the filters before it permit, and only what may be written is in a plan."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key

@@ -1,8 +1,7 @@
 """Warnings of a plan: it limits the principal that applies it; a value looks like bits in place of bytes."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconciler.quota.entity import entity
 from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded

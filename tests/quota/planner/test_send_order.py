@@ -2,12 +2,13 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.quota.entity import DEFAULT, entity, level, sort_key
 from reconciler.quota.keys import Key

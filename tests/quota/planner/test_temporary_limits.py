@@ -1,9 +1,8 @@
 """Guards judge what is declared anew under an override against the value from before; a refused end restores that value."""
 
-from dataclasses import replace
-
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key

@@ -1,10 +1,9 @@
 """Ranges of values: the quotas that they cover, and the values that they approve."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key

@@ -1,10 +1,10 @@
 """Equal effects have equal digests; whatever a reviewer approves is part of the effect."""
 
-from dataclasses import replace
 from math import nan
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key, same_value

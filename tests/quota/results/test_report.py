@@ -1,8 +1,7 @@
 """The results for readers of a run: previews and outcomes as values."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from reconciler.errors import KquotaError
 from reconciler.quota.entity import entity

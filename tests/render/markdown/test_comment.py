@@ -1,12 +1,13 @@
 """A comment as code hosts render it: no text leaves its cell, its line or its code, for any name."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 
 from reconciler.base.escaping import escaped
 from reconciler.quota.entity import entity

@@ -2,9 +2,9 @@
 
 import html
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.codecs.drift import drift_document, read_drift
 from reconciler.quota.entity import entity

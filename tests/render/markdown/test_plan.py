@@ -2,11 +2,11 @@
 
 import html
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler import DOCUMENTATION
 from reconciler.quota.entity import entity

@@ -1,9 +1,9 @@
 """The content of a page about clusters: what Python computed, section by section."""
 
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.app.html_page import page_files
 from reconciler.quota.entity import DEFAULT, entity

@@ -1,9 +1,9 @@
 """Profiles of versions differ only as the protocol allows."""
 
-from dataclasses import replace
 from itertools import combinations
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.errors import ConfigError
 from reconciler.sandbox import NEWEST, PROFILES, profile_named

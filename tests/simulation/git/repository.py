@@ -43,11 +43,10 @@ class MemoryCommit:
             commit = commit.parent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryTree(CommitTree):
+class MemoryTree(CommitTree, frozen=True, kw_only=True):
     """The files of a commit in memory."""
 
-    contents: Mapping[str, bytes] = field(repr=False)
+    contents: Mapping[str, bytes]
 
     @classmethod
     def of(cls, commit: MemoryCommit) -> "MemoryTree":

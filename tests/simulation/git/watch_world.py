@@ -5,10 +5,11 @@ import contextlib
 import json
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from reconciler.app.watch.cluster import ClusterSession
 from reconciler.app.watch.metrics_port import NoWatchMetrics

@@ -3,10 +3,11 @@
 import asyncio
 import io
 from collections.abc import Callable, Coroutine, Mapping, MutableMapping, Sequence
-from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+
+from msgspec.structs import replace
 
 from reconciler.base.protocols import Progress
 from reconciler.errors import KquotaError

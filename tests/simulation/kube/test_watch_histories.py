@@ -9,11 +9,12 @@ declared.
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
 from hypothesis import settings
+from msgspec.structs import replace
 
 from reconciler.kube.records.overrides import OverrideRequest
 from reconciler.quota.entity import entity

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 from urllib.parse import urlencode, urlsplit
 
+from msgspec import structs
+
 from reconciler.base import bounded_json
 from reconciler.base.http.addresses import is_plain, proxy_for
 from reconciler.base.http.client import HttpClient, Route
@@ -199,7 +201,7 @@ class PrometheusClient:
 
         return await with_retries(
             attempt,
-            replace(POLICIES[Peer.PROMETHEUS], total_seconds=self._bounds.query_seconds),
+            structs.replace(POLICIES[Peer.PROMETHEUS], total_seconds=self._bounds.query_seconds),
             clock=self._clock,
             before_retry=lambda _: self.counts.add(DropReason.RETRIES),
         )
