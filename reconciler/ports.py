@@ -11,6 +11,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.ownership import OwnershipRecords, Pair, RecordChange
+from reconciler.quota.results.audit_entry import AuditEntry
 from reconciler.quota.state import Cluster, ClusterDescription, QuotaState, Visibility
 
 Validator = Callable[[str, Sequence[Alteration]], Mapping[Entity, Result]]
@@ -89,10 +90,10 @@ class RefStore(Protocol):
 class AuditLog(Protocol):
     """Append-only record of every apply."""
 
-    def append(self, entries: Sequence[Mapping[str, object]]) -> None:
+    def append(self, entries: Sequence[AuditEntry]) -> None:
         """Write entries durably, in order."""
 
     def open_intents(
         self, cluster_id: str, pairs: Collection[Pair]
-    ) -> Mapping[Pair, Mapping[str, object]] | None:
+    ) -> Mapping[Pair, AuditEntry] | None:
         """Return the entries ``INTENDED`` of pairs without an outcome; ``None`` = the log cannot be read back."""

@@ -1,7 +1,42 @@
-"""Fast compact JSON for many small values, with CPython's C encoder."""
+"""Fast compact JSON for many small values, in ASCII: CPython's C encoder, and msgspec for typed rows."""
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+
+class _PythonFloat(float):
+    """A number that msgspec would write in another form than Python."""
+
+    __slots__ = ()
+
+
+def exact(value: float) -> float:
+    """Return a number that :func:`lines` writes as Python does: ``1e+16`` and not ``1e16``, and NaN is refused."""
+    return value if 1e-4 <= value < 1e16 else _PythonFloat(value)
+
+
+def lines(rows: Sequence[msgspec.Struct]) -> bytes:
+    """Return each row as a line of JSON without blanks, in ASCII.
+
+    Raises:
+        ValueError: A row has an :func:`exact` number that JSON cannot represent.
+    """
+    try:
+        content = _ROWS.encode_lines(rows)
+    except UnicodeEncodeError:  # half of a surrogate pair, which only Python writes
+        texts = (_PYTHON(msgspec.to_builtins(row, enc_hook=float)) for row in rows)
+        return "".join(f"{text}\n" for text in texts).encode("ascii")
+    if content.isascii() and b"\x7f" not in content:
+        return content
+    return _UNUSUAL.sub(lambda match: json.dumps(match[0])[1:-1], content.decode()).encode("ascii")
+
+
+def _number(value: object) -> msgspec.Raw:
+    return msgspec.Raw(_PYTHON(value).encode("ascii"))
 
 
 def compact(*, sort_keys: bool = False) -> Callable[[object], str]:
@@ -31,3 +66,8 @@ def compact(*, sort_keys: bool = False) -> Callable[[object], str]:
     except TypeError:
         return plain.encode
     return lambda value: "".join(pieces(value, 0))
+
+
+_UNUSUAL: Final = re.compile(r"[^\n -~]+")
+_PYTHON: Final = compact()
+_ROWS: Final = msgspec.json.Encoder(enc_hook=_number)

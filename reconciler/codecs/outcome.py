@@ -1,163 +1,192 @@
-"""An outcome as a versioned JSON document (``OUTCOME.json``): writer, reader, and reader for a rollback."""
+"""An outcome as a versioned JSON document (``OUTCOME.json``): its types, writer, reader, and reader for a rollback.
 
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+Fields are declared in the order in which they are written, which is alphabetical.
+"""
 
-from reconciler.codecs.reader import DocumentReader, load
-from reconciler.errors import ConfigError
-from reconciler.quota.entity_forms import entity_json, entity_text
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Annotated, Final, Literal, TypeAlias, cast, get_args
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from reconciler.base.compact_json import exact
+from reconciler.codecs.reader import load
+from reconciler.errors import ConfigError, QuotaValueError
+from reconciler.quota.entity import EntityParts, from_parts, parts
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
-from reconciler.quota.ownership import Owner, Pair
+from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause, DeletionPolicy
+from reconciler.quota.results.audit_entry import WrittenValue
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, RunOrigin
 from reconciler.quota.state import Visibility
-from reconciler.render.json_values import Json, JsonText, dump, text_of, value_json, value_text
-from reconciler.render.units import instant
+from reconciler.render.json_values import Json, dump, read_value, written_value
 
 KIND: Final = "kquota-outcome"
 FORMAT: Final = 1
 
-_WORDS: Final = dict.fromkeys(("APPLIED", "HELD", "NOT SENT", "REJECTED", "UNKNOWN"))
+_Word: TypeAlias = Literal["APPLIED", "HELD", "NOT SENT", "REJECTED", "UNKNOWN"]
+_Limit: TypeAlias = Annotated[float, Meta(gt=0)] | Literal["Infinity"]
 _MAY_HAVE_CHANGED: Final = {"APPLIED", "UNKNOWN"}
+
+
+_NAMES: Final = {
+    "author": "who",
+    "cluster_id": "clusterId",
+    "deletion_policy": "deletionPolicy",
+    "ended_at": "endedAt",
+    "observed_value": "found",
+    "reason": "why",
+    "record_changes": "recordChanges",
+    "started_at": "startedAt",
+    "tool_version": "toolVersion",
+    "visibility": "seen",
+    "waits_for": "waitsFor",
+}
+"""Fields that the document names otherwise."""
+
+
+class _OutcomePart(Struct, gc=False, forbid_unknown_fields=True, rename=_NAMES):
+    """An object of the document."""
+
+
+class _EarlierRecord(_OutcomePart):
+    """The record of a pair from before a change, which a rollback restores."""
+
+    deletion_policy: DeletionPolicy | None
+    document: Annotated[str, Meta(min_length=1)]
+    orphaned: bool
+    since: float
+    value: _Limit
+
+
+class _BrokerRefusal(_OutcomePart):
+    code: int
+    message: str
+    name: str
+
+
+class _OutcomeRow(_OutcomePart, kw_only=True):
+    """One change with its result."""
+
+    after: WrittenValue
+    before: WrittenValue
+    cause: Cause
+    entity: EntityParts
+    error: _BrokerRefusal | UnsetType = UNSET
+    observed_value: WrittenValue
+    key: Key
+    outcome: _Word
+    record: _EarlierRecord | None
+    visibility: PairVisibility
+    text: str
+    waits_for: tuple[EntityParts, ...] | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+
+
+class _OutcomeOrigin(_OutcomePart):
+    cluster: str
+    commit: str
+    tool_version: str
+    author: str
+
+
+class _OutcomeDocument(_OutcomePart, kw_only=True):
+    adopted: int
+    brokers: Visibility | None
+    cluster_id: str
+    complete: bool
+    counts: dict[_Word, int]
+    digest: str
+    ended_at: datetime
+    failure: str
+    format: Literal[1] = FORMAT
+    interrupted: bool
+    kind: Literal["kquota-outcome"] = KIND
+    origin: _OutcomeOrigin
+    pairs: list[_OutcomeRow]
+    record_changes: int
+    recorded: bool
+    started_at: datetime
+
+
+# ---- writing ---------------------------------------------------------------------------------
 
 
 def outcome_document(outcome: Outcome) -> dict[str, Json]:
     """Return the document of an outcome."""
-    return {**_fields(outcome), "pairs": [_pair(pair) for pair in outcome.pairs]}
+    document: dict[str, Json] = msgspec.to_builtins(
+        _document(outcome), str_keys=True, enc_hook=float
+    )
+    return document
 
 
-def _fields(outcome: Outcome) -> dict[str, Json]:
-    visibility = outcome.visibility
-    return {
-        "kind": KIND,
-        "format": FORMAT,
-        "clusterId": outcome.cluster_id,
-        "digest": outcome.digest,
-        "startedAt": instant(outcome.started_at),
-        "endedAt": instant(outcome.ended_at),
-        "origin": {
-            "who": outcome.origin.author,
-            "commit": outcome.origin.commit,
-            "cluster": outcome.origin.cluster,
-            "toolVersion": outcome.origin.tool_version,
-        },
-        "complete": outcome.complete,
-        "interrupted": outcome.interrupted,
-        "recorded": outcome.recorded,
-        "failure": outcome.failure,
-        "recordChanges": outcome.bookkeeping,
-        "adopted": outcome.adopted,
-        "counts": {word: outcome.count(word) for word in _WORDS},
-        "brokers": None
-        if visibility is None
-        else {
-            "visible": list(visibility.visible),
-            "lagging": list(visibility.lagging),
-            "unreachable": {str(node): reason for node, reason in visibility.unreachable.items()},
-        },
-    }
+def outcome_text(outcome: Outcome) -> str:
+    """Return the text of the document of an outcome."""
+    document = _document(outcome)
+    fields = msgspec.to_builtins(msgspec.structs.replace(document, pairs=[]), str_keys=True)
+    return dump({**fields, "pairs": document.pairs})
 
 
-class _ChangeTexts(NamedTuple):
-    """What a row says of its change, as text: before, between and after what it says of the result."""
-
-    change: QuotaChange
-    values: str
-    key: str
-    record: str
-    name: str
-
-
-class OutcomeWriter:
-    """Writes the outcomes of one run as text: what their rows say of a change is encoded once.
-
-    A run writes an outcome before its first request and another one at its end, each with up to 30,000 rows.
-    """
-
-    def __init__(self) -> None:
-        self._changes: dict[Pair, _ChangeTexts] = {}
-        self._reasons: dict[str, str] = {}
-
-    def text(self, outcome: Outcome) -> str:
-        """Return the document of an outcome as text."""
-        return dump({**_fields(outcome), "pairs": list(map(self._row, outcome.pairs))})
-
-    def _row(self, pair: PairOutcome) -> JsonText:
-        """Return the result of :func:`_pair` as text."""
-        change, result, reason = pair.change, pair.result, ""
-        if type(result) is Unknown:
-            reason = self._reasons.get(result.reason) or self._reason(result.reason)
-        elif not (result is None or type(result) is Applied):
-            return text_of(_pair(pair))
-        texts = self._changes.get(change.pair)
-        if texts is None or texts.change is not change:
-            texts = self._change(change)
-        return JsonText(
-            f'{texts.values},"found":{value_text(pair.observed_value)}{texts.key}'
-            f',"outcome":"{pair.status_text}"{texts.record},"seen":"{pair.visibility}"{texts.name}{reason}}}'
-        )
-
-    def _change(self, change: QuotaChange) -> _ChangeTexts:
-        entity = change.entity
-        texts = self._changes[entity, change.key] = _ChangeTexts(
-            change,
-            f'{{"after":{value_text(change.after)},"before":{value_text(change.before)}'
-            f',"cause":"{change.cause}","entity":{text_of(entity_json(entity))}',
-            f',"key":"{change.key}"',
-            f',"record":{text_of(_record(change))}',
-            f',"text":{text_of(entity_text(entity))}',
-        )
-        return texts
-
-    def _reason(self, reason: str) -> str:
-        text = self._reasons[reason] = f',"why":{text_of(reason)}'
-        return text
+def _document(outcome: Outcome) -> _OutcomeDocument:
+    return _OutcomeDocument(
+        adopted=outcome.adopted,
+        brokers=outcome.visibility,
+        cluster_id=outcome.cluster_id,
+        complete=outcome.complete,
+        counts={word: outcome.count(word) for word in get_args(_Word)},
+        digest=outcome.digest,
+        ended_at=datetime.fromtimestamp(int(outcome.ended_at), UTC),
+        failure=outcome.failure,
+        interrupted=outcome.interrupted,
+        origin=msgspec.convert(outcome.origin, _OutcomeOrigin, from_attributes=True),
+        pairs=list(map(_row, outcome.pairs)),
+        record_changes=outcome.bookkeeping,
+        recorded=outcome.recorded,
+        started_at=datetime.fromtimestamp(int(outcome.started_at), UTC),
+    )
 
 
-def _pair(pair: PairOutcome) -> dict[str, Json]:
-    change = pair.change
-    row: dict[str, Json] = {
-        "entity": entity_json(change.entity),
-        "text": entity_text(change.entity),
-        "key": str(change.key),
-        "cause": str(change.cause),
-        "before": value_json(change.before),
-        "after": value_json(change.after),
-        "record": _record(change),
-        "outcome": pair.status_text,
-        "seen": pair.visibility.value,
-        "found": value_json(pair.observed_value),
-    }
-    match pair.result:
-        case Rejected(code=code, name=name, message=message):
-            row["error"] = {"code": code, "name": name, "message": message}
-        case Held(waits_for=waits_for):
-            row["waitsFor"] = [entity_json(blocker) for blocker in waits_for]
-        case Unknown(reason=reason):
-            row["why"] = reason
-        case _:
-            pass
-    return row
+def _row(pair: PairOutcome) -> _OutcomeRow:
+    change, result = pair.change, pair.result
+    entity = change.entity
+    return _OutcomeRow(
+        after=written_value(change.after),
+        before=written_value(change.before),
+        cause=change.cause,
+        entity=parts(entity),
+        error=_BrokerRefusal(code=result.code, message=result.message, name=result.name)
+        if isinstance(result, Rejected)
+        else UNSET,
+        observed_value=written_value(pair.observed_value),
+        key=change.key,
+        outcome=cast("_Word", pair.status_text),
+        record=None if change.recorded is None else _record(change, change.recorded),
+        visibility=pair.visibility,
+        text=entity_text(entity),
+        waits_for=tuple(map(parts, result.waits_for)) if isinstance(result, Held) else UNSET,
+        reason=result.reason if isinstance(result, Unknown) else UNSET,
+    )
 
 
-def _record(change: QuotaChange) -> Json:
-    """Return the record of a pair from before a change, which a rollback restores."""
-    owner = change.recorded
-    if owner is None:
-        return None
-    return {
-        "value": value_json(change.applied),
-        "document": owner.document,
-        "deletionPolicy": None if owner.deletion_policy is None else str(owner.deletion_policy),
-        "since": owner.since,
-        "orphaned": change.is_orphaned,
-    }
+def _record(change: QuotaChange, owner: Owner) -> _EarlierRecord:
+    return _EarlierRecord(
+        deletion_policy=owner.deletion_policy,
+        document=owner.document,
+        orphaned=change.is_orphaned,
+        since=exact(owner.since),
+        value=cast("_Limit", written_value(change.applied)),
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackSource:
+# ---- reading ---------------------------------------------------------------------------------
+
+
+class RollbackSource(Struct, frozen=True, kw_only=True, gc=False):
     """The part of an outcome that a rollback needs."""
 
     cluster: str  # name of the cluster in the project file; "" = not recorded
@@ -190,91 +219,91 @@ def read_undo(text: str, *, location: str) -> RollbackSource:
 
 
 def read_outcome(text: str, *, location: str) -> Outcome:
-    """Read an outcome. The document has no claims, owners or notes of changes."""
+    """Read an outcome. The document has no claims, owners or notes of changes.
+
+    Raises:
+        ConfigError: It is not an outcome, or was edited.
+    """
+    with suppress(ValueError, RecursionError):
+        outcome = _outcome(_DECODER.decode(text))
+        if outcome_text(outcome) == text:
+            return outcome
     top = load(text, kind=KIND, format_version=FORMAT, location=location)
-    origin = top["origin"]
-    outcome = Outcome(
-        cluster_id=top["clusterId"].text(),
-        digest=top["digest"].text(),
-        pairs=top["pairs"].rows(_read_pair),
-        visibility=top["brokers"].optional(_read_visibility),
-        bookkeeping=top["recordChanges"].integer(),
-        adopted=top["adopted"].integer(),
-        recorded=top["recorded"].boolean(),
-        interrupted=top["interrupted"].boolean(),
-        failure=top["failure"].text(),
-        started_at=top["startedAt"].instant(),
-        ended_at=top["endedAt"].instant(),
-        origin=RunOrigin(
-            author=origin["who"].text(),
-            commit=origin["commit"].text(),
-            cluster=origin["cluster"].text(),
-            tool_version=origin["toolVersion"].text(),
-        ),
-    )
+    try:
+        outcome = _outcome(msgspec.convert(top.value, _OutcomeDocument, str_keys=True))
+    except ValueError as error:
+        raise ConfigError(
+            f"the document was edited: {error}",
+            location=location,
+            hint="create the document again; do not edit it",
+        ) from error
     top.expect(outcome_document(outcome))
     return outcome
 
 
-def _read_visibility(row: DocumentReader) -> Visibility:
-    return Visibility(
-        visible=row["visible"].rows(DocumentReader.integer),
-        lagging=row["lagging"].rows(DocumentReader.integer),
-        unreachable={
-            int(node)
-            if node.removeprefix("-").isdecimal()
-            else reason.fail("of a broker id"): reason.text()
-            for node, reason in row["unreachable"].pairs()
-        },
+_DECODER: Final = msgspec.json.Decoder(_OutcomeDocument)
+
+
+def _outcome(document: _OutcomeDocument) -> Outcome:
+    return Outcome(
+        cluster_id=document.cluster_id,
+        digest=document.digest,
+        pairs=tuple(_pairs(document.pairs)),
+        visibility=document.brokers,
+        bookkeeping=document.record_changes,
+        adopted=document.adopted,
+        recorded=document.recorded,
+        interrupted=document.interrupted,
+        failure=document.failure,
+        started_at=document.started_at.timestamp(),
+        ended_at=document.ended_at.timestamp(),
+        origin=msgspec.convert(document.origin, RunOrigin, from_attributes=True),
     )
 
 
-def _read_pair(row: DocumentReader) -> PairOutcome:
-    record = row["record"]
+def _pairs(rows: list[_OutcomeRow]) -> Iterator[PairOutcome]:
+    for at, row in enumerate(rows):
+        try:
+            yield _pair(row)
+        except (ValueError, QuotaValueError) as error:
+            raise ValueError(f"{error} - at `$.pairs[{at}]`") from error
+
+
+def _pair(row: _OutcomeRow) -> PairOutcome:
+    record = row.record
     return PairOutcome(
         change=QuotaChange(
-            entity=row["entity"].entity(),
-            key=row["key"].word(Key),
-            before=row["before"].quota_value(),
-            after=row["after"].quota_value(),
-            cause=row["cause"].word(Cause),
-            applied=record.optional(lambda fields: _positive(fields["value"])),
-            recorded=record.optional(_read_owner),
-            is_orphaned=bool(record.optional(lambda fields: fields["orphaned"].boolean())),
+            entity=from_parts(row.entity),
+            key=row.key,
+            before=read_value(row.before),
+            after=read_value(row.after),
+            cause=row.cause,
+            applied=None if record is None else read_value(record.value),
+            recorded=None
+            if record is None
+            else msgspec.convert(record, Owner, from_attributes=True),
+            is_orphaned=record is not None and record.orphaned,
         ),
-        result=_read_result(row),
-        visibility=row["seen"].word(PairVisibility),
-        observed_value=row["found"].quota_value(),
+        result=_result(row),
+        visibility=row.visibility,
+        observed_value=read_value(row.observed_value),
     )
 
 
-def _positive(number: DocumentReader) -> float:
-    value = number.quota_value()
-    return value if value is not None and value > 0 else number.fail("a limit above 0")
-
-
-def _read_owner(row: DocumentReader) -> Owner:
-    return Owner(
-        document=row["document"].text() or row["document"].fail("the name of a document"),
-        deletion_policy=row["deletionPolicy"].optional(lambda policy: policy.word(DeletionPolicy)),
-        since=row["since"].number(),
-    )
-
-
-def _read_result(row: DocumentReader) -> Result | None:
-    match row["outcome"].choice(_WORDS):
-        case "APPLIED":
+def _result(row: _OutcomeRow) -> Result | None:
+    """Return the result of a row; fields that do not belong to it are seen when the document is written again."""
+    match row:
+        case _OutcomeRow(outcome="APPLIED"):
             return Applied()
-        case "REJECTED":
-            error = row["error"]
-            return Rejected(
-                code=error["code"].integer(),
-                name=error["name"].text(),
-                message=error["message"].text(),
-            )
-        case "HELD":
-            return Held(waits_for=row["waitsFor"].rows(DocumentReader.entity))
-        case "UNKNOWN":
-            return Unknown(reason=row["why"].text())
-        case _:
+        case _OutcomeRow(
+            outcome="REJECTED", error=_BrokerRefusal(code=code, name=name, message=message)
+        ):
+            return Rejected(code=code, name=name, message=message)
+        case _OutcomeRow(outcome="HELD", waits_for=tuple(blockers)):
+            return Held(waits_for=tuple(map(from_parts, blockers)))
+        case _OutcomeRow(outcome="UNKNOWN", reason=str(reason)):
+            return Unknown(reason=reason)
+        case _OutcomeRow(outcome="NOT SENT"):
             return None
+        case _:
+            raise ValueError(f"it is {row.outcome} without its details")

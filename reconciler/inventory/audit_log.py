@@ -11,21 +11,21 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, 
 from pathlib import Path
 from typing import Final, TextIO
 
+import msgspec
+
 from reconciler.base import bounded_json
-from reconciler.base.compact_json import compact
+from reconciler.base.compact_json import lines
 from reconciler.base.durable_files import DISK, DurableFiles
 from reconciler.base.output_text import json_text
-from reconciler.codecs.audit_log import apply_entry, open_among, pair_name
+from reconciler.codecs.audit_log import OpenIntents, apply_entry, open_among
 from reconciler.errors import InventoryError
 from reconciler.quota.ownership import Pair
-
-ENTRY_VERSION: Final = 1
-"""Version of the line format, in every line as ``v``."""
+from reconciler.quota.results.audit_entry import ENTRY_VERSION, AuditEntry
 
 MAX_BYTES: Final = 1 << 62
 """No practical limit: a log only grows."""
 
-_ENCODE: Final = compact()
+_DECODER: Final = msgspec.json.Decoder(AuditEntry)
 
 
 class FileAuditLog:
@@ -39,7 +39,7 @@ class FileAuditLog:
         self._path = path
         self._files = files
 
-    def append(self, entries: Sequence[Mapping[str, object]]) -> None:
+    def append(self, entries: Sequence[AuditEntry]) -> None:
         """Write entries in order, in one write and one sync.
 
         A line that a crash truncated is ended first, so that it does not damage the next one.
@@ -49,14 +49,9 @@ class FileAuditLog:
         """
         if not entries:
             return
-        text = "\n".join(map(_line, entries)) + "\n"
-        self._files.append(
-            self._path, (("\n" if self._is_cut_off() else "") + text).encode("ascii")
-        )
+        self._files.append(self._path, b"\n" * self._is_cut_off() + lines(entries))
 
-    def open_intents(
-        self, cluster_id: str, pairs: Collection[Pair]
-    ) -> Mapping[Pair, Mapping[str, object]]:
+    def open_intents(self, cluster_id: str, pairs: Collection[Pair]) -> Mapping[Pair, AuditEntry]:
         """Return the intents of pairs without an outcome. Lines of an unknown version are skipped.
 
         The log is read from its end, as far as these pairs need.
@@ -90,15 +85,14 @@ class StreamAuditLog:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
-    def append(self, entries: Sequence[Mapping[str, object]]) -> None:
+    def append(self, entries: Sequence[AuditEntry]) -> None:
         """Write entries in order.
 
         Raises:
             InventoryError: The stream is closed.
         """
         try:
-            for entry in entries:
-                _ = self._stream.write(json_text(_line(entry)) + "\n")
+            _ = self._stream.write(json_text(lines(entries).decode("ascii")))
             self._stream.flush()
         except (OSError, ValueError) as error:
             raise InventoryError(f"the audit log cannot be written: {error}") from error
@@ -107,7 +101,7 @@ class StreamAuditLog:
         """Return None: a stream cannot be read back."""
 
 
-def read_entries(path: Path) -> Iterator[Mapping[str, object]]:
+def read_entries(path: Path) -> Iterator[AuditEntry]:
     """Yield all complete entries of a log, oldest first; a truncated line is skipped.
 
     An outcome without a previous value gets that of its intent; ``null`` if the log does not contain it.
@@ -115,42 +109,30 @@ def read_entries(path: Path) -> Iterator[Mapping[str, object]]:
     Raises:
         InventoryError: The file cannot be read, or a line is not an audit entry of a known version.
     """
-    intents: dict[str, dict[str, Mapping[str, object]]] = {}
-    for number, entry in _lines(path):
-        if entry is None:
-            raise InventoryError(
-                f"{path}:{number}: not an audit entry of version {ENTRY_VERSION}",
-                hint="it was written by a newer kquota, or is not an audit log",
-            )
-        of_cluster = intents.setdefault(str(entry.get("clusterId")), {})
-        intent = of_cluster.get(pair_name(entry.get("entity"), entry.get("key")), {})
-        apply_entry(of_cluster, entry)
-        if "settledAt" in entry and "before" not in entry:
-            yield {**entry, "before": intent.get("before")}
-        else:
-            yield entry
-
-
-def _line(entry: Mapping[str, object]) -> str:
-    return f'{{"v":{ENTRY_VERSION},{_ENCODE(entry)[1:]}'
-
-
-def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, object] | None]]:
-    """Yield number and content of each complete line; ``None`` = not an entry of a known version.
-
-    Raises:
-        InventoryError: The file cannot be read.
-    """
     try:
         text = DISK.read(path, max_bytes=MAX_BYTES)
     except OSError as error:
         raise _cannot_read(path, error) from error
+    intents: OpenIntents = {}
     for number, line in enumerate(text.split(b"\n"), start=1):
-        with contextlib.suppress(ValueError):
-            yield number, _entry(line)
+        try:
+            entry = _entry(line)
+        except msgspec.ValidationError as error:
+            raise InventoryError(
+                f"{path}:{number}: not an audit entry of version {ENTRY_VERSION}: {error}",
+                hint="it was written by a newer kquota, or is not an audit log",
+            ) from error
+        if entry is None:
+            continue
+        intent = intents.get(entry.pair)
+        apply_entry(intents, entry)
+        if entry.before is msgspec.UNSET:
+            before = None if intent is None else intent.before
+            entry = msgspec.structs.replace(entry, before=before)
+        yield entry
 
 
-def _newest_first(blocks: Iterable[bytes]) -> Iterator[Mapping[str, object]]:
+def _newest_first(blocks: Iterable[bytes]) -> Iterator[AuditEntry]:
     """Yield the entries of a log, newest first; lines that are no entries of a known version are skipped.
 
     Args:
@@ -158,30 +140,35 @@ def _newest_first(blocks: Iterable[bytes]) -> Iterator[Mapping[str, object]]:
     """
     parts: list[bytes] = []  # of the line whose beginning is not read yet, the last part first
     for block in blocks:
-        beginning, *lines = block.split(b"\n")
-        for line in reversed(lines):
+        beginning, *lines_of_block = block.split(b"\n")
+        for line in reversed(lines_of_block):
             yield from _entries_of(line, parts)
             parts = []
         parts.append(beginning)
     yield from _entries_of(b"", parts)
 
 
-def _entries_of(beginning: bytes, parts: Sequence[bytes]) -> Iterator[Mapping[str, object]]:
+def _entries_of(beginning: bytes, parts: Sequence[bytes]) -> Iterator[AuditEntry]:
     """Yield the entry of a line, if it is one of a known version."""
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(msgspec.ValidationError):
         entry = _entry(b"".join((beginning, *reversed(parts))))
         if entry is not None:
             yield entry
 
 
-def _entry(line: bytes) -> Mapping[str, object] | None:
-    """Return the entry of a line; ``None`` = it is not one of a known version.
+def _entry(line: bytes) -> AuditEntry | None:
+    """Return the entry of a line; ``None`` = the line is cut off.
 
     Raises:
-        ValueError: The line is cut off.
+        msgspec.ValidationError: It is not an entry of a known version.
     """
-    entry = bounded_json.parse(line, most_bytes=bounded_json.ANSWER)
-    return entry if isinstance(entry, dict) and entry.get("v") == ENTRY_VERSION else None
+    with contextlib.suppress(msgspec.DecodeError, RecursionError):
+        return _DECODER.decode(line)
+    try:  # half of a surrogate pair is no error in Python
+        value = bounded_json.parse(line, most_bytes=bounded_json.ANSWER)
+    except bounded_json.InvalidJson:
+        return None
+    return msgspec.convert(value, AuditEntry)
 
 
 def _cannot_read(path: Path, error: OSError) -> InventoryError:

@@ -38,7 +38,7 @@ class RecordsFile:
         self._files = files
         self._stamp: FileStamp | None = None
         self._clusters: dict[str, OwnershipRecords] = {}
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, bytes] = {}
 
     def read(self) -> Mapping[str, OwnershipRecords]:
         """Return the records by cluster id; the file is read if it was replaced since.

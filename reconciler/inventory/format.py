@@ -21,11 +21,17 @@ they are an error as well, because the next write would lose them.
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeVar
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Annotated, Final, Literal, TypeAlias, TypeVar, cast
+
+import msgspec
+from msgspec import Meta, Struct
 
 from reconciler.base import bounded_json
-from reconciler.base.compact_json import compact
+from reconciler.base.compact_json import exact, lines
 from reconciler.errors import InventoryError, QuotaValueError
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.entity_forms import read_slots
@@ -38,18 +44,103 @@ KIND: Final = "kquota-inventory"
 FORMAT: Final = 1
 
 _V = TypeVar("_V")
-_ENCODE: Final = compact()
 _LAST_MOMENT: Final = 253_402_300_799.0  # the end of the year 9999
-_SECTIONS: Final = {
-    "owners": 3,
-    "records": 5,
-    "intents": 9,
-    "drift": 5,
-    "orphaned": 4,
-    "overrides": 13,
-}
-"""Section -> maximum number of items of a row."""
-_NAMES: Final = frozenset({"project", "known", "ended", *_SECTIONS})
+
+_Place: TypeAlias = Annotated[int, Meta(ge=0)]
+_Number: TypeAlias = float | Literal["nan", "inf", "-inf"] | None
+"""A live value; one that JSON cannot represent, kept as a previous value, is its name."""
+
+
+class _SectionRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """A line of a section."""
+
+
+class _OwnerRow(_SectionRow):
+    document: str
+    deletion_policy: DeletionPolicy | None
+    since: float
+
+
+class _EntityRow(_SectionRow):
+    user: str | bool | None
+    client_id: str | bool | None
+    ip: str | bool | None
+
+    @property
+    def entity(self) -> Entity:
+        return read_slots((self.user, self.client_id, self.ip))
+
+
+class _RecordRow(_EntityRow):
+    limits: Annotated[list[float | None], Meta(min_length=1, max_length=len(COLUMNS))]
+    owners: _Place | list[_Place | None]
+
+
+class _PairRow(_EntityRow):
+    key: Key
+
+    @property
+    def pair(self) -> Pair:
+        return self.entity, self.key
+
+
+class _IntentRow(_PairRow):
+    value: _Number
+    owner: _Place
+    at: float
+
+
+class _DriftRow(_PairRow):
+    since: float
+
+
+class _OverrideRow(_PairRow):
+    value: Annotated[float, Meta(gt=0, le=sys.float_info.max)] | None
+    until: Annotated[float, Meta(ge=0, le=_LAST_MOMENT)]
+    author: str
+    reason: str
+    before: _Number
+    applied: _Number
+    declared: _Number
+    ends_with_document: bool
+    document: str
+
+
+class _StoredCluster(Struct, forbid_unknown_fields=True, gc=False, rename={"is_known": "known"}):
+    project: str
+    is_known: bool
+    ended: float
+    owners: list[_OwnerRow]
+    records: list[_RecordRow]
+    intents: list[_IntentRow]
+    drift: list[_DriftRow]
+    orphaned: list[_PairRow]
+    overrides: list[_OverrideRow]
+
+
+class _StoredDocument(Struct, forbid_unknown_fields=True):
+    kind: Literal["kquota-inventory"]
+    format: Literal[1]
+    clusters: dict[str, _StoredCluster]
+
+
+class _DocumentNames(Struct):
+    """The names of a document, with the texts of its sections."""
+
+    kind: msgspec.Raw
+    format: msgspec.Raw
+    clusters: dict[str, dict[str, msgspec.Raw]]
+
+
+_DECODER: Final = msgspec.json.Decoder(_StoredDocument)
+_NAMES: Final = msgspec.json.Decoder(_DocumentNames)
+_IS_MORE: Final = re.compile("unknown field|at most length|length <=").search
+"""Whether an error of msgspec says that something has more than it should."""
+
+_UPGRADE: Final = (
+    "use the kquota that wrote it, or a newer one; upgrade operators and loops before the command lines that share records"
+    " with them"
+)
 
 
 def safe_name(cluster_id: str) -> str:
@@ -72,15 +163,24 @@ def encode(clusters: Mapping[str, OwnershipRecords]) -> bytes:
     )
 
 
-def encode_cluster(cluster_id: str, records: OwnershipRecords) -> str:
+def encode_cluster(cluster_id: str, records: OwnershipRecords) -> bytes:
     """Encode one cluster for :func:`join_clusters`."""
-    return f"{json.dumps(cluster_id)}:{{\n{_cluster(records)}}}"
+    stored, fields = _stored(records), list[bytes]()
+    for name, field in zip(stored.__struct_encode_fields__, stored.__struct_fields__, strict=True):
+        value = getattr(stored, field)
+        text = (
+            b"[\n%b]" % lines(value)[:-1].replace(b"\n", b",\n")
+            if isinstance(value, list)
+            else json.dumps(value).encode()
+        )
+        fields.append(b'"%b":%b' % (name.encode(), text))
+    return b"%b:{\n%b}" % (json.dumps(cluster_id).encode(), b",\n".join(fields))
 
 
-def join_clusters(texts: Mapping[str, str]) -> bytes:
+def join_clusters(texts: Mapping[str, bytes]) -> bytes:
     """Encode the document from the texts of its clusters."""
-    head = f'{{"kind":"{KIND}","format":{FORMAT},"clusters":{{\n'
-    return (head + ",\n".join(texts[name] for name in sorted(texts)) + "\n}}\n").encode("ascii")
+    head = f'{{"kind":"{KIND}","format":{FORMAT},"clusters":{{\n'.encode()
+    return head + b",\n".join(texts[name] for name in sorted(texts)) + b"\n}}\n"
 
 
 def decode(content: bytes, *, location: str) -> dict[str, OwnershipRecords]:
@@ -90,46 +190,20 @@ def decode(content: bytes, *, location: str) -> dict[str, OwnershipRecords]:
         InventoryError: It is damaged, not an inventory, of another format, or has something that this version does not know.
     """
     try:
-        document = bounded_json.parse(
-            content.decode("ascii"), most_bytes=bounded_json.OWN_FILE, pairs=bounded_json.unique
-        )
+        text = content.decode("ascii")
+        document = _typed(text) or _parsed(text, location)
     except ValueError as error:
-        raise _damaged_error(location, str(error)) from error
-    if not isinstance(document, dict) or document.get("kind") != KIND:
-        raise InventoryError(f"{location} is not an inventory of kquota", hint="name another file")
-    if document.get("format") != FORMAT:
-        raise InventoryError(
-            f"{location} has format {document.get('format')!r}; this version supports format {FORMAT}",
-            hint=_UPGRADE,
-        )
-    clusters = document.get("clusters")
-    if document.keys() != {"kind", "format", "clusters"} or not isinstance(clusters, dict):
-        raise _damaged_error(location, "it has no clusters")
-    records_by_cluster: dict[str, OwnershipRecords] = {}
-    for cluster_id, value in clusters.items():
+        raise _damaged_error(location, error) from error
+    clusters: dict[str, OwnershipRecords] = {}
+    for cluster_id, cluster in document.clusters.items():
         try:
-            records_by_cluster[cluster_id] = _records(cluster_id, value)
-        except _NewerContent as error:
-            raise InventoryError(
-                f"{location} was written by a newer kquota: cluster {cluster_id!r}: {error}",
-                hint=_UPGRADE,
-            ) from error
-        except (ValueError, TypeError, IndexError, QuotaValueError) as error:
+            clusters[cluster_id] = _records(cluster_id, cluster)
+        except (ValueError, IndexError, QuotaValueError) as error:
             raise _damaged_error(location, f"cluster {cluster_id!r}: {error}") from error
-    return records_by_cluster
+    return clusters
 
 
-_UPGRADE: Final = (
-    "use the kquota that wrote it, or a newer one; upgrade operators and loops before the command lines that share records"
-    " with them"
-)
-
-
-class _NewerContent(ValueError):
-    """The document has something that this version does not know."""
-
-
-def _damaged_error(location: str, reason: str) -> InventoryError:
+def _damaged_error(location: str, reason: object) -> InventoryError:
     return InventoryError(
         f"{location} is damaged: {reason}",
         hint="restore it from a backup or the history of its git ref; a damaged inventory is not treated as empty. Without a backup,"
@@ -137,237 +211,157 @@ def _damaged_error(location: str, reason: str) -> InventoryError:
     )
 
 
+def _typed(text: str) -> _StoredDocument | None:
+    """Return a document without faults; ``None`` = :func:`_parsed` decides."""
+    with suppress(ValueError):
+        document, packed = _DECODER.decode(text), msgspec.json.format(text, indent=-1)
+        # Of a name that is given twice, msgspec keeps one.
+        if msgspec.json.encode(_NAMES.decode(packed)).decode() == packed:
+            return document
+    return None
+
+
+def _parsed(text: str, location: str) -> _StoredDocument:
+    """Return a document whose names contain half of a surrogate pair, which only Python's parser accepts.
+
+    Raises:
+        InventoryError: It is not an inventory, of another format, or has something that this version does not know.
+        ValueError: It is damaged.
+    """
+    value = bounded_json.parse(text, most_bytes=bounded_json.OWN_FILE, pairs=bounded_json.unique)
+    if not isinstance(value, dict) or value.get("kind") != KIND:
+        raise InventoryError(f"{location} is not an inventory of kquota", hint="name another file")
+    if value.get("format") != FORMAT:
+        raise InventoryError(
+            f"{location} has format {value.get('format')!r}; this version supports format {FORMAT}",
+            hint=_UPGRADE,
+        )
+    try:
+        return msgspec.convert(value, _StoredDocument)
+    except msgspec.ValidationError as error:
+        if not _IS_MORE(str(error)):
+            raise
+        raise InventoryError(
+            f"{location} was written by a newer kquota: {error}", hint=_UPGRADE
+        ) from error
+
+
 # ---- writing ---------------------------------------------------------------------------------
 
 
-class _OwnerTable:
-    """Owners in the order of their first use; equal ones are stored once."""
+def _stored(owned: OwnershipRecords) -> _StoredCluster:
+    places: dict[Owner, int] = {}  # in the order of their first use
 
-    def __init__(self) -> None:
-        self.rows: list[tuple[str, str | None, float]] = []
-        self._places: dict[Owner, int] = {}
-        self._known: dict[int, tuple[Owner, int]] = {}  # by identity: most are the very same object
+    def place(owner: Owner) -> int:
+        return places.setdefault(owner, len(places))
 
-    def place(self, owner: Owner) -> int:
-        known_place = self._known.get(id(owner))
-        if known_place is not None:
-            return known_place[1]
-        place = self._places.setdefault(owner, len(self.rows))
-        if place == len(self.rows):
-            self.rows.append((owner.document, owner.deletion_policy, owner.since))
-        self._known[id(owner)] = owner, place
-        return place
-
-    def columns(self, record: OwnershipRecord) -> int | list[int | None]:
-        if record.sole is not None:
-            return self.place(record.sole)
-        return [None if owner is None else self.place(owner) for owner in record.owners]
-
-
-def _cluster(owned: OwnershipRecords) -> str:
-    table = _OwnerTable()
-    rows: dict[str, Sequence[object]] = {
-        "owners": table.rows,  # filled by what follows
-        "records": [
-            (*subject, record.applied, table.columns(record))
-            for subject, record in sorted(owned.records.items(), key=lambda item: sort_key(item[0]))
+    records = [
+        _RecordRow(
+            *entity,
+            [limit and exact(limit) for limit in record.applied],
+            [None if owner is None else place(owner) for owner in record.owners]
+            if record.sole is None
+            else place(record.sole),
+        )
+        for entity, record in sorted(owned.records.items(), key=lambda item: sort_key(item[0]))
+    ]
+    intents = [
+        _IntentRow(*entity, key, _number(intent.value), place(intent.owner), intent.at)
+        for (entity, key), intent in _sorted(owned.intents)
+    ]
+    overrides = [
+        _OverrideRow(
+            *entity,
+            key,
+            override.value and exact(override.value),
+            override.until,
+            override.author,
+            override.reason,
+            _number(override.before),
+            _number(override.applied),
+            _number(override.declared),
+            override.ends_with_document,
+            override.document,
+        )
+        for (entity, key), override in _sorted(owned.overrides)
+    ]
+    return _StoredCluster(
+        project=owned.project,
+        is_known=owned.is_known,
+        ended=owned.latest_end,
+        owners=[_OwnerRow(o.document, o.deletion_policy, o.since) for o in places],
+        records=records,
+        intents=intents,
+        drift=[_DriftRow(*entity, key, at) for (entity, key), at in _sorted(owned.drift_since)],
+        orphaned=[
+            _PairRow(*entity, key) for (entity, key), _ in _sorted(dict.fromkeys(owned.orphaned))
         ],
-        "intents": [
-            (*subject, key, *_intent_values(intent, table))
-            for (subject, key), intent in _sort_pairs(owned.intents)
-        ],
-        "drift": [(*subject, key, at) for (subject, key), at in _sort_pairs(owned.drift_since)],
-        "orphaned": [
-            (*subject, key) for (subject, key), _ in _sort_pairs(dict.fromkeys(owned.orphaned))
-        ],
-        "overrides": [
-            (*subject, key, *_override_values(override))
-            for (subject, key), override in _sort_pairs(owned.overrides)
-        ],
-    }
-    head = f'"project":{_ENCODE(owned.project)},\n"known":{_ENCODE(owned.is_known)},\n'
-    head += f'"ended":{_ENCODE(owned.latest_end)},\n'
-    return head + ",\n".join(
-        f'"{name}":[\n' + ",\n".join(map(_ENCODE, rows[name])) + "]" for name in _SECTIONS
+        overrides=overrides,
     )
 
 
-def _sort_pairs(pairs: Mapping[Pair, _V]) -> list[tuple[Pair, _V]]:
-    return sorted(pairs.items(), key=lambda item: (sort_key(item[0][0]), item[0][1]))
+def _sorted(pairs: Mapping[Pair, _V]) -> list[tuple[Pair, _V]]:
+    entities = sorted({entity for entity, _ in pairs}, key=sort_key)
+    ranks = {entity: rank for rank, entity in enumerate(entities)}
+    return sorted(pairs.items(), key=lambda item: (ranks[item[0][0]], item[0][1]))
 
 
-def _intent_values(intent: Intent, table: _OwnerTable) -> tuple[object, ...]:
-    return _number(intent.value), table.place(intent.owner), intent.at
-
-
-def _override_values(override: Override) -> Sequence[object]:
-    return (
-        _number(override.value),
-        override.until,
-        override.author,
-        override.reason,
-        _number(override.before),
-        _number(override.applied),
-        _number(override.declared),
-        override.ends_with_document,
-        override.document,
-    )
-
-
-def _number(value: float | None) -> float | str | None:
-    """Return a value; one that JSON cannot represent (a live NaN, kept as a previous value) as its name."""
-    return value if value is None or math.isfinite(value) else str(float(value))
+def _number(value: float | None) -> _Number:
+    if value is None or math.isfinite(value):
+        return value and exact(value)
+    return cast("_Number", str(float(value)))
 
 
 # ---- reading ---------------------------------------------------------------------------------
 
 
-def _records(cluster_id: str, value: object) -> OwnershipRecords:
-    """Decode one cluster.
-
-    Raises:
-        ValueError: It has another structure (also TypeError, IndexError, QuotaValueError from the values).
-    """
-    if not isinstance(value, dict) or not value.keys() >= _NAMES:
-        raise ValueError(f"it should have exactly {', '.join(sorted(_NAMES))}")
-    match value["project"], value["known"]:
-        case str(project), bool(is_known):
-            pass
-        case _:
-            raise ValueError("project should be a text, and known true or false")
-    if unknown := value.keys() - _NAMES:
-        raise _NewerContent(f"it has the unknown section {min(unknown)!r}")
-    for name, most_items in _SECTIONS.items():
-        if not isinstance(value[name], list):
-            raise ValueError(f"{name} should be an array")  # noqa: TRY004 - damage, not a bug
-        most = max((len(row) for row in value[name] if isinstance(row, list)), default=0)
-        if most > most_items:
-            raise _NewerContent(
-                f"a row of {name} has {most} items, of which {most_items} are known"
-            )
-    owners = tuple(_owner(row) for row in value["owners"])
-    records: dict[Entity, OwnershipRecord] = {}
-    for row in value["records"]:
-        *slots, limits, places = row
-        subject = read_slots(slots)
-        if subject in records:
-            raise ValueError(f"the record {row!r} is given twice")
-        values = _limits(limits)
-        records[subject] = OwnershipRecord(
-            read_key_columns(values), read_key_columns(_owners(values, places, owners))
-        )
-    overrides = [_override(row) for row in value["overrides"]]
+def _records(cluster_id: str, stored: _StoredCluster) -> OwnershipRecords:
+    owners = msgspec.convert(stored.owners, list[Owner], from_attributes=True)
+    records = {row.entity: _record(row, owners) for row in stored.records}
+    if len(records) < len(stored.records):
+        raise ValueError("a record is given twice")
     return OwnershipRecords(
         cluster_id=cluster_id,
         records=records,
-        intents={pair: _intent(fields, owners) for pair, fields in _pairs(value["intents"], 3)},
-        drift_since={pair: _float(fields[0]) for pair, fields in _pairs(value["drift"], 1)},
-        orphaned=frozenset(pair for pair, _ in _pairs(value["orphaned"], 0)),
-        overrides={override.pair: override for override in overrides},
-        is_known=is_known,
-        project=project,
-        latest_end=_float(value["ended"]),
+        intents={
+            row.pair: Intent(value=_value(row.value), owner=owners[row.owner], at=row.at)
+            for row in stored.intents
+        },
+        drift_since={row.pair: row.since for row in stored.drift},
+        orphaned=frozenset(row.pair for row in stored.orphaned),
+        overrides={row.pair: _override(row) for row in stored.overrides},
+        is_known=stored.is_known,
+        project=stored.project,
+        latest_end=stored.ended,
     )
 
 
-def _limits(value: object) -> list[float | None]:
-    values = _list(value)
-    if len(values) > len(COLUMNS):
-        raise _NewerContent(f"{value!r} has more than {len(COLUMNS)} values")
-    if values.count(None) == len(values):
-        raise ValueError(f"{value!r} should be numbers or nulls, with a number")
-    return [v if v is None or type(v) is float else _float(v) for v in values]
-
-
-def _owners(
-    values: Sequence[float | None], places: object, owners: Sequence[Owner]
-) -> list[Owner | None]:
+def _record(row: _RecordRow, owners: Sequence[Owner]) -> OwnershipRecord:
+    places = row.owners
     if isinstance(places, int):
-        owner = _at(owners, places)
-        return [None if value is None else owner for value in values]
-    value_owners = [None if place is None else _at(owners, place) for place in _list(places)]
-    if [owner is None for owner in value_owners] != [value is None for value in values]:
-        raise ValueError("a record should have one owner per value")
-    return value_owners
+        places = [None if limit is None else places for limit in row.limits]
+    is_set = [limit is not None for limit in row.limits]
+    if not any(is_set) or is_set != [place is not None for place in places]:
+        raise ValueError(f"{row!r} should have a number, and one owner for each number")
+    columns = [None if place is None else owners[place] for place in places]
+    return OwnershipRecord(read_key_columns(row.limits), read_key_columns(columns))
 
 
-def _intent(values: Sequence[object], owners: Sequence[Owner]) -> Intent:
-    return Intent(value=_read_number(values[0]), owner=_at(owners, values[1]), at=_float(values[2]))
-
-
-def _pairs(rows: Iterable[object], extra_count: int) -> Iterator[tuple[Pair, list[object]]]:
-    for row in rows:
-        values = _list(row)
-        if len(values) != 4 + extra_count:
-            raise ValueError(f"{row!r} should have {4 + extra_count} items")
-        yield (read_slots(values[:3]), Key(str(values[3]))), values[4:]
-
-
-def _override(row: object) -> Override:
-    ((pair, values),) = _pairs([row], 9)
-    match values:
-        case [
-            value,
-            until,
-            str(author),
-            str(reason),
-            before,
-            applied,
-            declared,
-            bool(ends),
-            str(document),
-        ]:
-            temporary, end = _read_number(value), _float(until)
-        case _:
-            raise ValueError(f"{row!r} is no override")
-    if not (temporary is None or 0 < temporary < math.inf) or not 0 <= end <= _LAST_MOMENT:
-        raise ValueError(f"{row!r} is no override: its value or its end cannot be")
+def _override(row: _OverrideRow) -> Override:
     return Override(
-        entity=pair[0],
-        key=pair[1],
-        value=temporary,
-        until=end,
-        author=author,
-        reason=reason,
-        document=document,
-        before=_read_number(before),
-        applied=_read_number(applied),
-        declared=_read_number(declared),
-        ends_with_document=ends,
+        entity=row.entity,
+        key=row.key,
+        value=row.value,
+        until=row.until,
+        author=row.author,
+        reason=row.reason,
+        document=row.document,
+        before=_value(row.before),
+        applied=_value(row.applied),
+        declared=_value(row.declared),
+        ends_with_document=row.ends_with_document,
     )
 
 
-def _owner(row: object) -> Owner:
-    match row:
-        case [str(document), str() | None as policy, float() | int() as since]:
-            return Owner(
-                document=document,
-                deletion_policy=None if policy is None else DeletionPolicy(policy),
-                since=float(since),
-            )
-        case _:
-            raise ValueError(f"{row!r} is no owner")
-
-
-def _at(owners: Sequence[Owner], place: object) -> Owner:
-    if not isinstance(place, int) or isinstance(place, bool) or place < 0:
-        raise ValueError(f"{place!r} is no place of an owner")
-    return owners[place]
-
-
-def _list(value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise ValueError(f"{value!r} should be an array")  # noqa: TRY004 - damage, not a bug
-    return value
-
-
-def _float(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, float | int):
-        raise ValueError(f"{value!r} should be a number")  # noqa: TRY004 - damage, not a bug
-    return float(value)
-
-
-def _read_number(value: object) -> float | None:
-    if value in ("nan", "inf", "-inf"):
-        return float(str(value))
-    return None if value is None else _float(value)
+def _value(number: _Number) -> float | None:
+    return None if number is None else float(number)

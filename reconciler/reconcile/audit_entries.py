@@ -6,8 +6,9 @@ change; after a crash, the next run that settles the intent writes it (``APPLIED
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from reconciler.codecs.audit_log import INTENDED, NOT_LANDED
-from reconciler.quota.entity_forms import entity_json
+from msgspec import UNSET, UnsetType, structs
+
+from reconciler.quota.entity import parts
 from reconciler.quota.outcome import Held, Rejected, Unknown
 from reconciler.quota.ownership import (
     Intent,
@@ -19,67 +20,57 @@ from reconciler.quota.ownership import (
     Recorded,
 )
 from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.results.audit_entry import ENTRY_VERSION, INTENDED, NOT_LANDED, AuditEntry
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, RunOrigin
 from reconciler.render.cause_text import waits_text
-from reconciler.render.json_values import value_json
+from reconciler.render.json_values import written_value
 from reconciler.render.units import instant
 
 
-def intent_entries(outcome: Outcome, pairs: Collection[Pair]) -> tuple[Mapping[str, object], ...]:
+def intent_entries(outcome: Outcome, pairs: Collection[Pair]) -> tuple[AuditEntry, ...]:
     """Return an entry for each change that is about to be sent.
 
     Args:
+        outcome: The outcome from before the first request.
         pairs: The pairs that are about to be sent.
     """
-    run, unchecked = _run(outcome, outcome.started_at), str(PairVisibility.UNCHECKED)
+    time = instant(outcome.started_at)
     return tuple(
-        {
-            **run,
-            **_change(change := pair_outcome.change),
-            "outcome": INTENDED,
-            "seen": unchecked,
-            "found": None,
-            "words": change.note,
-        }
-        for pair_outcome in outcome.pairs
-        if pair_outcome.change.pair in pairs
+        _entry(outcome, pair, time, INTENDED, pair.change.note)
+        for pair in outcome.pairs
+        if pair.change.pair in pairs
     )
 
 
-def entries(outcome: Outcome, pairs: Collection[Pair] = ()) -> tuple[Mapping[str, object], ...]:
+def entries(outcome: Outcome, pairs: Collection[Pair] = ()) -> tuple[AuditEntry, ...]:
     """Return the outcome entries of every change that was intended, sent or held.
 
     Args:
         pairs: Pairs with an entry ``INTENDED``; their outcome is written even if they were never sent.
     """
-    run, began = _run(outcome, outcome.ended_at), instant(outcome.started_at)
-    audit_entries: list[Mapping[str, object]] = []
-    for pair_outcome in outcome.pairs:
-        was_intended = pair_outcome.change.pair in pairs
-        if pair_outcome.result is None and not was_intended:
-            continue
-        audit_entries.append(
-            {
-                **run,
-                **_change(pair_outcome.change),
-                "outcome": pair_outcome.status_text,
-                "seen": str(pair_outcome.visibility),
-                "found": value_json(pair_outcome.observed_value),
-                "words": _result_text(pair_outcome),
-                **({"intendedAt": began} if was_intended else {}),
-            }
+    time, began = instant(outcome.ended_at), instant(outcome.started_at)
+    return tuple(
+        _entry(
+            outcome,
+            pair,
+            time,
+            pair.status_text,
+            _result_text(pair),
+            intended_at=began if was_intended else UNSET,
         )
-    return tuple(audit_entries)
+        for pair in outcome.pairs
+        if (was_intended := pair.change.pair in pairs) or pair.result is not None
+    )
 
 
 def settlement_entries(
     outcomes: Iterable[tuple[Pair, str]],
     owned: OwnershipRecords,
-    open_intents: Mapping[Pair, Mapping[str, object]] | None,
+    open_intents: Mapping[Pair, AuditEntry] | None,
     *,
     now: float,
     origin: RunOrigin,
-) -> tuple[Mapping[str, object], ...]:
+) -> tuple[AuditEntry, ...]:
     """Return the outcome entries for intents of earlier runs that ended before they recorded a result.
 
     Args:
@@ -90,19 +81,24 @@ def settlement_entries(
         now: Seconds since the epoch.
         origin: The run that settles them.
     """
-    audit_entries: list[Mapping[str, object]] = []
+    audit_entries: list[AuditEntry] = []
     for pair, outcome in outcomes:
-        closing = {
-            "outcome": outcome,
-            "words": "determined by a later describe",
-            "settledAt": instant(now),
-            "settledBy": origin.author,
-        }
-        if open_intents is None:
-            intent = owned.intents[pair]
-            audit_entries.append({**_bare(owned.cluster_id, pair, intent, origin, now), **closing})
-        elif (entry := open_intents.get(pair)) is not None:
-            audit_entries.append({**entry, **closing, "intendedAt": entry["time"]})
+        entry = (
+            _bare(owned.cluster_id, pair, owned.intents[pair], origin, now)
+            if open_intents is None
+            else open_intents.get(pair)
+        )
+        if entry is not None:
+            audit_entries.append(
+                structs.replace(
+                    entry,
+                    outcome=outcome,
+                    note="determined by a later describe",
+                    settled_at=instant(now),
+                    settled_by=origin.author,
+                    intended_at=entry.time,
+                )
+            )
     return tuple(audit_entries)
 
 
@@ -118,48 +114,54 @@ def settled_pairs(changes: Iterable[RecordChange]) -> Iterator[tuple[Pair, str]]
                 pass
 
 
-def _bare(
-    cluster_id: str, pair: Pair, intent: Intent, origin: RunOrigin, now: float
-) -> Mapping[str, object]:
-    """Return an entry from the records alone: no digest, no cause and no earlier value."""
-    time = instant(intent.at or now)
-    return {
-        "time": time,
-        "who": origin.author,
-        "commit": "",
-        "clusterId": cluster_id,
-        "digest": "",
-        "entity": entity_json(pair[0]),
-        "key": str(pair[1]),
-        "after": value_json(intent.value),
-        "cause": "",
-        "document": intent.owner.document,
-        "seen": str(PairVisibility.UNCHECKED),
-        "found": None,
-        "intendedAt": time,
-    }
+def _bare(cluster_id: str, pair: Pair, intent: Intent, origin: RunOrigin, now: float) -> AuditEntry:
+    """Return the entry of an intent from the records alone: no digest, no cause and no earlier value."""
+    return AuditEntry(
+        ENTRY_VERSION,
+        instant(intent.at or now),
+        origin.author,
+        "",
+        cluster_id,
+        "",
+        entity=parts(pair[0]),
+        key=pair[1],
+        after=written_value(intent.value),
+        cause="",
+        document=intent.owner.document,
+        outcome=INTENDED,
+        visibility=PairVisibility.UNCHECKED,
+    )
 
 
-def _run(outcome: Outcome, at: float) -> Mapping[str, object]:
-    """Return the fields that all entries of a run share."""
-    return {
-        "time": instant(at),
-        "who": outcome.origin.author,
-        "commit": outcome.origin.commit,
-        "clusterId": outcome.cluster_id,
-        "digest": outcome.digest,
-    }
-
-
-def _change(change: QuotaChange) -> Mapping[str, object]:
-    return {
-        "entity": entity_json(change.entity),
-        "key": str(change.key),
-        "before": value_json(change.before),
-        "after": value_json(change.after),
-        "cause": str(change.cause),
-        "document": _document(change),
-    }
+def _entry(
+    outcome: Outcome,
+    pair: PairOutcome,
+    time: str,
+    word: str,
+    note: str,
+    *,
+    intended_at: str | UnsetType = UNSET,
+) -> AuditEntry:
+    change, origin = pair.change, outcome.origin
+    return AuditEntry(
+        ENTRY_VERSION,
+        time,
+        origin.author,
+        origin.commit,
+        outcome.cluster_id,
+        outcome.digest,
+        entity=parts(change.entity),
+        key=change.key,
+        before=written_value(change.before),
+        after=written_value(change.after),
+        cause=change.cause,
+        document=_document(change),
+        outcome=word,
+        visibility=pair.visibility,
+        observed_value=written_value(pair.observed_value),
+        note=note,
+        intended_at=intended_at,
+    )
 
 
 def _document(change: QuotaChange) -> str:

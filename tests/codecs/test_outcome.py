@@ -6,9 +6,8 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from reconciler.codecs.outcome import OutcomeWriter, outcome_document, read_undo
+from reconciler.codecs.outcome import outcome_document, outcome_text, read_outcome, read_undo
 from reconciler.errors import ConfigError
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
@@ -51,20 +50,23 @@ PAIRS = st.builds(
 )
 
 
-@given(st.lists(PAIRS, max_size=12).map(tuple), st.data())
-def test_the_texts_of_a_run_are_those_of_its_documents(pairs, data):
-    early = Outcome(cluster_id="lkc-1", digest="sha256:0", pairs=pairs)
-    results = data.draw(st.lists(PAIRS, min_size=len(pairs), max_size=len(pairs)))
-    final = replace(
-        early,
-        pairs=tuple(
-            replace(late, change=data.draw(st.sampled_from((pair.change, late.change))))
-            for pair, late in zip(pairs, results, strict=True)
-        ),
-    )
-    writer = OutcomeWriter()
-    for outcome in (early, final):
-        assert writer.text(outcome) == dump(outcome_document(outcome))
+def outcome_of(pairs) -> Outcome:
+    return Outcome(cluster_id="lkc-1", digest="sha256:0", pairs=pairs)
+
+
+@given(st.lists(PAIRS, max_size=12).map(tuple))
+def test_the_file_of_an_outcome_has_the_bytes_of_the_printed_document(pairs):
+    assert outcome_text(outcome_of(pairs)) == dump(outcome_document(outcome_of(pairs)))
+
+
+@given(st.lists(PAIRS, max_size=12).map(tuple))
+def test_an_outcome_reads_back_as_it_was_written(pairs):
+    written = outcome_text(outcome_of(pairs))
+    formatted = json.dumps(json.loads(written), indent=1)
+    for text in (written, formatted):
+        read = read_outcome(text, location="x")
+        assert repr(read.pairs) == repr(pairs)
+        assert outcome_text(read) == written
 
 
 @pytest.mark.golden
@@ -103,23 +105,41 @@ RECORD = {
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
-        (lambda d: d["pairs"][0].update(outcome="FINE"), r"pairs\[0\]\.outcome should be one of"),
-        (lambda d: d["pairs"][0].update(before="x"), r"pairs\[0\]\.before should be a quota value"),
+        (
+            lambda d: d["pairs"][0].update(outcome="FINE"),
+            r"Invalid enum value 'FINE' - at `\$\.pairs\[0\]\.outcome`",
+        ),
+        (
+            lambda d: d["pairs"][0].update(before="x"),
+            r"Invalid enum value 'x' - at `\$\.pairs\[0\]\.before`",
+        ),
         (
             lambda d: d["pairs"][0].pop("key"),
-            r"pairs\[0\] should be an object with the field 'key'",
+            r"missing required field `key` - at `\$\.pairs\[0\]`",
         ),
         (lambda d: d.update(kind="kquota-plan"), "not a kquota-outcome document but 'kquota-plan'"),
         (lambda d: d.update(format=9), "format is 9"),
-        (lambda d: d.update(more=1), "unknown field 'more'"),
+        (lambda d: d.update(more=1), "unknown field `more`"),
+        (
+            lambda d: d["pairs"][1].update(why="so"),
+            r"pairs\[1\] should be an object without the unknown field 'why'",
+        ),
+        (
+            lambda d: d["pairs"][0].update(entity=[["user", "a"], ["user", "b"]]),
+            r"entity type 'user' is given twice - at `\$\.pairs\[0\]`",
+        ),
+        (
+            lambda d: d["pairs"][1].update(outcome="UNKNOWN"),
+            r"it is UNKNOWN without its details - at `\$\.pairs\[1\]`",
+        ),
         (repeat_the_first_pair, "a quota key of an entity twice"),
         (
             lambda d: d["pairs"][0].update(record=RECORD | {"value": 0.0}),
-            r"pairs\[0\]\.record\.value should be a limit above 0",
+            r"Expected `float` > 0\.0 - at `\$\.pairs\[0\]\.record\.value`",
         ),
         (
             lambda d: d["pairs"][0].update(record=RECORD | {"document": ""}),
-            r"pairs\[0\]\.record\.document should be the name of a document",
+            r"length >= 1 - at `\$\.pairs\[0\]\.record\.document`",
         ),
     ],
 )
@@ -128,6 +148,11 @@ def test_an_edited_outcome_is_refused_with_its_place(edit, words):
     edit(document)
     with pytest.raises(ConfigError, match=words):
         read_undo(json.dumps(document), location="OUTCOME.json")
+
+
+def test_a_field_that_is_given_twice_is_refused():
+    with pytest.raises(ConfigError, match="the key 'digest' is given twice"):
+        read_undo(TEXT.replace('  "digest"', '  "digest": "other",\n  "digest"'), location="x")
 
 
 def test_a_truncated_outcome_is_refused():

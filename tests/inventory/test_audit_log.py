@@ -1,20 +1,23 @@
 """The audit log is only appended to, private, has one line per entry, and is repaired after a crash."""
 
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.base.durable_files import BLOCK_BYTES, DurableFiles
-from reconciler.codecs.audit_log import apply_entry, pair_name
+from reconciler.codecs.audit_log import OpenIntents, apply_entry
 from reconciler.errors import InventoryError
 from reconciler.inventory.audit_log import FileAuditLog, read_entries
-from reconciler.quota.entity import entity
-from reconciler.quota.entity_forms import entity_json
+from reconciler.quota.entity import entity, parts
 from reconciler.quota.keys import Key
+from reconciler.quota.results.audit_entry import AuditEntry
+from reconciler.render.json_values import read_value, written_value
+from tests.fakes.audit_entry import audit_entry
 
 CLUSTER = "lkc-1"
 PAIRS = [
@@ -27,21 +30,68 @@ PAIRS = [
 def test_entries_are_lines_that_are_only_appended(tmp_path: Path):
     path = tmp_path / "audit.jsonl"
     log = FileAuditLog(path)
-    log.append([{"entity": [["user", None]], "after": 1.5}, {"who": "a\nb\u202e"}])
+    log.append([audit_entry(), audit_entry(author="a\nb\u202e", settled_at="t", settled_by="x")])
     first = path.read_bytes()
-    log.append([{"who": "c"}])
+    log.append([audit_entry(author="c")])
     assert path.read_bytes().startswith(first)
     assert first.isascii()
-    assert [json.loads(line) for line in path.read_text().splitlines()] == [
-        {"v": 1, "entity": [["user", None]], "after": 1.5},
-        {"v": 1, "who": "a\nb\u202e"},
-        {"v": 1, "who": "c"},
+    assert [json.loads(line)["who"] for line in path.read_text().splitlines()] == [
+        "ci",
+        "a\nb\u202e",
+        "c",
+    ]
+
+
+def test_a_line_has_the_published_fields_in_their_order(tmp_path: Path):
+    """The examples of docs/ and other tools read them; fields that do not apply are absent."""
+    path = tmp_path / "audit.jsonl"
+    entries = (
+        audit_entry(
+            entity=parts(entity(user=None, client_id="\u202e")), before=written_value(2.0**63)
+        ),
+        audit_entry(before=msgspec.UNSET, settled_at="S", settled_by="me", intended_at="T"),
+    )
+    FileAuditLog(path).append(entries)
+    run = '{"v":1,"time":"2025-11-21T12:00:00Z","who":"ci","commit":"abc","clusterId":"lkc-1","digest":"sha256:0",'
+    key = '"key":"producer_byte_rate",'
+    result = (
+        '"after":5,"cause":"Create","document":"team/alice",'
+        '"outcome":"APPLIED","seen":"visible","found":5,"words":""'
+    )
+    before = '"before":9.223372036854776e+18,'
+    settled = '"settledAt":"S","settledBy":"me","intendedAt":"T"'
+    assert path.read_text().splitlines() == [
+        f'{run}"entity":[["user",null],["client-id","\\u202e"]],{key}{before}{result}}}',
+        f'{run}"entity":[["user","alice"]],{key}{result},{settled}}}',
+    ]
+
+
+TEXTS = st.text() | st.sampled_from(["\ud800", "##[x]", "\x7f", "\u2028"])
+VALUES = st.none() | st.floats()
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS, VALUES, VALUES), min_size=1))
+def test_every_entry_reads_back_as_it_was_written(tmp_path_factory, rows):
+    entries = [
+        audit_entry(
+            author=who,
+            entity=(("user", name),),
+            before=written_value(before),
+            after=written_value(after),
+        )
+        for who, name, before, after in rows
+    ]
+    path = tmp_path_factory.mktemp("log") / "audit.jsonl"
+    FileAuditLog(path).append(entries)
+    assert list(read_entries(path)) == entries
+    assert [repr(read_value(entry.before)) for entry in read_entries(path)] == [
+        repr(before) for _, _, before, _ in rows
     ]
 
 
 def test_the_file_is_private(tmp_path: Path):
     path = tmp_path / "audit.jsonl"
-    FileAuditLog(path).append([{"who": "a"}])
+    FileAuditLog(path).append([audit_entry()])
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -53,30 +103,63 @@ def test_an_empty_list_of_entries_creates_no_file(tmp_path: Path):
 def test_a_line_truncated_by_a_crash_does_not_damage_others(tmp_path: Path):
     path = tmp_path / "audit.jsonl"
     log = FileAuditLog(path)
-    log.append([{"n": 1}])
-    path.write_bytes(path.read_bytes() + b'{"v":1,"n":')
-    log.append([{"n": 2}])
-    assert [entry["n"] for entry in read_entries(path)] == [1, 2]
+    log.append([audit_entry(author="one")])
+    path.write_bytes(path.read_bytes() + b'{"v":2,"n":')
+    log.append([audit_entry(author="two")])
+    assert [entry.author for entry in read_entries(path)] == ["one", "two"]
 
 
-def test_a_malformed_line_is_an_error_with_its_place(tmp_path: Path):
+LINE = msgspec.json.encode(audit_entry())
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"[]", "Expected `object`"),
+        (b'{"v":2}', r"Invalid enum value 2 - at `\$\.v`"),
+        (LINE.replace(b'"v":1,', b""), "missing required field `v`"),
+        (LINE.replace(b'"v":1', b'"v":true'), r"\$\.v"),
+        (LINE.replace(b'"outcome":"APPLIED",', b""), "missing required field `outcome`"),
+        (LINE.replace(b'"after":5', b'"after":true'), r"\$\.after"),
+        (LINE.replace(b'"after":5', b'"after":"many"'), r"\$\.after"),
+        (LINE.replace(b'"after":5', b'"after":1' + b"0" * 400), r"\$\.after"),
+        (LINE.replace(b'[["user","alice"]]', b'"alice"'), r"\$\.entity"),
+        (LINE[:-1] + b',"x":' + b"[" * 9_000 + b"]" * 9_000 + b"}", None),
+    ],
+)
+def test_a_line_that_is_no_entry_is_an_error_with_its_place_and_holds_no_intent(
+    tmp_path: Path, line: bytes, reason: str | None
+):
     path = tmp_path / "audit.jsonl"
-    path.write_text('{"v":1}\n{"v":2}\n')
-    with pytest.raises(InventoryError, match=r"audit\.jsonl:2: not an audit entry of version 1"):
-        list(read_entries(path))
+    path.write_bytes(LINE + b"\n" + line + b"\n")
+    if reason is None:  # nested too deep: as if it were cut off
+        assert list(read_entries(path)) == [audit_entry()]
+    else:
+        with pytest.raises(
+            InventoryError, match=rf"audit\.jsonl:2: not an audit entry of version 1: .*{reason}"
+        ):
+            list(read_entries(path))
+    assert FileAuditLog(path).open_intents(CLUSTER, PAIRS) == {}
+
+
+def test_fields_of_another_tool_are_left_out(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    path.write_bytes(b'{"ticket":[1],' + LINE[1:] + b"\n")
+    assert list(read_entries(path)) == [audit_entry()]
+
+
+def test_an_outcome_without_a_value_from_before_has_that_of_its_intent(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    outcome = audit_entry(before=msgspec.UNSET, intended_at="T")
+    FileAuditLog(path).append([audit_entry(outcome="INTENDED", before=3), outcome, outcome])
+    assert [entry.before for entry in read_entries(path)] == [3, 3, None]
 
 
 def test_a_log_that_cannot_be_written_is_an_error(tmp_path: Path):
     with pytest.raises(InventoryError, match="cannot be written"):
-        FileAuditLog(tmp_path / "no" / "audit").append([{"n": 1}])
+        FileAuditLog(tmp_path / "no" / "audit").append([audit_entry()])
     with pytest.raises(InventoryError, match="cannot be read"):
         list(read_entries(tmp_path / "gone"))
-
-
-def test_numbers_that_json_cannot_represent_are_refused(tmp_path: Path):
-    with pytest.raises(ValueError, match="JSON"):
-        FileAuditLog(tmp_path / "audit").append([{"after": float("nan")}])
-    assert not (tmp_path / "audit").exists()
 
 
 class BlockFiles(DurableFiles):
@@ -92,58 +175,56 @@ class BlockFiles(DurableFiles):
             yield block
 
 
-def line(pair_at: int, outcome: str, **fields: object) -> dict[str, object]:
+def entry_of(pair_at: int, outcome: str, **fields: object) -> AuditEntry:
     subject, key = PAIRS[pair_at]
-    pair = {"entity": entity_json(subject), "key": str(key)}
-    return {"v": 1, "clusterId": CLUSTER, **pair, "outcome": outcome, **fields}
+    return audit_entry(entity=parts(subject), key=key.value, outcome=outcome, **fields)
 
 
 ENTRIES = st.builds(
-    line,
+    entry_of,
     st.integers(0, len(PAIRS) - 1),
     st.sampled_from(["INTENDED", "INTENDED", "APPLIED", "UNKNOWN", "NOT LANDED"]),
+    cluster_id=st.sampled_from([CLUSTER, CLUSTER, "other"]),
 ) | st.builds(
-    line,
+    entry_of,
     st.integers(0, len(PAIRS) - 1),
     st.sampled_from(["APPLIED", "UNKNOWN", "NOT LANDED", "REJECTED"]),
-    intendedAt=st.just("2026-01-01T00:00:00Z"),
-    seen=st.sampled_from(["visible", "unchecked"]),
+    intended_at=st.just("2026-01-01T00:00:00Z"),
+    visibility=st.sampled_from(["visible", "unchecked"]),
 )
+ENTRY_LINES = ENTRIES.map(msgspec.json.encode)
 LINES = (
-    ENTRIES.map(json.dumps)
-    | ENTRIES.map(lambda entry: json.dumps({**entry, "clusterId": "other"}))
-    | ENTRIES.map(lambda entry: json.dumps({**entry, "v": 2}))
-    | ENTRIES.map(lambda entry: json.dumps(entry)[:40])
-    | st.just("")
+    ENTRY_LINES
+    | ENTRY_LINES.map(lambda line: line.replace(b'"v":1', b'"v":2'))
+    | ENTRY_LINES.map(lambda line: line[:40])
+    | st.just(b"")
 )
 
 
 @given(st.lists(LINES), st.integers(1, 700), st.sets(st.sampled_from(PAIRS)), st.booleans())
 def test_open_intents_are_those_of_a_log_that_is_read_from_its_beginning(
-    texts, size, pairs, is_cut_off
+    lines, size, pairs, is_cut_off
 ):
-    open_intents: dict[str, Mapping[str, object]] = {}
-    for text in texts:
-        try:
-            entry = json.loads(text)
-        except ValueError:
-            continue
-        if (entry["clusterId"], entry["v"]) == (CLUSTER, 1):
-            apply_entry(open_intents, entry)
-    content = "\n".join(texts) + ("" if is_cut_off else "\n")
-    log = FileAuditLog(Path("log"), files=BlockFiles(content.encode(), size))
-    names = {pair: pair_name(entity_json(pair[0]), str(pair[1])) for pair in pairs}
+    open_intents: OpenIntents = {}
+    for line in lines:
+        if line.startswith(b'{"v":1') and line.endswith(b"}"):
+            apply_entry(open_intents, msgspec.json.decode(line, type=AuditEntry))
+    content = b"\n".join(lines) + (b"" if is_cut_off else b"\n")
+    log = FileAuditLog(Path("log"), files=BlockFiles(content, size))
+    names = {pair: (CLUSTER, parts(pair[0]), pair[1].value) for pair in pairs}
     assert log.open_intents(CLUSTER, pairs) == {
         pair: open_intents[name] for pair, name in names.items() if name in open_intents
     }
 
 
 def test_of_a_long_log_only_the_end_is_read():
-    lines = [line(0, "INTENDED"), *(line(1, "INTENDED", number=number) for number in range(999))]
-    content = "\n".join(map(json.dumps, lines)).encode()
-    files = BlockFiles(content, 500)
+    entries = [
+        entry_of(0, "INTENDED"),
+        *(entry_of(1, "INTENDED", note=str(at)) for at in range(999)),
+    ]
+    files = BlockFiles(b"\n".join(map(msgspec.json.encode, entries)), 500)
     log = FileAuditLog(Path("log"), files=files)
-    assert log.open_intents(CLUSTER, {PAIRS[1]})[PAIRS[1]]["number"] == 998
+    assert log.open_intents(CLUSTER, {PAIRS[1]})[PAIRS[1]].note == "998"
     assert files.bytes_read == 500
     assert log.open_intents(CLUSTER, ()) == {}
     assert len(log.open_intents(CLUSTER, PAIRS)) == 2
@@ -153,7 +234,7 @@ def test_open_intents_of_a_file_that_is_longer_than_a_block_or_missing(tmp_path:
     path = tmp_path / "audit.jsonl"
     log = FileAuditLog(path)
     assert log.open_intents(CLUSTER, PAIRS) == {}
-    log.append([line(0, "INTENDED", words="w" * BLOCK_BYTES), line(1, "INTENDED")])
+    log.append([entry_of(0, "INTENDED", note="w" * BLOCK_BYTES), entry_of(1, "INTENDED")])
     assert log.open_intents(CLUSTER, PAIRS).keys() == set(PAIRS[:2])
     with pytest.raises(InventoryError, match="cannot be read"):
         FileAuditLog(tmp_path).open_intents(CLUSTER, PAIRS)

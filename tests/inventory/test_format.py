@@ -15,8 +15,9 @@ from reconciler.quota.ownership import (
     OwnershipRecord,
     OwnershipRecords,
     ProjectNamed,
+    Recorded,
 )
-from tests.inventory.samples import ALICE, CHANGES, RECORD_CHANGES
+from tests.inventory.samples import ALICE, CHANGES, OWNER, RECORD_CHANGES
 
 
 def document() -> dict[str, OwnershipRecords]:
@@ -210,9 +211,55 @@ def test_a_truncated_or_modified_document_never_gives_an_empty_inventory(place, 
         assert len(next(iter(back.values())).records) >= 2
 
 
-def test_a_repeated_field_is_damage():
-    with pytest.raises(InventoryError, match="twice"):
-        decode(b'{"kind":"kquota-inventory","format":1,"clusters":{},"clusters":{}}', location="x")
+EMPTY = '{"project":"","known":true,"ended":0.0,"owners":[],"records":[],"intents":[],"drift":[],"orphaned":[],"overrides":[]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("clusters", "{}"),
+        ("format", "1"),
+        ("lkc", EMPTY),
+        ("known", "true"),
+        ("records", "[]"),
+        ("\\u006bnown", "false"),
+    ],
+)
+def test_a_name_that_is_given_twice_is_damage_even_if_the_last_one_would_do(name, value):
+    text = encode(document()).decode()
+    place = {"clusters": "{", "format": "{", "lkc": '"clusters":{\n'}.get(name, '"lkc":{\n')
+    doubled = text.replace(place, f'{place}"{name}":{value},', 1)
+    with pytest.raises(InventoryError, match=r"is damaged: the key '.*' is given twice"):
+        decode(doubled.encode(), location="x")
+
+
+def test_a_record_that_is_written_twice_is_damage():
+    text = encode(document()).decode()
+    row = '["alice",false,false,[1048576.0,null,50.5,null,null],[1,null,0,null,null]],\n'
+    with pytest.raises(InventoryError, match="cluster 'lkc': a record is given twice"):
+        decode(text.replace(row, row * 2).encode(), location="x")
+
+
+def test_content_that_is_not_ascii_is_damage():
+    text = encode(document()).decode()
+    with pytest.raises(InventoryError, match="is damaged: 'ascii'"):
+        decode(text.replace("alice", "\u00e4lice").encode(), location="x")
+
+
+def test_a_document_that_another_program_formatted_is_read():
+    clusters = document()
+    clusters["lkc"] = msgspec.structs.replace(clusters["lkc"], overrides={})
+    formatted = json.dumps(json.loads(encode(clusters)), indent=2, sort_keys=True)
+    assert decode(formatted.encode(), location="x") == clusters
+
+
+@given(st.sampled_from([math.nan, math.inf]))
+def test_a_record_without_a_finite_limit_is_never_written(value):
+    """Null would be another record; the run ends before anything is sent."""
+    change = Recorded(entity=ALICE, key=Key.PRODUCER_BYTE_RATE, value=value, owner=OWNER)
+    owned = OwnershipRecords(cluster_id="lkc").with_changes([change])
+    with pytest.raises(ValueError, match="JSON compliant"):
+        encode({"lkc": owned})
 
 
 def test_the_document_is_plain_json():

@@ -7,14 +7,16 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from reconciler.codecs.outcome import outcome_document, read_undo
 from reconciler.errors import InventoryError
 from reconciler.inventory.audit_log import StreamAuditLog, read_entries
-from reconciler.quota.entity_forms import entity_json
+from reconciler.quota.entity import parts
 from reconciler.quota.results.report import RunOrigin
 from reconciler.reconcile import apply, prepare, rollback_orders
 from reconciler.render.json_values import dump
+from tests.fakes.audit_entry import audit_entry
 from tests.fakes.memory_audit_log import MemoryAuditLog
 from tests.reconcile.scenarios import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, SHARE, World, documents
 
@@ -68,10 +70,8 @@ def killed(world: World, at: int) -> list[str]:
 
 
 def outcomes(world: World, pair) -> list[str]:
-    name = (entity_json(pair[0]), str(pair[1]))
-    return [
-        entry["outcome"] for entry in world.audit.entries if (entry["entity"], entry["key"]) == name
-    ]
+    name = (world.cluster.cluster_id, parts(pair[0]), str(pair[1]))
+    return [entry.outcome for entry in world.audit.entries if entry.pair == name]
 
 
 def changed(world: World, before) -> list:
@@ -96,12 +96,9 @@ def test_every_change_of_a_killed_run_has_an_intent_and_after_the_next_run_one_o
         assert outcomes(world, pair) == ["INTENDED", "APPLIED"]
     assert world.audit.open_intents(world.cluster.cluster_id, reached) == {}
     for entry in world.audit.entries:
-        if entry["outcome"] == "APPLIED" and "settledAt" in entry:
-            assert (entry["who"], entry["commit"], entry["time"]) == (
-                "killed",
-                "abc",
-                entry["intendedAt"],
-            )
+        if entry.outcome == "APPLIED" and entry.settled_at is not UNSET:
+            run = entry.author, entry.commit, entry.time
+            assert run == ("killed", "abc", entry.intended_at)
 
 
 @given(st.integers(1, 24))
@@ -149,14 +146,12 @@ def test_in_a_stream_an_outcome_takes_its_value_from_before_from_the_intent(tmp_
     settled = [
         entry
         for entry in read_entries(path)
-        if "settledAt" in entry
-        and (entry["entity"], entry["key"]) == (entity_json(ALICE), str(RATE))
+        if entry.settled_at is not UNSET and (entry.entity, entry.key) == (parts(ALICE), str(RATE))
     ]
-    assert [(entry["before"], entry["after"]) for entry in settled[-1:]] == [(3, 10)]
+    assert [(entry.before, entry.after) for entry in settled[-1:]] == [(3, 10)]
 
 
 def test_a_log_without_intents_has_no_open_intents():
     log = MemoryAuditLog()
-    entry = {"entity": entity_json(ALICE), "key": str(RATE), "outcome": "APPLIED"}
-    log.append([{"clusterId": "c", **entry}])
+    log.append([audit_entry("c", entity=parts(ALICE), key=str(RATE))])
     assert log.open_intents("c", {(ALICE, RATE)}) == {}

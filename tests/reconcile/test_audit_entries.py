@@ -13,20 +13,20 @@ def test_rejected_held_and_applied_changes_each_write_one_entry():
         documents({ALICE: {RATE: 10.0}, ANYONE: {RATE: 5.0}, BOB: {RATE: 6.0}}),
         origin=RunOrigin(author="ci", commit="abc", tool_version="1"),
     )
-    lines = {line["entity"][0][1]: line for line in world.audit.entries}
-    assert (lines["alice"]["outcome"], lines["alice"]["words"]) == (
+    lines = {line.entity[0][1]: line for line in world.audit.entries}
+    assert (lines["alice"].outcome, lines["alice"].note) == (
         "REJECTED",
         "INVALID_REQUEST: no\n",
     )
-    assert (lines[None]["outcome"], lines[None]["words"]) == ("HELD", "waits for user=alice")
-    assert (lines["bob"]["outcome"], lines["bob"]["seen"], lines["bob"]["found"]) == (
+    assert (lines[None].outcome, lines[None].note) == ("HELD", "waits for user=alice")
+    assert (lines["bob"].outcome, lines["bob"].visibility, lines["bob"].observed_value) == (
         "APPLIED",
         "visible",
         6,
     )
-    assert {(line["who"], line["commit"]) for line in lines.values()} == {("ci", "abc")}
-    assert lines["bob"]["document"].startswith("team/")
-    assert lines["bob"]["time"].endswith("Z")
+    assert {(line.author, line.commit) for line in lines.values()} == {("ci", "abc")}
+    assert lines["bob"].document.startswith("team/")
+    assert lines["bob"].time.endswith("Z")
 
 
 def test_a_change_that_waits_for_its_own_earlier_write_shows_this_reason():
@@ -37,5 +37,5 @@ def test_a_change_that_waits_for_its_own_earlier_write_shows_this_reason():
     outcome = world.apply(documents({BOB: {RATE: 7.0}}))
     assert [pair.status_text for pair in outcome.pairs] == ["HELD"]
     last = world.audit.entries[-1]
-    assert last["words"] == "waits for an earlier write of its own that may still land (up to 65 s)"
+    assert last.note == "waits for an earlier write of its own that may still land (up to 65 s)"
     assert "user=bob" not in outcome_text(outcome).partition("waits for")[2]

@@ -244,7 +244,7 @@ def test_a_write_that_landed_before_an_override_began_is_recorded_below_it(begin
     owned = world.owned()
     assert (owned.applied_value((ALICE, RATE)), dict(owned.intents)) == (recorded, {})
     assert BOB not in owned.records
-    assert [entry["outcome"] for entry in world.audit.entries].count("APPLIED") == 3
+    assert [entry.outcome for entry in world.audit.entries].count("APPLIED") == 3
     world.cluster.clock.advance(86_400.0)
     only_bob = merge([declared(BOB, {RATE: 5.0})])
     for _ in range(2):

@@ -1,7 +1,7 @@
 """The records of a run: a store that fails is part of the outcome, and does not affect other stores."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import pytest
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from reconciler.errors import InventoryError
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.outcome import Unknown
 from reconciler.quota.ownership import Pair, RecordChange
+from reconciler.quota.results.audit_entry import AuditEntry
 from reconciler.quota.results.report import Outcome
 from reconciler.reconcile.run_records import lost_outcome, record
 from tests.reconcile.scenarios import ALICE, BOB, RATE, World, documents
@@ -20,7 +21,7 @@ NEW = documents({ALICE: {RATE: 10.0}, BOB: {RATE: 20.0}})
 class BrokenLog:
     """An audit log on a full disk. Implements ``ports.AuditLog``."""
 
-    def append(self, entries: Sequence[Mapping[str, object]]) -> None:
+    def append(self, entries: Sequence[AuditEntry]) -> None:
         raise InventoryError("no space for the audit log")
 
     def open_intents(self, cluster_id: str, pairs: Collection[Pair]) -> None:

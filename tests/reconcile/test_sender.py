@@ -78,7 +78,7 @@ def test_applied_changes_are_owned_and_unsent_ones_leave_no_intent():
     stopped_at(world, "answer", 1)
     assert set(world.owned().records) == {ALICE_SHOP}
     assert world.owned().intents == {}
-    outcomes = [line["outcome"] for line in world.audit.entries]
+    outcomes = [line.outcome for line in world.audit.entries]
     intended = outcomes.count("INTENDED")
     assert outcomes[intended:] == ["APPLIED"] + ["NOT SENT"] * (intended - 1)
 

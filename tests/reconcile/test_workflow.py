@@ -113,7 +113,7 @@ def test_nothing_is_sent_after_an_error_of_the_step_before_sending():
         asyncio.run(run())
     assert world.cluster.sent == []
     assert world.owned().intents == {}
-    assert {entry["outcome"] for entry in world.audit.entries} == {"INTENDED", "NOT SENT"}
+    assert {entry.outcome for entry in world.audit.entries} == {"INTENDED", "NOT SENT"}
 
 
 def test_a_limit_that_a_suspended_document_owns_is_a_warning_with_the_next_step():
@@ -479,7 +479,7 @@ def test_results_that_cannot_be_recorded_are_reported_and_owned_by_the_next_run(
     outcome = world.apply(TWO)
     assert not outcome.recorded
     assert outcome.failure == "the disk is full"
-    assert [entry["outcome"] for entry in world.audit.entries] == ["INTENDED"] * 3 + ["APPLIED"] * 3
+    assert [entry.outcome for entry in world.audit.entries] == ["INTENDED"] * 3 + ["APPLIED"] * 3
     world.inventory.write = real
     assert world.apply(TWO).pairs == ()
     assert set(world.owned().records) == {ALICE, BOB}
@@ -520,15 +520,15 @@ def test_every_change_writes_its_intent_and_its_outcome_to_the_audit_log():
     world = World({ALICE: {RATE: 1.0}})
     world.apply(TWO)
     assert [
-        (line["entity"], line["key"], line["before"], line["after"], line["outcome"])
+        (line.entity, line.key, line.before, line.after, line.outcome)
         for line in world.audit.entries
-        if line["outcome"] != "INTENDED"
+        if line.outcome != "INTENDED"
     ] == [
-        ([["user", "alice"]], "producer_byte_rate", 1, 2048, "APPLIED"),
-        ([["user", "alice"]], "request_percentage", None, 50, "APPLIED"),
-        ([["user", "bob"]], "producer_byte_rate", None, 4096, "APPLIED"),
+        ((("user", "alice"),), "producer_byte_rate", 1, 2048, "APPLIED"),
+        ((("user", "alice"),), "request_percentage", None, 50, "APPLIED"),
+        ((("user", "bob"),), "producer_byte_rate", None, 4096, "APPLIED"),
     ]
-    assert {line["clusterId"] for line in world.audit.entries} == {"fake-cluster"}
+    assert {line.cluster_id for line in world.audit.entries} == {"fake-cluster"}
 
 
 def test_a_large_apply_waits_for_each_request_to_be_visible():

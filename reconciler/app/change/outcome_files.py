@@ -15,7 +15,7 @@ from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.base.durable_files import PRIVATE, make_private_folder
 from reconciler.base.text_files import cannot_write, write_text
-from reconciler.codecs.outcome import OutcomeWriter
+from reconciler.codecs.outcome import outcome_text
 from reconciler.errors import UsageError
 from reconciler.quota.results.report import Outcome
 from reconciler.render.units import instant
@@ -28,9 +28,7 @@ _TIME: Final = "????-??-??T??????Z"
 """Prefix of the name of an outcome, as a glob."""
 
 
-def save_outcome(
-    target: ClusterTarget, outcome: Outcome, outcome_path: Path | None, writer: OutcomeWriter
-) -> Path | None:
+def save_outcome(target: ClusterTarget, outcome: Outcome, outcome_path: Path | None) -> Path | None:
     """Write an outcome and return its file; ``None`` without a file for an outcome that changes nothing.
 
     Args:
@@ -42,13 +40,13 @@ def save_outcome(
         ConfigError: Git tracks a file that it would replace.
     """
     if outcome_path is not None:
-        write_text(outcome_path, writer.text(outcome), private=True)
+        write_text(outcome_path, outcome_text(outcome), private=True)
         return outcome_path
     if not outcome.pairs:
         return None
     created = _created_file(target, outcome)
     try:
-        write_text(created, writer.text(outcome), private=True, may_leave=True)
+        write_text(created, outcome_text(outcome), private=True, may_leave=True)
     except UsageError:
         created.unlink(missing_ok=True)
         raise

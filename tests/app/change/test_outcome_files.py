@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from reconciler.app.change.outcome_files import MOST_OUTCOMES, OUTCOME_FOLDER, save_outcome
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.codecs.outcome import OutcomeWriter
 from reconciler.errors import UsageError
 from tests.app.test_fleet import target
 from tests.render.previews import result
@@ -17,7 +16,7 @@ from tests.render.previews import result
 def outcome_path(folder: Path, name: str, *, at: float) -> Path:
     """Write the outcome of one cluster."""
     cluster: ClusterTarget = replace(target(name), root=folder)
-    path = save_outcome(cluster, replace(result(), started_at=at), None, OutcomeWriter())
+    path = save_outcome(cluster, replace(result(), started_at=at), None)
     assert path is not None
     return path
 
@@ -47,9 +46,8 @@ def test_two_applies_within_one_second_have_a_file_each(tmp_path: Path) -> None:
 
 def test_a_later_outcome_of_a_run_replaces_the_earlier_one(tmp_path: Path) -> None:
     cluster = replace(target("prod"), root=tmp_path)
-    writer = OutcomeWriter()
-    early = save_outcome(cluster, result(), None, writer)
-    assert save_outcome(cluster, result(), early, writer) == early
+    early = save_outcome(cluster, result(), None)
+    assert save_outcome(cluster, result(), early) == early
     assert [*(tmp_path / OUTCOME_FOLDER).iterdir()] == [early]
 
 
@@ -64,13 +62,13 @@ def test_an_outcome_that_cannot_be_written_is_an_error_that_names_its_file(
     with pytest.raises(
         UsageError, match=rf"{OUTCOME_FOLDER}/\S+-prod.json cannot be written: "
     ) as caught:
-        _ = save_outcome(cluster, result(), None, OutcomeWriter())
+        _ = save_outcome(cluster, result(), None)
     assert "has room" in caught.value.hint
 
 
 def test_an_outcome_without_changes_has_a_file_only_where_one_is_named(tmp_path: Path) -> None:
     cluster, idle = replace(target("prod"), root=tmp_path), replace(result(), pairs=())
-    assert save_outcome(cluster, idle, None, OutcomeWriter()) is None
+    assert save_outcome(cluster, idle, None) is None
     named = tmp_path / "outcome.json"
-    assert save_outcome(cluster, idle, named, OutcomeWriter()) == named
+    assert save_outcome(cluster, idle, named) == named
     assert json.loads(named.read_text())["pairs"] == []

@@ -133,7 +133,7 @@ def test_a_revision_is_applied_and_logged(yard: Yard, caplog):
         assert yard.telemetry.intervals == {"prod": 120.0}
         assert yard.rested == 1
         (_, entry) = yard.audit.entries
-        assert (entry["who"], entry["commit"]) == ("tests", revision.commit)
+        assert (entry.author, entry.commit) == ("tests", revision.commit)
         assert yard.fleet.loops["prod"].last_ended == reconciliation.ended_at
         assert f"prod: 1 applied for {revision.commit[:12]}" in lines(caplog)
 

@@ -37,7 +37,7 @@ def test_declared_limits_are_applied_and_recorded():
     assert world.reason("alice") == "Synced"
     (key,) = world.obj("alice")["status"]["keys"]
     assert (key["applied"], key["live"], key["desired"]) == (2048, 2048, 2048)
-    assert [entry["outcome"] for entry in world.audit.entries] == ["INTENDED", "APPLIED"]
+    assert [entry.outcome for entry in world.audit.entries] == ["INTENDED", "APPLIED"]
 
 
 def test_a_batch_needs_three_writes_beside_the_statuses_and_the_next_reconciliation_none():
@@ -341,7 +341,7 @@ def test_results_that_cannot_be_recorded_are_reported_and_written_to_the_audit_l
     ):  # The records cannot be written afterwards either.
         world.turn()
     assert world.live() == {ALICE: limits(2048.0)}
-    assert [entry["outcome"] for entry in world.audit.entries] == ["INTENDED", "APPLIED"]
+    assert [entry.outcome for entry in world.audit.entries] == ["INTENDED", "APPLIED"]
     assert world.obj("alice")["status"]["keys"][0]["applied"] == 2048
     world.api.before = None
     world.audit.entries.clear()

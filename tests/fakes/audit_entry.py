@@ -1,0 +1,23 @@
+"""An audit entry for tests of logs."""
+
+from reconciler.quota.results.audit_entry import AuditEntry
+
+
+def audit_entry(cluster_id: str = "lkc-1", **fields: object) -> AuditEntry:
+    """Return the entry of an applied change, with other values for some fields."""
+    values: dict[str, object] = {
+        "entity": (("user", "alice"),),
+        "key": "producer_byte_rate",
+        "before": None,
+        "after": 5,
+        "cause": "Create",
+        "document": "team/alice",
+        "outcome": "APPLIED",
+        "visibility": "visible",
+        "observed_value": 5,
+        "note": "",
+        **fields,
+    }
+    time = str(values.pop("time", "2025-11-21T12:00:00Z"))
+    author, digest = str(values.pop("author", "ci")), "sha256:0"
+    return AuditEntry(1, time, author, "abc", cluster_id, digest, **values)
