@@ -242,14 +242,14 @@ def fetch_reviewed(
     from reconciler.app.event_loop import run
     from reconciler.app.post import github
     from reconciler.base.text_files import write_text
-    from reconciler.codecs.plan import read_preview
+    from reconciler.codecs.plan import read_plan
 
     text, pull = run(
         github.fetch_reviewed_plan(
             api_url, repo, commit=commit, workflow=workflow, artifact=artifact
         )
     )
-    digest = read_preview(text, location=f"the plan of pull request {pull}").digest
+    digest = read_plan(text, location=f"the plan of pull request {pull}").digest
     write_text(out_path, text, private=True)
     if outputs:
         facts = {"plan": str(out_path.absolute()), "pull": str(pull), "digest": digest}

@@ -1,21 +1,67 @@
 """Drift as a JSON document: the output of ``kquota drift --format json``, from which issues of a code host are written."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
-from reconciler.codecs.plan_rows import finding_row, read_finding
-from reconciler.codecs.reader import DocumentReader, load
-from reconciler.quota.entity_forms import entity_json, entity_text
+from reconciler.codecs.plan_rows import PlanPart, PrintedFinding, Time, printed_finding, time_of
+from reconciler.codecs.reader import edited, typed
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import EntityParts, from_parts, parts
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
 from reconciler.quota.planner.plan import Finding
+from reconciler.quota.results.audit_entry import WrittenValue
 from reconciler.quota.results.report import ExpiredOverride
-from reconciler.render.json_values import Json, value_json
+from reconciler.render.json_values import read_value, written_value
 from reconciler.render.markdown.drift_issue import DriftReport
 from reconciler.render.units import instant
 
 KIND: Final = "kquota-drift"
 FORMAT: Final = 1
+
+
+class ExpiredRow(PlanPart, frozen=True, kw_only=True, rename={"author": "who"}):
+    """An override that has ended and whose value is still live."""
+
+    document: str
+    entity: EntityParts
+    expected: WrittenValue
+    key: Key
+    live: WrittenValue
+    reason: str
+    text: str
+    until: Time
+    author: str
+
+    def expired(self) -> ExpiredOverride:
+        """Return the override."""
+        live = read_value(self.live)
+        return ExpiredOverride(
+            override=Override(
+                entity=from_parts(self.entity),
+                key=self.key,
+                value=live,
+                until=self.until.timestamp(),
+                author=self.author,
+                reason=self.reason,
+            ),
+            expected=read_value(self.expected),
+            live=live,
+            document=self.document,
+        )
+
+
+class DriftFile(PlanPart, frozen=True, kw_only=True, tag_field="kind", tag=KIND):
+    """The document of one cluster."""
+
+    checked_at: str
+    cluster_id: str
+    drift: list[PrintedFinding]
+    expired_overrides: list[ExpiredRow]
+    format: Literal[1]
+    owned_pairs: int
+    records_known: bool
 
 
 def drift_document(
@@ -24,76 +70,61 @@ def drift_document(
     *,
     cluster_id: str,
     now: float,
+    owned_pairs: int = 0,
     records_known: bool = True,
-) -> dict[str, Json]:
+) -> DriftFile:
     """Return the document.
 
     Args:
+        findings: The differences.
+        expired_overrides: Overrides that have ended and whose values are still live.
+        cluster_id: The cluster.
+        now: Seconds since the epoch.
+        owned_pairs: Number of managed limits.
         records_known: Whether there were records to compare with.
     """
-    return {
-        "kind": KIND,
-        "format": FORMAT,
-        "clusterId": cluster_id,
-        "checkedAt": instant(now),
-        "recordsKnown": records_known,
-        "drift": [finding_row(finding) for finding in findings],
-        "expiredOverrides": [_expired_row(expired) for expired in expired_overrides],
-    }
+    return DriftFile(
+        checked_at=instant(now),
+        cluster_id=cluster_id,
+        drift=list(map(printed_finding, findings)),
+        expired_overrides=list(map(_expired_row, expired_overrides)),
+        format=FORMAT,
+        owned_pairs=owned_pairs,
+        records_known=records_known,
+    )
 
 
-def _expired_row(expired: ExpiredOverride) -> dict[str, Json]:
+def _expired_row(expired: ExpiredOverride) -> ExpiredRow:
     override = expired.override
-    return {
-        "entity": entity_json(override.entity),
-        "text": entity_text(override.entity),
-        "key": str(override.key),
-        "expected": value_json(expired.expected),
-        "live": value_json(expired.live),
-        "until": instant(override.until),
-        "who": override.author or override.document,
-        "reason": override.reason,
-        "document": expired.document,
-    }
+    return ExpiredRow(
+        document=expired.document,
+        entity=parts(override.entity),
+        expected=written_value(expired.expected),
+        key=override.key,
+        live=written_value(expired.live),
+        reason=override.reason,
+        text=entity_text(override.entity),
+        until=time_of(override.until),
+        author=override.author or override.document,
+    )
 
 
 def read_drift(text: str, *, location: str) -> DriftReport:
-    """Read the report of one cluster."""
-    top = load(text, kind=KIND, format_version=FORMAT, location=location)
-    findings = top["drift"].rows(_read_finding)
+    """Read the report of one cluster; a difference that an ignore rule covers is no incident.
+
+    Raises:
+        ConfigError: It is truncated, edited, or not such a report.
+    """
+    file = typed(text, DriftFile, kind=KIND, format_version=FORMAT, location=location)
+    try:
+        findings = tuple(row.finding() for row in file.drift)
+        expired = tuple(row.expired() for row in file.expired_overrides)
+    except QuotaValueError as error:
+        raise edited(str(error), location) from error
     return DriftReport(
-        cluster_id=top["clusterId"].text(),
-        checked_at=top["checkedAt"].text(),
-        is_known="recordsKnown" not in top or top["recordsKnown"].boolean(),
+        cluster_id=file.cluster_id,
+        checked_at=file.checked_at,
+        is_known=file.records_known,
         findings=tuple(finding for finding in findings if not finding.ignored),
-        expired_overrides=top["expiredOverrides"].rows(_read_expired)
-        if "expiredOverrides" in top
-        else (),
+        expired_overrides=expired,
     )
-
-
-def _read_expired(row: DocumentReader) -> ExpiredOverride:
-    live = row["live"].quota_value()
-    expired = ExpiredOverride(
-        override=Override(
-            entity=row["entity"].entity(),
-            key=row["key"].word(Key),
-            value=live,
-            until=row["until"].instant(),
-            author=row["who"].text(),
-            reason=row["reason"].text(),
-        ),
-        expected=row["expected"].quota_value(),
-        live=live,
-        document=row["document"].text(),
-    )
-    row.expect(_expired_row(expired))
-    return expired
-
-
-def _read_finding(row: DocumentReader) -> Finding:
-    """Read one row; a difference that an ignore rule covers is in the report, but is no incident."""
-    is_ignored = "section" in row and row["section"].value == "ignored"
-    finding = read_finding(row, "ignored" if is_ignored else "drift")
-    row.expect(finding_row(finding))
-    return finding

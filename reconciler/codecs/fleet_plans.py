@@ -1,15 +1,17 @@
 """The plans of several clusters as one versioned JSON document: printed by ``kquota plan --all``, or saved to be posted."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
-from reconciler.codecs.plan import read_preview, read_simulation
-from reconciler.codecs.reader import DocumentReader, load
+from reconciler.codecs.plan import checked_preview, simulation_of
+from reconciler.codecs.plan_file import PlanFile
+from reconciler.codecs.plan_rows import PlanPart
+from reconciler.codecs.reader import typed
 from reconciler.quota.results.report import Preview
 from reconciler.render.fleet_summary import FleetOutcome, FleetRow, fleet_summary_document
-from reconciler.render.json_values import Json, dump
+from reconciler.render.json_values import Json
 
 if TYPE_CHECKING:
     from reconciler.usage.impact.result_rows import Simulation
@@ -26,49 +28,85 @@ class FleetPlan(Struct, frozen=True, kw_only=True, gc=False):
     simulation: "Simulation | None"  # effect on recorded use; None = not requested
 
 
+class ClusterPlanRow(PlanPart, frozen=True, kw_only=True):
+    """A plan with the name of its cluster."""
+
+    cluster: str
+    plan: PlanFile
+
+
+class SummaryRow(PlanPart, frozen=True, kw_only=True):
+    """What became of one cluster."""
+
+    changes: int | None
+    cluster: str
+    drift: int | None
+    refused: int | None
+    result: FleetOutcome
+
+
+class PlansFile(PlanPart, frozen=True, kw_only=True, tag_field="kind", tag=KIND):
+    """The document of the saved plans of several clusters."""
+
+    format: Literal[1]
+    plans: list[ClusterPlanRow]
+    summary: list[SummaryRow]
+
+
 def plans_document(
     plans: Iterable[tuple[str, dict[str, Json]]], rows: Sequence[FleetRow]
 ) -> dict[str, Json]:
-    """Return plan documents by the names of their clusters, and the rows of all clusters, failed ones included."""
-    documents: list[Json] = [{"cluster": cluster, "plan": plan} for cluster, plan in plans]
+    """Return printed plans by the names of their clusters, and the rows of all clusters, failed ones included."""
     return {
         "kind": KIND,
         "format": FORMAT,
-        "plans": documents,
+        "plans": [{"cluster": cluster, "plan": plan} for cluster, plan in plans],
         "summary": fleet_summary_document(rows),
     }
 
 
+def saved_plans(plans: Iterable[tuple[str, PlanFile]], rows: Sequence[FleetRow]) -> PlansFile:
+    """Return saved plans by the names of their clusters, and the rows of all clusters, failed ones included."""
+    return PlansFile(
+        format=FORMAT,
+        plans=[ClusterPlanRow(cluster=cluster, plan=plan) for cluster, plan in plans],
+        summary=[
+            SummaryRow(
+                changes=row.changes,
+                cluster=row.cluster,
+                drift=row.drift,
+                refused=row.refused,
+                result=row.outcome,
+            )
+            for row in rows
+        ],
+    )
+
+
 def read_plans(text: str, *, location: str) -> tuple[tuple[FleetRow, ...], tuple[FleetPlan, ...]]:
-    """Read the rows of all clusters, and the plans that were computed."""
-    reader = load(text, kind=KIND, format_version=FORMAT, location=location)
-    fields = reader.fields("kind", "format", "plans", "summary")
-    return fields["summary"].rows(_read_row), fields["plans"].rows(_read_plan)
+    """Read the rows of all clusters, and the plans that were computed.
 
-
-def _read_row(reader: DocumentReader) -> FleetRow:
-    fields = reader.fields("cluster", "result", "changes", "drift", "refused")
-    changes, drift, refused = (
-        fields[name].optional(DocumentReader.integer) for name in ("changes", "drift", "refused")
+    Raises:
+        ConfigError: It is truncated, edited, or not such a document.
+    """
+    file = typed(text, PlansFile, kind=KIND, format_version=FORMAT, location=location)
+    rows = tuple(
+        FleetRow(
+            cluster=row.cluster,
+            outcome=row.result,
+            changes=row.changes,
+            drift=row.drift,
+            refused=row.refused,
+            seconds=0.0,
+        )
+        for row in file.summary
     )
-    return FleetRow(
-        cluster=fields["cluster"].text(),
-        outcome=fields["result"].word(FleetOutcome),
-        changes=changes,
-        drift=drift,
-        refused=refused,
-        seconds=0.0,
+    plans = tuple(
+        FleetPlan(
+            cluster=row.cluster,
+            preview=checked_preview(row.plan, location=location),
+            simulation=simulation_of(row.plan, location=location),
+        )
+        for row in file.plans
     )
-
-
-def _read_plan(reader: DocumentReader) -> FleetPlan:
-    fields = reader.fields("cluster", "plan")
-    value, location = fields["plan"].value, fields["plan"].location
-    if not isinstance(value, dict):
-        fields["plan"].fail("a plan")
-    text = dump(value)
-    return FleetPlan(
-        cluster=fields["cluster"].text(),
-        preview=read_preview(text, location=location),
-        simulation=read_simulation(text, location=location),
-    )
+    return rows, plans

@@ -1,8 +1,11 @@
-"""The impact of a plan on clients, as a section of a plan document. Writer and reader."""
+"""The impact of a plan on clients, as a part of a saved plan: its types, made from an impact and back."""
 
-from reconciler.codecs.reader import DocumentReader
-from reconciler.quota.entity import level
-from reconciler.quota.entity_forms import entity_json, entity_text
+from typing import Annotated
+
+from msgspec import Meta
+
+from reconciler.codecs.plan_rows import PlanPart
+from reconciler.quota.entity import EntityParts, from_parts, level, parts
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.impact import (
     AffectedPrincipal,
@@ -14,174 +17,204 @@ from reconciler.quota.planner.impact import (
     UnmatchedClientId,
 )
 from reconciler.quota.precedence import EffectiveLimit, Principal, UnrankedLimit, bucket
-from reconciler.render.json_values import Json, value_json
+from reconciler.quota.results.audit_entry import SetValue, WrittenValue
+from reconciler.render.json_values import (
+    read_set_value,
+    read_value,
+    written_set_value,
+    written_value,
+)
 
 
-def impact_document(impact: Impact) -> dict[str, Json]:
-    """Return the section; effects are in the rows of their changes."""
-    return {
-        "known": impact.principal_count,
-        "affected": [_affected_row(affected) for affected in impact.affected],
-        "shadows": [_shadow(shadow) for shadow in impact.shadows],
-        "newShadows": [_shadow(shadow) for shadow in impact.new_shadows],
-        "silentKeys": [str(key) for key in impact.silent],
-        "hiding": [_hiding(hiding) for hiding in impact.hiding],
-        "unmatchedClientIds": [_unmatched(unmatched) for unmatched in impact.unmatched],
-    }
+class UnrankedRow(PlanPart, frozen=True, kw_only=True):
+    """A limit of an entity type that Kafka does not define, or of an uncertain address."""
+
+    entity: EntityParts
+    value: SetValue
 
 
-def _affected_row(affected: AffectedPrincipal) -> dict[str, Json]:
-    return {
-        "user": affected.principal.user,
-        "clientId": affected.principal.client_id,
-        "ip": affected.principal.ip,
-        "key": str(affected.key),
-        "before": _effective(affected.before),
-        "after": _effective(affected.after),
-        "movesBucket": affected.moved,
-        "direction": str(affected.direction),
-        "factor": affected.factor,
-        "sharing": str(affected.sharing),
-    }
+class EffectiveRow(PlanPart, frozen=True, kw_only=True):
+    """The limit of a client."""
+
+    source: EntityParts | None
+    unranked: tuple[UnrankedRow, ...] = ()
+    value: WrittenValue
+
+    def limit(self, key: Key, principal: Principal) -> EffectiveLimit:
+        """Return the limit, without those that it wins over."""
+        source = None if self.source is None else from_parts(self.source)
+        return EffectiveLimit(
+            key=key,
+            value=read_value(self.value),
+            source=source,
+            level=0 if source is None else level(source),
+            bucket=() if source is None else bucket(source, principal),
+            overridden=(),
+            unranked=tuple(
+                UnrankedLimit(entity=row.entity, value=read_set_value(row.value))
+                for row in self.unranked
+            ),
+        )
 
 
-def _effective(effective: EffectiveLimit) -> dict[str, Json]:
-    document: dict[str, Json] = {
-        "value": value_json(effective.value),
-        "level": effective.level,
-        "source": None if effective.source is None else entity_json(effective.source),
-    }
-    if effective.unranked:
-        document["known"] = effective.is_known
-        document["unranked"] = [_unranked_row(limit) for limit in effective.unranked]
-    return document
+class AffectedRow(PlanPart, frozen=True, kw_only=True):
+    """A known client whose limit changes."""
+
+    after: EffectiveRow
+    before: EffectiveRow
+    client_id: str | None
+    ip: str | None
+    key: Key
+    user: str | None
+
+    def affected(self) -> AffectedPrincipal:
+        """Return the client with its limits."""
+        principal = Principal(user=self.user, client_id=self.client_id, ip=self.ip)
+        return AffectedPrincipal(
+            principal=principal,
+            key=self.key,
+            before=self.before.limit(self.key, principal),
+            after=self.after.limit(self.key, principal),
+        )
 
 
-def _unranked_row(unranked: UnrankedLimit) -> dict[str, Json]:
-    return {
-        "entity": [[kind, name] for kind, name in unranked.entity],
-        "value": value_json(unranked.value),
-    }
+class ShadowRow(PlanPart, frozen=True, kw_only=True):
+    """A limit that never applies."""
+
+    by: EntityParts
+    entity: EntityParts
+    key: Key
+
+    def shadow(self) -> ShadowedLimit:
+        """Return the limit."""
+        return ShadowedLimit(entity=from_parts(self.entity), key=self.key, by=from_parts(self.by))
 
 
-def _hiding(hiding: HidingOrphan) -> dict[str, Json]:
-    return {
-        "entity": entity_json(hiding.entity),
-        "text": entity_text(hiding.entity),
-        "key": str(hiding.key),
-        "total": hiding.total,
-        "rules": [_rule(rule) for rule in hiding.rules],
-    }
+class HiddenRow(PlanPart, frozen=True, kw_only=True):
+    """A limit that an orphan hides."""
+
+    entity: EntityParts
+    place: str
+    value: SetValue
 
 
-def _unmatched(unmatched: UnmatchedClientId) -> dict[str, Json]:
-    return {
-        "entity": entity_json(unmatched.entity),
-        "text": entity_text(unmatched.entity),
-        "total": unmatched.total,
-        "example": unmatched.example,
-    }
+class HidingRow(PlanPart, frozen=True, kw_only=True):
+    """An orphan that hides limits."""
+
+    entity: EntityParts
+    key: Key
+    rules: Annotated[list[HiddenRow], Meta(min_length=1)]
+    total: int
+
+    def __post_init__(self) -> None:
+        if self.total < len(self.rules):
+            raise ValueError("total should be at least the number of rules that are named")
+
+    def hiding(self) -> HidingOrphan:
+        """Return the orphan with its hidden limits."""
+        rules = tuple(
+            HiddenRule(
+                entity=from_parts(row.entity), value=read_set_value(row.value), place=row.place
+            )
+            for row in self.rules
+        )
+        return HidingOrphan(
+            entity=from_parts(self.entity), key=self.key, rules=rules, total=self.total
+        )
 
 
-def _rule(rule: HiddenRule) -> dict[str, Json]:
-    path, _, line = rule.place.rpartition(":")
-    return {
-        "entity": entity_json(rule.entity),
-        "text": entity_text(rule.entity),
-        "value": value_json(rule.value),
-        "file": path or None,
-        "line": int(line) if path else None,
-    }
+class UnmatchedRow(PlanPart, frozen=True, kw_only=True):
+    """A limit whose client id no known client has."""
+
+    entity: EntityParts
+    example: str
+    total: int
+
+    def unmatched(self) -> UnmatchedClientId:
+        """Return the limit."""
+        return UnmatchedClientId(
+            entity=from_parts(self.entity), total=self.total, example=self.example
+        )
 
 
-def _shadow(shadow: ShadowedLimit) -> dict[str, Json]:
-    return {
-        "entity": entity_json(shadow.entity),
-        "text": entity_text(shadow.entity),
-        "key": str(shadow.key),
-        "by": entity_json(shadow.by),
-    }
+class ImpactPart(PlanPart, frozen=True, kw_only=True):
+    """The impact of a plan; effects are in the rows of their changes."""
+
+    affected: list[AffectedRow]
+    hiding: list[HidingRow]
+    known: int
+    new_shadows: list[ShadowRow]
+    shadows: list[ShadowRow]
+    silent_keys: tuple[Key, ...]
+    unmatched_client_ids: list[UnmatchedRow]
+
+    def impact(self, effects: tuple[Effect, ...]) -> Impact:
+        """Return the impact with these effects, in plan order."""
+        return Impact(
+            effects=effects,
+            affected=tuple(row.affected() for row in self.affected),
+            shadows=tuple(row.shadow() for row in self.shadows),
+            new_shadows=tuple(row.shadow() for row in self.new_shadows),
+            silent=self.silent_keys,
+            principal_count=self.known,
+            hiding=tuple(row.hiding() for row in self.hiding),
+            unmatched=tuple(row.unmatched() for row in self.unmatched_client_ids),
+        )
 
 
-# ---- reading -----------------------------------------------------------------------------------
-
-
-def read_impact(reader: DocumentReader, effects: tuple[Effect, ...]) -> Impact:
-    """Read the facts of what :func:`impact_document` wrote; the caller compares them with the written ones.
-
-    Args:
-        effects: Of the changes, in plan order.
-    """
-    return Impact(
-        effects=effects,
-        affected=reader["affected"].rows(_read_affected),
-        shadows=reader["shadows"].rows(_read_shadow),
-        new_shadows=reader["newShadows"].rows(_read_shadow),
-        silent=reader["silentKeys"].rows(lambda key: key.word(Key)),
-        principal_count=reader["known"].integer(),
-        hiding=reader["hiding"].rows(_read_hiding),
-        unmatched=reader["unmatchedClientIds"].rows(_read_unmatched),
+def impact_part(impact: Impact) -> ImpactPart:
+    """Return the facts of an impact."""
+    return ImpactPart(
+        affected=[
+            AffectedRow(
+                after=_effective_row(affected.after),
+                before=_effective_row(affected.before),
+                client_id=affected.principal.client_id,
+                ip=affected.principal.ip,
+                key=affected.key,
+                user=affected.principal.user,
+            )
+            for affected in impact.affected
+        ],
+        hiding=[
+            HidingRow(
+                entity=parts(hiding.entity),
+                key=hiding.key,
+                rules=[
+                    HiddenRow(
+                        entity=parts(rule.entity),
+                        place=rule.place,
+                        value=written_set_value(rule.value),
+                    )
+                    for rule in hiding.rules
+                ],
+                total=hiding.total,
+            )
+            for hiding in impact.hiding
+        ],
+        known=impact.principal_count,
+        new_shadows=list(map(_shadow_row, impact.new_shadows)),
+        shadows=list(map(_shadow_row, impact.shadows)),
+        silent_keys=impact.silent,
+        unmatched_client_ids=[
+            UnmatchedRow(
+                entity=parts(unmatched.entity), example=unmatched.example, total=unmatched.total
+            )
+            for unmatched in impact.unmatched
+        ],
     )
 
 
-def _read_affected(row: DocumentReader) -> AffectedPrincipal:
-    user, client_id, ip = (
-        row[name].optional(DocumentReader.text) for name in ("user", "clientId", "ip")
-    )
-    principal, key = Principal(user=user, client_id=client_id, ip=ip), row["key"].word(Key)
-    return AffectedPrincipal(
-        principal=principal,
-        key=key,
-        before=_read_effective(row["before"], key, principal),
-        after=_read_effective(row["after"], key, principal),
+def _effective_row(effective: EffectiveLimit) -> EffectiveRow:
+    return EffectiveRow(
+        source=None if effective.source is None else parts(effective.source),
+        unranked=tuple(
+            UnrankedRow(entity=limit.entity, value=written_set_value(limit.value))
+            for limit in effective.unranked
+        ),
+        value=written_value(effective.value),
     )
 
 
-def _read_effective(row: DocumentReader, key: Key, principal: Principal) -> EffectiveLimit:
-    source = row["source"].optional(DocumentReader.entity)
-    return EffectiveLimit(
-        key=key,
-        value=row["value"].quota_value(),
-        source=source,
-        level=0 if source is None else level(source),
-        bucket=() if source is None else bucket(source, principal),
-        overridden=(),
-        unranked=row["unranked"].rows(_read_unranked) if "unranked" in row else (),
-    )
-
-
-def _read_unranked(row: DocumentReader) -> UnrankedLimit:
-    return UnrankedLimit(entity=row["entity"].parts(), value=row["value"].set_value())
-
-
-def _read_shadow(row: DocumentReader) -> ShadowedLimit:
-    return ShadowedLimit(
-        entity=row["entity"].entity(), key=row["key"].word(Key), by=row["by"].entity()
-    )
-
-
-def _read_hiding(row: DocumentReader) -> HidingOrphan:
-    hiding = HidingOrphan(
-        entity=row["entity"].entity(),
-        key=row["key"].word(Key),
-        rules=row["rules"].rows(_read_rule),
-        total=row["total"].integer(),
-    )
-    if not 0 < len(hiding.rules) <= hiding.total:
-        row["total"].fail("at least the number of rules that are named")
-    return hiding
-
-
-def _read_unmatched(row: DocumentReader) -> UnmatchedClientId:
-    return UnmatchedClientId(
-        entity=row["entity"].entity(),
-        total=row["total"].integer(),
-        example=row["example"].text(),
-    )
-
-
-def _read_rule(row: DocumentReader) -> HiddenRule:
-    place = row["file"].optional(lambda file: f"{file.text()}:{row['line'].integer()}")
-    return HiddenRule(
-        entity=row["entity"].entity(), value=row["value"].set_value(), place=place or ""
-    )
+def _shadow_row(shadow: ShadowedLimit) -> ShadowRow:
+    return ShadowRow(by=parts(shadow.by), entity=parts(shadow.entity), key=shadow.key)

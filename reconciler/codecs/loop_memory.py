@@ -1,116 +1,117 @@
 """The stored state of loops between processes: removal counts, corrections of drift, and the state of ``kquota watch``."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final, Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
-from reconciler.codecs.reader import DocumentReader, load
+from reconciler.codecs.reader import decoded, edited, typed
 from reconciler.errors import QuotaValueError
 from reconciler.quota.drift_tracker import CorrectionHistory
-from reconciler.quota.entity import Entity
-from reconciler.quota.entity_forms import entity_slots, read_slots
+from reconciler.quota.entity_forms import read_slots
 from reconciler.quota.keys import COLUMNS, Key, read_key_columns
 from reconciler.quota.planner.removal_guard import RemovalCount
-from reconciler.render.json_values import Json, dump
+from reconciler.quota.results.audit_entry import WrittenValue
+from reconciler.render.json_values import dump, read_value, row_text, written_value
 
 KIND: Final = "kquota-watch"
 FORMAT: Final = 1
 
-
-def removal_rows(counts: Sequence[RemovalCount]) -> list[Json]:
-    """Return ``[[at, count, tenant], …]``."""
-    return [[count.at, count.count, count.tenant] for count in counts]
+_Slot: TypeAlias = str | bool | None
 
 
-def read_removals(rows: DocumentReader) -> tuple[RemovalCount, ...]:
-    """Read what :func:`removal_rows` wrote."""
-    return rows.rows(_read_removal)
+class CorrectionRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The corrections of one pair. A row from before a key was added has fewer limits: that key had none."""
+
+    entity: tuple[_Slot, _Slot, _Slot]
+    key: Key
+    document: str
+    limits: Annotated[list[float | None], Meta(min_length=1, max_length=len(COLUMNS))]
+    expected: float | None
+    corrections: list[tuple[float, WrittenValue]]
+
+    def history(self) -> CorrectionHistory:
+        """Return the corrections.
+
+        Raises:
+            QuotaValueError: The entity cannot be.
+        """
+        return CorrectionHistory(
+            entity=read_slots(self.entity),
+            key=self.key,
+            document=self.document,
+            limits=read_key_columns(self.limits),
+            expected=self.expected,
+            corrections=tuple((at, read_value(value)) for at, value in self.corrections),
+        )
 
 
-def _read_removal(row: DocumentReader) -> RemovalCount:
-    at, count, tenant = row.array(3)
-    return RemovalCount(at=at.number(), count=count.amount(), tenant=tenant.text())
-
-
-def correction_rows(histories: Sequence[CorrectionHistory]) -> list[Json]:
-    """Return ``[[slots, key, document, limits, expected, [[at, value], …]], …]``."""
-    return [
+def corrections_text(histories: Sequence[CorrectionHistory]) -> str:
+    """Return corrections as text."""
+    return row_text(
         [
-            entity_slots(history.entity),
-            history.key.value,
-            history.document,
-            list(history.limits),
-            history.expected,
-            [list(correction) for correction in history.corrections],
+            CorrectionRow(
+                (history.entity[0], history.entity[1], history.entity[2]),
+                history.key,
+                history.document,
+                list(history.limits),
+                history.expected,
+                [(at, written_value(value)) for at, value in history.corrections],
+            )
+            for history in histories
         ]
-        for history in histories
-    ]
-
-
-def read_corrections(rows: DocumentReader) -> tuple[CorrectionHistory, ...]:
-    """Read what :func:`correction_rows` wrote."""
-    return rows.rows(_read_correction)
-
-
-def _read_correction(row: DocumentReader) -> CorrectionHistory:
-    """Read one row. The limits of a row from before a key was added are fewer: that key had no limit."""
-    slots, key, document, limits, expected, corrections = row.array(6)
-    values = limits.array(*range(1, len(COLUMNS) + 1))
-    return CorrectionHistory(
-        entity=_read_entity(slots),
-        key=key.word(Key),
-        document=document.text(),
-        limits=read_key_columns([value.optional(DocumentReader.number) for value in values]),
-        expected=expected.optional(DocumentReader.number),
-        corrections=corrections.rows(_read_moment),
     )
 
 
-def _read_entity(slots: DocumentReader) -> Entity:
+def read_corrections(text: str, *, location: str) -> tuple[CorrectionHistory, ...]:
+    """Read what :func:`corrections_text` returned.
+
+    Raises:
+        ConfigError: It is damaged.
+    """
     try:
-        return read_slots([slot.value for slot in slots.items()])
+        return tuple(row.history() for row in decoded(text, list[CorrectionRow], location))
     except QuotaValueError as error:
-        slots.fail(f"the slots of an entity: {error}")
+        raise edited(str(error), location) from error
 
 
-def _read_moment(row: DocumentReader) -> tuple[float, float | None]:
-    at, value = row.array(2)
-    return at.number(), value.optional(DocumentReader.number)
+def removals_text(counts: Sequence[RemovalCount]) -> str:
+    """Return counts of removals as text."""
+    return row_text(counts)
 
 
-class WatchStateContent(Struct, frozen=True, kw_only=True, gc=False):
+def read_removals(text: str, *, location: str) -> tuple[RemovalCount, ...]:
+    """Read what :func:`removals_text` returned.
+
+    Raises:
+        ConfigError: It is damaged.
+    """
+    return decoded(text, tuple[RemovalCount, ...], location)
+
+
+class WatchStateContent(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag=KIND
+):
     """The stored state of ``kquota watch``."""
 
     commit: str = ""  # the applied revision, "" if there never was one
+    format: Literal[1] = FORMAT
     refused_commit: str = ""  # the newest revision that was refused and not replaced since, or ""
-    removals: Mapping[str, Sequence[RemovalCount]] = field(
-        default_factory=dict[str, Sequence[RemovalCount]]
+    # Counts of removals by cluster.
+    removals: Mapping[str, tuple[RemovalCount, ...]] = field(
+        default_factory=dict[str, tuple[RemovalCount, ...]]
     )
 
 
 def watch_state_text(content: WatchStateContent) -> str:
     """Return the state as text."""
-    removals: dict[str, Json] = {
-        name: removal_rows(counts) for name, counts in content.removals.items()
-    }
-    return dump(
-        {
-            "kind": KIND,
-            "format": FORMAT,
-            "commit": content.commit,
-            "refused": content.refused_commit,
-            "removals": removals,
-        }
-    )
+    return dump(content)
 
 
-def read_watch_state(text: str | bytes, *, location: str) -> WatchStateContent:
-    """Read a stored state."""
-    top = load(text, kind=KIND, format_version=FORMAT, location=location)
-    fields = top.fields("kind", "format", "commit", "refused", "removals")
-    return WatchStateContent(
-        commit=fields["commit"].text(),
-        refused_commit=fields["refused"].text(),
-        removals={name: read_removals(rows) for name, rows in fields["removals"].pairs()},
-    )
+def read_watch_state(text: str, *, location: str) -> WatchStateContent:
+    """Read a stored state.
+
+    Raises:
+        ConfigError: It is damaged.
+    """
+    return typed(text, WatchStateContent, kind=KIND, format_version=FORMAT, location=location)

@@ -4,7 +4,6 @@ Fields are declared in the order in which they are written, which is alphabetica
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal, TypeAlias, cast, get_args
 
@@ -12,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from reconciler.base.compact_json import exact
-from reconciler.codecs.reader import load
+from reconciler.codecs.reader import edited, typed
 from reconciler.errors import ConfigError, QuotaValueError
 from reconciler.quota.entity import EntityParts, from_parts, parts
 from reconciler.quota.entity_forms import entity_text
@@ -88,14 +87,7 @@ class _OutcomeRow(_OutcomePart, kw_only=True):
     reason: str | UnsetType = UNSET
 
 
-class _OutcomeOrigin(_OutcomePart):
-    cluster: str
-    commit: str
-    tool_version: str
-    author: str
-
-
-class _OutcomeDocument(_OutcomePart, kw_only=True):
+class _OutcomeDocument(_OutcomePart, kw_only=True, tag_field="kind", tag=KIND):
     adopted: int
     brokers: Visibility | None
     cluster_id: str
@@ -106,8 +98,7 @@ class _OutcomeDocument(_OutcomePart, kw_only=True):
     failure: str
     format: Literal[1] = FORMAT
     interrupted: bool
-    kind: Literal["kquota-outcome"] = KIND
-    origin: _OutcomeOrigin
+    origin: RunOrigin
     pairs: list[_OutcomeRow]
     record_changes: int
     recorded: bool
@@ -127,9 +118,7 @@ def outcome_document(outcome: Outcome) -> dict[str, Json]:
 
 def outcome_text(outcome: Outcome) -> str:
     """Return the text of the document of an outcome."""
-    document = _document(outcome)
-    fields = msgspec.to_builtins(msgspec.structs.replace(document, pairs=[]), str_keys=True)
-    return dump({**fields, "pairs": document.pairs})
+    return dump(_document(outcome))
 
 
 def _document(outcome: Outcome) -> _OutcomeDocument:
@@ -143,7 +132,7 @@ def _document(outcome: Outcome) -> _OutcomeDocument:
         ended_at=datetime.fromtimestamp(int(outcome.ended_at), UTC),
         failure=outcome.failure,
         interrupted=outcome.interrupted,
-        origin=msgspec.convert(outcome.origin, _OutcomeOrigin, from_attributes=True),
+        origin=outcome.origin,
         pairs=list(map(_row, outcome.pairs)),
         record_changes=outcome.bookkeeping,
         recorded=outcome.recorded,
@@ -224,24 +213,11 @@ def read_outcome(text: str, *, location: str) -> Outcome:
     Raises:
         ConfigError: It is not an outcome, or was edited.
     """
-    with suppress(ValueError, RecursionError):
-        outcome = _outcome(_DECODER.decode(text))
-        if outcome_text(outcome) == text:
-            return outcome
-    top = load(text, kind=KIND, format_version=FORMAT, location=location)
+    document = typed(text, _OutcomeDocument, kind=KIND, format_version=FORMAT, location=location)
     try:
-        outcome = _outcome(msgspec.convert(top.value, _OutcomeDocument, str_keys=True))
-    except ValueError as error:
-        raise ConfigError(
-            f"the document was edited: {error}",
-            location=location,
-            hint="create the document again; do not edit it",
-        ) from error
-    top.expect(outcome_document(outcome))
-    return outcome
-
-
-_DECODER: Final = msgspec.json.Decoder(_OutcomeDocument)
+        return _outcome(document)
+    except QuotaValueError as error:
+        raise edited(str(error), location) from error
 
 
 def _outcome(document: _OutcomeDocument) -> Outcome:
@@ -257,7 +233,7 @@ def _outcome(document: _OutcomeDocument) -> Outcome:
         failure=document.failure,
         started_at=document.started_at.timestamp(),
         ended_at=document.ended_at.timestamp(),
-        origin=msgspec.convert(document.origin, RunOrigin, from_attributes=True),
+        origin=document.origin,
     )
 
 
@@ -266,7 +242,7 @@ def _pairs(rows: list[_OutcomeRow]) -> Iterator[PairOutcome]:
         try:
             yield _pair(row)
         except (ValueError, QuotaValueError) as error:
-            raise ValueError(f"{error} - at `$.pairs[{at}]`") from error
+            raise QuotaValueError(f"pairs[{at}]: {error}") from error
 
 
 def _pair(row: _OutcomeRow) -> PairOutcome:
@@ -291,7 +267,7 @@ def _pair(row: _OutcomeRow) -> PairOutcome:
 
 
 def _result(row: _OutcomeRow) -> Result | None:
-    """Return the result of a row; fields that do not belong to it are seen when the document is written again."""
+    """Return the result of a row; details of another result are ignored."""
     match row:
         case _OutcomeRow(outcome="APPLIED"):
             return Applied()

@@ -1,182 +1,48 @@
-"""A plan as a versioned JSON document: printed for other tools and policies, or saved as facts, to be shown and applied.
+"""A plan as a versioned JSON document: saved as facts, to be shown and applied, or printed for other tools and policies.
 
-Three facts are separate, as in Terraform's plan format: ``applyable`` (apply would send changes and nothing forbids
-it), ``complete`` (every document was read) and ``errored`` (a conflict, or the broker would refuse a change).
-
-:func:`read_plan` reads what applying needs; ``apply`` recomputes the rest from the documents.
-:func:`read_preview` reads the whole plan, for a job that only shows it and cannot recompute it.
+What is printed has the facts of the saved document (``plan_file``) and what follows from them. Three of its fields are
+separate, as in Terraform's plan format: ``applyable`` (apply would send changes and nothing forbids it), ``complete``
+(every document was read) and ``errored`` (a conflict, or the broker would refuse a change).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
+import msgspec
 
-from reconciler.codecs.change_rows import (
-    ChangeReader,
-    change_summary,
-    claim_place,
-    printed_change,
-    read_claim,
-    reasons_withheld,
-)
-from reconciler.codecs.impact import impact_document, read_impact
-from reconciler.codecs.plan_rows import fallback_row, finding_row, read_fallback, read_finding
-from reconciler.codecs.reader import DocumentReader, load
-from reconciler.errors import ConfigError, StalePlan
-from reconciler.quota.entity import Entity
+from reconciler.codecs.plan_file import FORMAT, KIND, PlanFile, plan_file, preview_of
+from reconciler.codecs.plan_rows import printed_finding
+from reconciler.codecs.reader import DocumentReader, edited, typed
+from reconciler.errors import ConfigError, QuotaValueError, StalePlan
+from reconciler.quota.entity import level
 from reconciler.quota.entity_forms import entity_json, entity_text
-from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Rejected
-from reconciler.quota.planner.desired_state import DeclarationConflict
-from reconciler.quota.planner.guards import Guard, Violation
-from reconciler.quota.planner.impact import Effect
-from reconciler.quota.planner.plan import Plan
-from reconciler.quota.policy import Cause, DriftMode, Policy
-from reconciler.quota.results.report import Preview, RunOrigin, ValidationResult
-from reconciler.quota.rule_warnings import RuleWarning, WarningKind
-from reconciler.render.cause_text import SECTIONS, counts, sections
-from reconciler.render.json_values import Json
+from reconciler.quota.ownership import Pair
+from reconciler.quota.planner.impact import (
+    HidingOrphan,
+    Impact,
+    ShadowedLimit,
+    UnmatchedClientId,
+)
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.policy import Cause
+from reconciler.quota.results.report import Preview
+from reconciler.render.cause_text import REASONS, counts, sections
+from reconciler.render.json_values import Json, dump, value_json
 from reconciler.render.units import instant
 
 if TYPE_CHECKING:
     from reconciler.usage.impact.result_rows import Simulation
 
-KIND: Final = "kquota-plan"
-FORMAT: Final = 1
 
-_ANY_ENTITY: Final = Entity((None, False, False))
-
-DERIVED: Final = frozenset(
-    {
-        *("createdAt", "applyable", "errored", "takeover", "exclusive", "corrected"),
-        *("text", "level", "actions", "reason", "withheld", "section", "allowWith"),
-        *("movesBucket", "sharing"),
-    }
-)
-"""Fields that follow from others: they are printed, and no saved plan has them."""
-
-COUNTED: Final = ("declared", "inSync", "owned")
-"""Counts that do not follow from rows."""
+def plan_text(preview: Preview, simulation: dict[str, Json] | None = None) -> str:
+    """Return the document of a saved plan as text; the simulation is that of :func:`plan_document`."""
+    return dump(saved_plan(preview, simulation))
 
 
-def plan_facts(preview: Preview, simulation: Mapping[str, Json] | None = None) -> dict[str, Json]:
-    """Return the document of a saved plan: facts alone, from which everything else is derived by its readers.
-
-    The simulation is that of :func:`plan_document`.
-    """
-    numbers, document = counts(preview), plan_document(preview)
-    facts = {name: _facts(value) for name, value in document.items() if name not in DERIVED}
-    facts["counts"] = {name: numbers[name] for name in COUNTED}
-    return facts if simulation is None else {**facts, "simulation": simulation}
-
-
-def _facts(value: Json) -> Json:
-    if isinstance(value, Mapping):
-        return {name: _facts(item) for name, item in value.items() if name not in DERIVED}
-    return [_facts(item) for item in value] if isinstance(value, list) else value
-
-
-def plan_document(
-    preview: Preview, simulation: Mapping[str, Json] | None = None
-) -> dict[str, Json]:
-    """Return the document of a preview as it is printed; equal previews have equal documents.
-
-    Args:
-        preview: The plan with its checks and impact.
-        simulation: Effect on recorded use (:func:`~reconciler.codecs.simulation.whatif_document`); ``None`` = not
-            requested. Not part of the digest.
-    """
-    plan, digest = preview.plan, preview.digest
-    effects = preview.impact.effects if preview.impact is not None else ()
-    withheld = reasons_withheld(preview)
-    rows: list[Json] = [
-        printed_change(
-            change, effects[at] if effects else None, withheld.get((change.pair, change.cause), ())
-        )
-        for at, change in enumerate(plan.changes)
-    ]
-    document: dict[str, Json] = {
-        "kind": KIND,
-        "format": FORMAT,
-        "clusterId": plan.cluster_id,
-        "createdAt": instant(preview.created_at),
-        "created": preview.created_at,
-        "origin": {
-            "who": preview.origin.author,
-            "commit": preview.origin.commit,
-            "cluster": preview.origin.cluster,
-            "toolVersion": preview.origin.tool_version,
-        },
-        "selection": list(preview.selection),
-        "policy": str(preview.policy),
-        "driftDetection": str(preview.drift_mode),
-        "applyable": preview.applyable,
-        "complete": plan.complete,
-        "errored": preview.errored,
-        "removalsKnown": plan.removals_known,
-        "digest": digest,
-        "documentDigest": document_digest(digest, preview.created_at),
-        "counts": dict(counts(preview)),
-        "changes": rows,
-        "pending": [
-            printed_change(change, None, withheld.get((change.pair, change.cause), ()))
-            for change in plan.pending
-        ],
-        "takeover": [
-            change_summary(change) for change in plan.changes if change.cause is Cause.TAKEOVER
-        ],
-        "exclusive": [change_summary(change) for change in plan.exclusive],
-        "corrected": [
-            change_summary(change) for change in plan.changes if change.cause is Cause.DRIFT
-        ],
-        "conflicts": [
-            {
-                "entity": entity_json(conflict.entity),
-                "text": entity_text(conflict.entity),
-                "key": str(conflict.key),
-                "claims": [
-                    {"document": claim.document, **claim_place(claim, conflict.key)}
-                    for claim in conflict.claims
-                ],
-            }
-            for conflict in plan.conflicts
-        ],
-        "violations": [_violation(violation) for violation in preview.violations],
-        "warnings": list(preview.warnings),
-        "advice": [
-            {
-                "document": warning.claim.document,
-                "file": warning.claim.path,
-                "line": int(warning.place.rpartition(":")[2]),
-                "kind": str(warning.kind),
-                "message": warning.message,
-                "accepted": warning.accepted,
-            }
-            for warning in preview.advice
-        ],
-        "changedDocuments": None
-        if preview.changed_documents is None
-        else sorted(preview.changed_documents),
-        "validation": {
-            "source": preview.verdict.source,
-            "why": preview.verdict.reason,
-            "refused": [
-                _refusal(subject, rejected)
-                for subject, rejected in sorted(preview.verdict.rejections.items(), key=str)
-            ],
-        },
-        "impact": impact_document(preview.impact) if preview.impact is not None else None,
-        "reliedOn": [fallback_row(fallback) for fallback in preview.fallbacks],
-    }
-    for name, findings in sections(plan).items():
-        document[name] = [finding_row(finding) for finding in findings]
-    if preview.snapshot_at is not None:
-        document["snapshotTakenAt"] = instant(preview.snapshot_at)
-    if simulation is not None:
-        document["simulation"] = simulation
-    return document
+def saved_plan(preview: Preview, simulation: dict[str, Json] | None = None) -> PlanFile:
+    """Return the document of a saved plan; the simulation is that of :func:`plan_document`."""
+    return plan_file(preview, document_digest(preview.digest, preview.created_at), simulation)
 
 
 def document_digest(effect: str, created: float) -> str:
@@ -188,210 +54,205 @@ def document_digest(effect: str, created: float) -> str:
     return "sha256:" + sha256(f"{effect} {float(created)!r}".encode()).hexdigest()
 
 
-def _violation(violation: Violation) -> dict[str, Json]:
-    path, _, line = violation.place.rpartition(":")
-    return {
-        "guard": str(violation.guard),
-        "message": violation.message,
-        "entity": None if violation.entity is None else entity_json(violation.entity),
-        "text": None if violation.entity is None else entity_text(violation.entity),
-        "key": None if violation.key is None else str(violation.key),
-        "file": path or None,
-        "line": int(line) if path else None,
-        "allowWith": violation.allow_with,
+# ---- printing --------------------------------------------------------------------------------
+
+
+def plan_document(preview: Preview, simulation: dict[str, Json] | None = None) -> dict[str, Json]:
+    """Return the document of a preview as it is printed; equal previews have equal documents.
+
+    Args:
+        preview: The plan with its checks and impact.
+        simulation: Effect on recorded use (:func:`~reconciler.codecs.simulation.whatif_document`); ``None`` = not
+            requested. Not part of the digest.
+    """
+    plan, file = preview.plan, saved_plan(preview, simulation)
+    document: dict[str, Any] = msgspec.to_builtins(file, enc_hook=float)
+    withheld = _reasons_withheld(preview)
+    for rows, changes in ((document["changes"], plan.changes), (document["pending"], plan.pending)):
+        for row, change in zip(rows, changes, strict=True):
+            _complete_change(row, change, withheld.get((change.pair, change.cause), ()))
+    if preview.impact is not None:
+        for row, effect in zip(document["changes"], preview.impact.effects, strict=True):
+            row["effect"]["factor"] = effect.factor
+        _complete_impact(document["impact"], preview.impact)
+    for row, conflict in zip(document["conflicts"], plan.conflicts, strict=True):
+        row["text"] = entity_text(conflict.entity)
+    for row, violation in zip(document["violations"], preview.violations, strict=True):
+        path, line = _path_and_line(row.pop("place"))
+        text = None if violation.entity is None else entity_text(violation.entity)
+        row.update(text=text, file=path, line=line, allowWith=violation.allow_with)
+    for row in document["advice"]:
+        row.update(row.pop("claim"))
+    document["validation"]["why"] = document["validation"].pop("reason")
+    for row, entity in zip(
+        document["validation"]["refused"], sorted(preview.verdict.rejections, key=str), strict=True
+    ):
+        row["text"] = entity_text(entity)
+    del document["findings"]
+    for name, findings in sections(plan).items():
+        printed = map(printed_finding, findings)
+        document[name] = msgspec.to_builtins(list(printed), enc_hook=float)
+    snapshot_at = document.pop("snapshotAt", None)
+    return (
+        document
+        | {
+            "applyable": preview.applyable,
+            "corrected": _summaries(plan.changes, Cause.DRIFT),
+            "counts": dict(counts(preview)),
+            "createdAt": instant(preview.created_at),
+            "errored": preview.errored,
+            "exclusive": _summaries(plan.changes, Cause.UNMANAGED),
+            "takeover": _summaries(plan.changes, Cause.TAKEOVER),
+        }
+        | ({} if snapshot_at is None else {"snapshotTakenAt": instant(snapshot_at)})
+    )
+
+
+def _complete_change(row: dict[str, Any], change: QuotaChange, withheld: Sequence[str]) -> None:
+    """Add what follows from a change. ``actions`` is an array, so that a later kind of change may have two.
+
+    Args:
+        row: Its facts.
+        change: The change.
+        withheld: What refuses it: guards, or "validation".
+    """
+    claim = row.pop("claim") or {"document": None, "file": None, "line": None}
+    row.update(
+        claim,
+        text=entity_text(change.entity),
+        level=level(change.entity),
+        actions=[change.action],
+        reason=REASONS[change.cause],
+        withheld=[*withheld],
+    )
+
+
+def _reasons_withheld(preview: Preview) -> Mapping[tuple[Pair, Cause], Sequence[str]]:
+    """Return what refuses each row that is refused by itself, by pair and cause."""
+    reasons: dict[tuple[Pair, Cause], list[str]] = {}
+    for violation in preview.violations:
+        entity, key, cause = violation.entity, violation.key, violation.cause
+        if entity is not None and key is not None and cause is not None:
+            reasons.setdefault(((entity, key), cause), []).append(str(violation.guard))
+    for change in preview.plan.changes:
+        if change.entity in preview.verdict.rejections:
+            reasons.setdefault((change.pair, change.cause), []).append("validation")
+    return reasons
+
+
+def _summaries(changes: Sequence[QuotaChange], cause: Cause) -> list[Json]:
+    """Return the changes of one cause, for a list that repeats them."""
+    return [
+        {
+            "entity": entity_json(change.entity),
+            "text": entity_text(change.entity),
+            "key": str(change.key),
+            "before": value_json(change.before),
+            "after": value_json(change.after),
+        }
+        for change in changes
+        if change.cause is cause
+    ]
+
+
+def _complete_impact(part: dict[str, Any], impact: Impact) -> None:
+    """Add what follows from an impact."""
+    for row, affected in zip(part["affected"], impact.affected, strict=True):
+        row.update(
+            movesBucket=affected.moved,
+            direction=str(affected.direction),
+            factor=affected.factor,
+            sharing=str(affected.sharing),
+        )
+        for name, effective in (("before", affected.before), ("after", affected.after)):
+            row[name]["level"] = effective.level
+            if effective.unranked:
+                row[name]["known"] = effective.is_known
+    named: dict[str, Sequence[ShadowedLimit | HidingOrphan | UnmatchedClientId]] = {
+        "shadows": impact.shadows,
+        "newShadows": impact.new_shadows,
+        "hiding": impact.hiding,
+        "unmatchedClientIds": impact.unmatched,
     }
+    for name, values in named.items():
+        for row, value in zip(part[name], values, strict=True):
+            row["text"] = entity_text(value.entity)
+    for row, hiding in zip(part["hiding"], impact.hiding, strict=True):
+        for rule_row, rule in zip(row["rules"], hiding.rules, strict=True):
+            path, line = _path_and_line(rule_row.pop("place"))
+            rule_row.update(text=entity_text(rule.entity), file=path, line=line)
 
 
-def _refusal(subject: Entity, rejected: Rejected) -> dict[str, Json]:
-    return {
-        "entity": entity_json(subject),
-        "text": entity_text(subject),
-        "code": rejected.code,
-        "name": rejected.name,
-        "message": rejected.message,
-    }
+def _path_and_line(place: str) -> tuple[str | None, int | None]:
+    path, _, line = place.rpartition(":")
+    return path or None, int(line) if path else None
 
 
-# ---- reading -----------------------------------------------------------------------------------
+# ---- reading ---------------------------------------------------------------------------------
 
 
 def read_plan(text: str, *, location: str) -> Preview:
-    """Read a preview as far as applying needs it: changes, limits that removals rely on, time and cluster.
-
-    Guards, impact and findings are omitted: the run that applies recomputes them, from the trusted configuration.
+    """Read a saved plan. ``apply`` recomputes it from the trusted configuration; other jobs only show it.
 
     Raises:
         StalePlan: It has another format, so another version of kquota wrote it.
         ConfigError: It is truncated, edited, or not a plan.
     """
-    preview, _ = _read_operations(_load(text, location))
-    return preview
-
-
-def read_preview(text: str, *, location: str) -> Preview:
-    """Read a complete preview, except for values that the document does not contain (record changes, overridden limits).
-
-    Raises:
-        StalePlan: It has another format, so another version of kquota wrote it.
-        ConfigError: It is truncated, edited, or not a plan.
-    """
-    top = _load(text, location)
-    operations, effects = _read_operations(top)
-    if top["impact"].value is not None and len(effects) != len(operations.plan.changes):
-        top["changes"].fail("changes with their effects")
-    preview = replace(
-        operations,
-        plan=replace(
-            operations.plan,
-            findings=tuple(
-                read_finding(row, kind.name) for kind in SECTIONS for row in top[kind.name].items()
-            ),
-            conflicts=top["conflicts"].rows(_read_conflict),
-        ),
-        violations=top["violations"].rows(_read_violation),
-        verdict=_read_validation(top["validation"]),
-        impact=top["impact"].optional(lambda impact: read_impact(impact, effects)),
-        warnings=top["warnings"].rows(DocumentReader.text),
-        advice=top["advice"].rows(_read_advice),
-        changed_documents=top["changedDocuments"].optional(
-            lambda names: frozenset(names.rows(DocumentReader.text))
-        ),
-        snapshot_at=top["snapshotTakenAt"].instant() if "snapshotTakenAt" in top else None,
-    )
-    for name, value in plan_facts(preview).items():
-        if name != "changes":  # compared row by row as they were read
-            top[name].expect(value)
-    return preview
+    file = _read(text, location)
+    _ = simulation_of(file, location=location)
+    return checked_preview(file, location=location)
 
 
 def read_simulation(text: str, *, location: str) -> "Simulation | None":
     """Read the simulation of a plan; ``None`` = not requested.
 
     Raises:
-        KquotaError: As :func:`read_preview`.
+        KquotaError: As :func:`read_plan`.
     """
-    return _read_simulation(_load(text, location))
+    return simulation_of(_read(text, location), location=location)
 
 
-def _load(text: str, location: str) -> DocumentReader:
+def checked_preview(file: PlanFile, *, location: str) -> Preview:
+    """Return the preview of a document whose digests match its content.
+
+    Raises:
+        ConfigError: It was edited.
+    """
     try:
-        top = load(text, kind=KIND, format_version=FORMAT, location=location)
-    except ConfigError as error:
-        if error.key == "format":
-            raise StalePlan(error.message, hint=error.hint) from error
-        raise
-    if "applyable" in top:
-        raise ConfigError(
-            "this plan was printed with --format json",
-            location=location,
-            hint="expected: the file of `plan --out`",
-        )
-    return top
+        preview = preview_of(file)
+    except QuotaValueError as error:
+        raise edited(str(error), location) from error
+    if preview.digest != file.digest:
+        raise edited("its changes and its digest do not match, so it was edited", location)
+    if document_digest(file.digest, file.created) != file.document_digest:
+        raise edited("its time and its digests do not match, so it was edited", location)
+    return preview
 
 
-def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:
-    """Read what applying needs, and the effects in the rows of the changes."""
-    _ = _read_simulation(top)
-    rows, pending = top["changes"].rows(ChangeReader()), top["pending"].rows(ChangeReader())
-    counted, origin, created = top["counts"], top["origin"], top["created"].number()
-    preview = Preview(
-        plan=Plan(
-            cluster_id=top["clusterId"].text(),
-            changes=tuple(row.change for row in rows),
-            pending=tuple(row.change for row in pending),
-            desired_pairs=counted["declared"].integer(),
-            in_sync=counted["inSync"].integer(),
-            owned_pairs=counted["owned"].integer(),
-            removals_known=top["removalsKnown"].boolean(),
-            complete=top["complete"].boolean(),
-        ),
-        fallbacks=top["reliedOn"].rows(read_fallback),
-        verdict=ValidationResult(source=top["validation"]["source"].text()),
-        selection=top["selection"].rows(DocumentReader.text),
-        policy=top["policy"].word(Policy),
-        drift_mode=top["driftDetection"].word(DriftMode),
-        created_at=created,
-        snapshot_at=created if "snapshotTakenAt" in top else None,
-        origin=RunOrigin(
-            author=origin["who"].text(),
-            commit=origin["commit"].text(),
-            cluster=origin["cluster"].text(),
-            tool_version=origin["toolVersion"].text(),
-        ),
-    )
-    _check_digests(top, preview)
-    nothing = replace(preview, plan=Plan(cluster_id=""), fallbacks=())
-    _ = top.fields(*plan_facts(nothing), optional=("snapshotTakenAt", "simulation"))
-    return preview, tuple(row.effect for row in rows if row.effect is not None)
+def simulation_of(file: PlanFile, *, location: str) -> "Simulation | None":
+    """Return the simulation of a document; ``None`` = not requested.
 
-
-def _check_digests(top: DocumentReader, preview: Preview) -> None:
-    """Check the digests against the content."""
-    digest = preview.digest
-    if digest != top["digest"].text():
-        raise _edited_error(top, "its changes and its digest do not match")
-    if document_digest(digest, preview.created_at) != top["documentDigest"].text():
-        raise _edited_error(top, "its time and its digests do not match")
-    try:
-        _ = instant(preview.created_at)
-    except (OverflowError, OSError, ValueError):
-        top["created"].fail("a time between the years 1 and 9999")
-
-
-def _edited_error(top: DocumentReader, message: str) -> ConfigError:
-    return ConfigError(f"{message}, so it was edited", location=top.location, hint="plan again")
-
-
-def _read_simulation(top: DocumentReader) -> "Simulation | None":
-    if "simulation" not in top:
+    Raises:
+        ConfigError: It was edited.
+    """
+    if file.simulation is None:
         return None
     from reconciler.codecs.simulation import read_whatif  # noqa: PLC0415 - the models of use, only for plans with a simulation
 
-    return read_whatif(top["simulation"], top["clusterId"].text())
+    reader = DocumentReader(file.simulation, step="simulation", location=location)
+    return read_whatif(reader, file.cluster_id)
 
 
-def _read_conflict(row: DocumentReader) -> DeclarationConflict:
-    subject = row["entity"].entity()
-    return DeclarationConflict(
-        entity=subject,
-        key=row["key"].word(Key),
-        claims=row["claims"].rows(
-            lambda claim: read_claim(claim, subject, claim["document"].text())
-        ),
-    )
-
-
-def _read_violation(row: DocumentReader) -> Violation:
-    place = row["file"].optional(lambda file: f"{file.text()}:{row['line'].integer()}")
-    return Violation(
-        guard=row["guard"].word(Guard),
-        message=row["message"].text(),
-        entity=row["entity"].optional(DocumentReader.entity),
-        key=row["key"].optional(lambda key: key.word(Key)),
-        place=place or "",
-    )
-
-
-def _read_validation(row: DocumentReader) -> ValidationResult:
-    return ValidationResult(
-        source=row["source"].text(),
-        reason=row["why"].text(),
-        rejections={
-            item["entity"].entity(): Rejected(
-                code=item["code"].integer(),
-                name=item["name"].text(),
-                message=item["message"].text(),
-            )
-            for item in row["refused"].items()
-        },
-    )
-
-
-def _read_advice(row: DocumentReader) -> RuleWarning:
-    # The entity of a warning is only in its message; the document has its place.
-    return RuleWarning(
-        claim=read_claim(row, _ANY_ENTITY, row["document"].text()),
-        kind=row["kind"].word(WarningKind),
-        message=row["message"].text(),
-        accepted=row["accepted"].text(),
-    )
+def _read(text: str, location: str) -> PlanFile:
+    try:
+        return typed(text, PlanFile, kind=KIND, format_version=FORMAT, location=location)
+    except ConfigError as error:
+        if error.key == "format":
+            raise StalePlan(error.message, hint=error.hint) from error
+        if '"applyable": ' in text:
+            raise ConfigError(
+                "this plan was printed with --format json",
+                location=location,
+                hint="expected: the file of `plan --out`",
+            ) from error
+        raise

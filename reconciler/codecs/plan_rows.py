@@ -1,98 +1,291 @@
-"""Rows of a plan document about one pair each, other than changes: findings, limits that removals rely on. Writer and reader."""
+"""Rows of plans and of drift: the types of their JSON, and changes and findings as such rows and back.
 
-from collections.abc import Mapping
-from typing import Final
+A row holds facts alone: texts, counts, sections and levels are derived by whoever shows it. Fields are declared in the
+order in which they are written, which is alphabetical.
+"""
 
-from reconciler.codecs.change_rows import claim_place, read_claim
-from reconciler.codecs.reader import DocumentReader
-from reconciler.quota.entity_forms import entity_json, entity_text
-from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Owner
-from reconciler.quota.planner.fallbacks import Fallback
-from reconciler.quota.planner.plan import Finding
+from datetime import UTC, datetime
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta, Struct
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import Entity, EntityParts, from_parts, parts
+from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.keys import Key, key_columns
+from reconciler.quota.ownership import Moment, Owner
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.impact import Direction, Effect
+from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause
+from reconciler.quota.results.audit_entry import WrittenValue
+from reconciler.quota.state import NO_LIMITS
 from reconciler.render.cause_text import REASONS, section_of
-from reconciler.render.json_values import Json, value_json
-from reconciler.render.units import instant
+from reconciler.render.json_values import read_value, written_value
 
-_ACTIONS: Final[Mapping[str, Action]] = {
-    "newOrphans": Action.ORPHAN,
-    "orphans": Action.ORPHAN,
-    "recorded": Action.RECORD,
-    "overrides": Action.NOTHING,
-}
-"""Action of the findings of a section; ``REPORT`` for all others."""
+Time: TypeAlias = Annotated[datetime, Meta(tz=True)]
+"""A time with its zone, such as ``2025-11-21T12:00:00Z``."""
+
+
+class PlanPart(
+    Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True, rename="camel"
+):
+    """An object of the document. A field with its default value is omitted."""
+
+
+# ---- declarations ----------------------------------------------------------------------------
+
+
+class ClaimRow(PlanPart, frozen=True, kw_only=True):
+    """Name and place of a declaration, and what a selector says of one of its limits."""
+
+    document: str
+    file: str
+    line: int
+    selection: str = ""
+    until: Moment | None = None
+
+    def claim(self, subject: Entity) -> Declaration:
+        """Return the declaration, without limits."""
+        return Declaration(
+            document=self.document,
+            entity=subject,
+            limits=NO_LIMITS,
+            path=self.file,
+            line=self.line,
+            selections=key_columns([self.selection] * len(Key)),
+            until=self.until,
+        )
+
+
+def claim_row(claim: Declaration, key: Key) -> ClaimRow:
+    """Return name and place of a declaration for a key."""
+    return ClaimRow(
+        document=claim.document,
+        file=claim.path,
+        line=claim.line_of(key),
+        selection=claim.selection_of(key),
+        until=claim.until,
+    )
+
+
+# ---- changes ---------------------------------------------------------------------------------
+
+
+class EffectRow(PlanPart, frozen=True, kw_only=True):
+    """What a change does to the clients of its entity."""
+
+    after: WrittenValue
+    before: WrittenValue
+    direction: Direction
+
+
+class RecordedRow(PlanPart, frozen=True, kw_only=True):
+    """The record of a pair before a change."""
+
+    document: str
+    value: WrittenValue
+
+
+class ChangeRow(PlanPart, frozen=True, kw_only=True):
+    """One change, or what is declared under a temporary limit."""
+
+    after: WrittenValue
+    before: WrittenValue
+    cause: Cause
+    claim: ClaimRow | None
+    effect: EffectRow | None = None
+    entity: EntityParts
+    key: Key
+    note: str
+    of_override: bool = False
+    owner: Owner | None
+    record: RecordedRow | None
+
+    def change(self) -> QuotaChange:
+        """Return the change.
+
+        Raises:
+            QuotaValueError: The entity cannot be, or nothing changes.
+        """
+        subject, record = from_parts(self.entity), self.record
+        before, after = read_value(self.before), read_value(self.after)
+        if before == after:
+            raise QuotaValueError("after should be another value than before")
+        return QuotaChange(
+            entity=subject,
+            key=self.key,
+            before=before,
+            after=after,
+            cause=self.cause,
+            claim=None if self.claim is None else self.claim.claim(subject),
+            owner=self.owner,
+            applied=None if record is None else read_value(record.value),
+            recorded=Owner(document=record.document) if record and record.document else None,
+            note=self.note,
+            of_override=self.of_override,
+        )
+
+
+def change_row(change: QuotaChange, effect: Effect | None = None) -> ChangeRow:
+    """Return the facts of one change."""
+    claim = change.claim
+    return ChangeRow(
+        after=written_value(change.after),
+        before=written_value(change.before),
+        cause=change.cause,
+        claim=None if claim is None else claim_row(claim, change.key),
+        effect=None
+        if effect is None
+        else EffectRow(
+            after=written_value(effect.after),
+            before=written_value(effect.before),
+            direction=effect.direction,
+        ),
+        entity=parts(change.entity),
+        key=change.key,
+        note=change.note,
+        of_override=change.of_override,
+        owner=change.owner,
+        record=None
+        if change.applied is None and change.recorded is None
+        else RecordedRow(
+            document="" if change.recorded is None else change.recorded.document,
+            value=written_value(change.applied),
+        ),
+    )
 
 
 # ---- findings --------------------------------------------------------------------------------
 
 
-def finding_row(finding: Finding) -> dict[str, Json]:
-    """Return one finding."""
-    return {
-        "entity": entity_json(finding.entity),
-        "text": entity_text(finding.entity),
-        "key": str(finding.key),
-        "cause": str(finding.cause),
-        "section": section_of(finding),
-        "desired": value_json(finding.desired),
-        "applied": value_json(finding.applied),
-        "live": value_json(finding.live),
-        "reason": REASONS[finding.cause],
-        "note": finding.note,
-        "document": finding.owner.document if finding.owner is not None else None,
-        "since": None if finding.since is None else instant(finding.since),
-        **claim_place(finding.claim, finding.key),
-    }
+class FindingRow(PlanPart, frozen=True, kw_only=True):
+    """One pair that is reported and not written."""
+
+    action: Action
+    applied: WrittenValue
+    cause: Cause
+    claim: ClaimRow | None
+    desired: WrittenValue
+    document: str | None  # of the owner
+    entity: EntityParts
+    ignored: bool = False
+    is_new: bool = False
+    key: Key
+    live: WrittenValue
+    note: str
+    of_override: bool = False
+    since: Moment | None
+
+    def finding(self) -> Finding:
+        """Return the finding.
+
+        Raises:
+            QuotaValueError: The entity cannot be.
+        """
+        subject = from_parts(self.entity)
+        return Finding(
+            entity=subject,
+            key=self.key,
+            desired=read_value(self.desired),
+            applied=read_value(self.applied),
+            live=read_value(self.live),
+            cause=self.cause,
+            action=self.action,
+            claim=None if self.claim is None else self.claim.claim(subject),
+            owner=None if self.document is None else Owner(document=self.document),
+            since=self.since,
+            note=self.note,
+            ignored=self.ignored,
+            is_new=self.is_new,
+            of_override=self.of_override,
+        )
 
 
-def read_finding(reader: DocumentReader, section: str) -> Finding:
-    """Read the facts of one finding of a section; the caller compares the row with the written one.
-
-    Raises:
-        ConfigError: A field has another form.
-    """
-    subject = reader["entity"].entity()
-    return Finding(
-        entity=subject,
-        key=reader["key"].word(Key),
-        desired=reader["desired"].quota_value(),
-        applied=reader["applied"].quota_value(),
-        live=reader["live"].quota_value(),
-        cause=reader["cause"].word(Cause),
-        action=_ACTIONS.get(section, Action.REPORT),
-        # A finding has only the owner's document; a claim has only its place.
-        claim=reader["file"].optional(lambda _: read_claim(reader, subject, "")),
-        owner=reader["document"].optional(lambda document: Owner(document=document.text())),
-        since=reader["since"].optional(DocumentReader.instant),
-        note=reader["note"].text(),
-        ignored=section == "ignored",
-        is_new=section == "newOrphans",
+def finding_row(finding: Finding) -> FindingRow:
+    """Return the facts of one finding."""
+    return FindingRow(
+        action=finding.action,
+        applied=written_value(finding.applied),
+        cause=finding.cause,
+        claim=None if finding.claim is None else claim_row(finding.claim, finding.key),
+        desired=written_value(finding.desired),
+        document=None if finding.owner is None else finding.owner.document,
+        entity=parts(finding.entity),
+        ignored=finding.ignored,
+        is_new=finding.is_new,
+        key=finding.key,
+        live=written_value(finding.live),
+        note=finding.note,
+        of_override=finding.of_override,
+        since=finding.since,
     )
 
 
-# ---- limits that removals rely on ------------------------------------------------------------
+class PrintedFinding(PlanPart, frozen=True, kw_only=True):
+    """A finding as it is printed: facts, and what follows from them."""
+
+    applied: WrittenValue
+    cause: Cause
+    desired: WrittenValue
+    document: str | None  # of the owner
+    entity: EntityParts
+    file: str | None
+    key: Key
+    line: int | None
+    live: WrittenValue
+    note: str
+    reason: str
+    section: str
+    since: Time | None
+    text: str
+
+    def finding(self) -> Finding:
+        """Return a reported finding; it has the section of drift, or is ignored.
+
+        Raises:
+            QuotaValueError: The entity cannot be.
+        """
+        subject = from_parts(self.entity)
+        return Finding(
+            entity=subject,
+            key=self.key,
+            desired=read_value(self.desired),
+            applied=read_value(self.applied),
+            live=read_value(self.live),
+            cause=self.cause,
+            action=Action.REPORT,
+            claim=None
+            if self.file is None
+            else ClaimRow(document="", file=self.file, line=self.line or 0).claim(subject),
+            owner=None if self.document is None else Owner(document=self.document),
+            since=None if self.since is None else self.since.timestamp(),
+            note=self.note,
+            ignored=self.section == "ignored",
+        )
 
 
-def fallback_row(fallback: Fallback) -> dict[str, Json]:
-    """Return a limit that clients of removals fall back to."""
-    return {
-        "entity": entity_json(fallback.entity),
-        "key": str(fallback.key),
-        "live": value_json(fallback.value),
-    }
-
-
-def read_fallback(reader: DocumentReader) -> Fallback:
-    """Read what :func:`fallback_row` wrote.
-
-    Raises:
-        ConfigError: It has another form.
-    """
-    fallback = Fallback(
-        entity=reader["entity"].entity(),
-        key=reader["key"].word(Key),
-        value=reader["live"].set_value(),
+def printed_finding(finding: Finding) -> PrintedFinding:
+    """Return a finding as it is printed."""
+    claim = finding.claim
+    return PrintedFinding(
+        applied=written_value(finding.applied),
+        cause=finding.cause,
+        desired=written_value(finding.desired),
+        document=None if finding.owner is None else finding.owner.document,
+        entity=parts(finding.entity),
+        file=None if claim is None else claim.path,
+        key=finding.key,
+        line=None if claim is None else claim.line_of(finding.key),
+        live=written_value(finding.live),
+        note=finding.note,
+        reason=REASONS[finding.cause],
+        section=section_of(finding),
+        since=None if finding.since is None else time_of(finding.since),
+        text=entity_text(finding.entity),
     )
-    reader.expect(fallback_row(fallback))
-    return fallback
+
+
+def time_of(at: float) -> datetime:
+    """Return a time in whole seconds, as documents write it."""
+    return datetime.fromtimestamp(int(at), UTC)

@@ -10,21 +10,25 @@ A codec reads only independent fields, builds the value, and compares the docume
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, NoReturn, TypeVar
 
+import msgspec
+
 from reconciler.base import bounded_json
 from reconciler.base.compact_json import compact
 from reconciler.errors import ConfigError, QuotaValueError
 from reconciler.quota.entity import Entity, EntityParts, from_parts
 from reconciler.quota.entity_forms import read_json_part
-from reconciler.render.json_values import SPECIAL, Json
+from reconciler.render.json_values import SPECIAL, Json, dump
 
 T = TypeVar("T")
 Word = TypeVar("Word", bound=StrEnum)
+Document = TypeVar("Document", bound=msgspec.Struct)
 
 _ENCODE: Final = compact(sort_keys=True)
 
@@ -290,3 +294,66 @@ def load(text: str | bytes, *, kind: str, format_version: int, location: str) ->
             hint="create it again with this version of kquota",
         )
     return DocumentReader(value, location=location)
+
+
+def typed(
+    text: str, document: type[Document], *, kind: str, format_version: int, location: str
+) -> Document:
+    """Return a document of a type that declares all its fields.
+
+    A text as :func:`~reconciler.render.json_values.dump` writes it has no name twice, which msgspec would not see.
+
+    Raises:
+        ConfigError: As :func:`load`, or a field is missing, unknown or of another type; with its place.
+    """
+    with suppress(ValueError, RecursionError):
+        value = msgspec.json.decode(text, type=document)
+        if dump(value) == text:
+            return value
+    top = load(text, kind=kind, format_version=format_version, location=location)
+    return _checked(lambda: msgspec.convert(top.value, document, str_keys=True), location)
+
+
+def decoded(text: str | bytes, rows: type[T], location: str) -> T:
+    """Return rows of a type that declares all their fields.
+
+    Raises:
+        ConfigError: It is not JSON, or a field is missing, unknown or of another type; with its place.
+    """
+    return _checked(lambda: msgspec.json.decode(text, type=rows), location)
+
+
+def _checked(read: Callable[[], T], location: str) -> T:
+    try:
+        return read()
+    except msgspec.ValidationError as error:
+        raise edited(_words_of(str(error)), location) from error
+    except (ValueError, RecursionError) as error:
+        raise edited(f"not a complete JSON document ({error})", location) from error
+
+
+def edited(message: str, location: str) -> ConfigError:
+    """Return the error about a document that is not as kquota wrote it."""
+    return ConfigError(message, location=location, hint="create the document again; do not edit it")
+
+
+_WORDS: Final = (
+    (
+        r"Object contains unknown field `(.*)`",
+        r"should be an object without the unknown field '\1'",
+    ),
+    (r"Object missing required field `(.*)`", r"should be an object with the field '\1'"),
+    (r"Expected `(.*)`, got `(.*)`", r"should be \1, not \2"),
+    (r"Expected (.*)", r"should be \1"),
+    (r"Invalid enum value (.*)", r"should be another word than \1, which is unknown"),
+)
+"""What msgspec says of a value -> what a reader of the error needs."""
+
+
+def _words_of(message: str) -> str:
+    words, _, place = message.partition(" - at `$")
+    for pattern, replacement in _WORDS:
+        if re.fullmatch(pattern, words, re.DOTALL):
+            words = re.sub(pattern, replacement, words, flags=re.DOTALL)
+            break
+    return f"{place.rstrip('`').removeprefix('.') or 'the document'} {words}"

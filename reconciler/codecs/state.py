@@ -4,97 +4,124 @@ Lossless for every possible describe: foreign entity types and keys, the default
 name ``<default>``, values that no manifest may contain.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Literal
 
-from reconciler.codecs.reader import DocumentReader, load
-from reconciler.quota.entity import Entity
-from reconciler.quota.entity_forms import entity_json, entity_text, parts_text
+from msgspec import UNSET, Struct, UnsetType
+
+from reconciler.codecs.reader import edited, typed
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import Entity, EntityParts, from_parts, parts
+from reconciler.quota.entity_forms import parts_text
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.state import (
-    ForeignEntity,
-    ForeignValues,
-    Limits,
-    QuotaState,
-    limits_of,
-    set_values,
-)
-from reconciler.render.json_values import Json, value_json
+from reconciler.quota.results.audit_entry import SetValue
+from reconciler.quota.state import ForeignValues, Limits, QuotaState, limits_of, set_values
+from reconciler.render.json_values import dump, read_set_value, written_set_value
 
 KIND: Final = "kquota-state"
 FORMAT: Final = 1
 
 
-def state_document(state: QuotaState, *, cluster_id: str, taken_at: str) -> dict[str, Json]:
+class StateEntry(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
+    """The values of one entity, of any types."""
+
+    entity: EntityParts
+    text: str = ""  # the entity for people; not read
+    values: dict[str, SetValue]
+
+
+class StateFile(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename="camel",
+    tag_field="kind",
+    tag=KIND,
+):
+    """The document."""
+
+    cluster_id: str
+    entries: list[StateEntry]
+    foreign: list[StateEntry]
+    format: Literal[1]
+    taken_at: str | UnsetType = UNSET
+
+
+def state_document(state: QuotaState, *, cluster_id: str, taken_at: str) -> StateFile:
     """Return the document of a state.
 
     Args:
+        state: The quotas.
+        cluster_id: The cluster.
         taken_at: Time such as ``2025-11-21T12:00:00Z``; "" omits it, so that documents can be compared as bytes.
     """
-    document: dict[str, Json] = {
-        "kind": KIND,
-        "format": FORMAT,
-        "clusterId": cluster_id,
-        "entries": [
-            {
-                "entity": entity_json(subject),
-                "text": entity_text(subject),
-                "values": {
-                    **{key.value: value_json(value) for key, value in set_values(limits)},
-                    **{name: value_json(value) for name, value in foreign},
+    return StateFile(
+        cluster_id=cluster_id,
+        entries=[
+            _entry(
+                parts(subject),
+                {
+                    **{key.value: value for key, value in set_values(state.limits[subject])},
+                    **dict(state.foreign_values.get(subject, ())),
                 },
-            }
-            for subject, limits, foreign in (
-                (subject, state.limits[subject], state.foreign_values.get(subject, ()))
-                for subject in state.entities()
             )
+            for subject in state.entities()
         ],
-        "foreign": [
-            {
-                "entity": [[kind, name] for kind, name in entity_parts],
-                "text": parts_text(entity_parts),
-                "values": {name: value_json(value) for name, value in values},
-            }
-            for entity_parts, values in state.foreign_entities
+        foreign=[
+            _entry(entity_parts, dict(values)) for entity_parts, values in state.foreign_entities
         ],
-    }
-    return document | ({"takenAt": taken_at} if taken_at else {})
+        format=FORMAT,
+        taken_at=taken_at or UNSET,
+    )
+
+
+def _entry(entity_parts: EntityParts, values: Mapping[str, float]) -> StateEntry:
+    return StateEntry(
+        entity=entity_parts,
+        text=parts_text(entity_parts),
+        values={name: written_set_value(values[name]) for name in sorted(values)},
+    )
+
+
+def state_text(state: QuotaState, *, cluster_id: str, taken_at: str = "") -> str:
+    """Return the document of a state as text; see :func:`state_document`."""
+    return dump(state_document(state, cluster_id=cluster_id, taken_at=taken_at))
 
 
 def read_state(text: str, *, location: str) -> tuple[str, str, QuotaState]:
-    """Read cluster id, time ("" if omitted) and quotas of a document."""
-    top = load(text, kind=KIND, format_version=FORMAT, location=location)
-    fields = top.fields("kind", "format", "clusterId", "entries", "foreign", optional=("takenAt",))
+    """Read cluster id, time ("" if omitted) and quotas of a document.
+
+    Raises:
+        ConfigError: It is damaged, or an entity occurs twice.
+    """
+    file = typed(text, StateFile, kind=KIND, format_version=FORMAT, location=location)
     limits: dict[Entity, Limits] = {}
     foreign_values: dict[Entity, ForeignValues] = {}
-    for item in fields["entries"].items():
-        entry = item.fields("entity", "values", optional=("text",))
-        subject = entry["entity"].entity()
+    for at, entry in enumerate(file.entries):
+        try:
+            subject = from_parts(entry.entity)
+        except QuotaValueError as error:
+            raise edited(f"entries[{at}].entity: {error}", location) from error
         if subject in limits:
-            entry["entity"].fail("an entity that occurs only once")
-        known_values, foreign = _values(entry["values"])
-        limits[subject] = known_values
-        if foreign:
-            foreign_values[subject] = foreign
-    taken_at = fields["takenAt"].text() if "takenAt" in fields else ""
+            raise edited(
+                f"entries[{at}].entity should be an entity that occurs only once", location
+            )
+        values = _values(entry)
+        limits[subject] = limits_of({Key(name): values.pop(name) for name in _KEYS & values.keys()})
+        if values:
+            foreign_values[subject] = tuple(sorted(values.items()))
+    foreign = ((entry.entity, tuple(sorted(_values(entry).items()))) for entry in file.foreign)
     state = QuotaState(
         limits=limits,
         foreign_values=foreign_values,
-        foreign_entities=tuple(
-            sorted((_foreign(item) for item in fields["foreign"].items()), key=repr)
-        ),
+        foreign_entities=tuple(sorted(foreign, key=repr)),
     )
-    return fields["clusterId"].text(), taken_at, state
+    return file.cluster_id, file.taken_at or "", state
 
 
-def _values(reader: DocumentReader) -> tuple[Limits, ForeignValues]:
-    values = {name: item.set_value() for name, item in reader.pairs()}
-    known_values = {Key(name): value for name, value in values.items() if name in set(COLUMNS)}
-    return limits_of(known_values), tuple(
-        sorted((n, v) for n, v in values.items() if n not in known_values)
-    )
+_KEYS: Final = frozenset(map(str, COLUMNS))
 
 
-def _foreign(reader: DocumentReader) -> ForeignEntity:
-    entry = reader.fields("entity", "values", optional=("text",))
-    values = {name: item.set_value() for name, item in entry["values"].pairs()}
-    return entry["entity"].parts(), tuple(sorted(values.items()))
+def _values(entry: StateEntry) -> dict[str, float]:
+    return {name: read_set_value(value) for name, value in entry.values.items()}

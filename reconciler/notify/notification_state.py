@@ -1,20 +1,21 @@
 """What was last sent to each receiver, so that nothing is sent twice and recovery is sent only to receivers of the drift."""
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from operator import itemgetter
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.codecs.reader import load
+from reconciler.codecs.reader import typed
 from reconciler.notify.message import ClusterDrift, DriftEvent, Message
-from reconciler.render.json_values import Json, dump
+from reconciler.render.json_values import dump
 
-KIND: Final = "kquota-told"
+KIND: Final = "kquota-notifications"
 FORMAT: Final = 1
 
 
-class SentMessage(Struct, frozen=True, kw_only=True):
+class SentMessage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The last message about drift that a receiver accepted."""
 
     digest: str
@@ -84,20 +85,30 @@ def _event(
     return DriftEvent.REMINDED if now - entry.sent_at >= remind_after else None
 
 
+class SentRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The last message about drift of one cluster that one receiver accepted."""
+
+    cluster: str
+    message: SentMessage
+    receiver: str
+
+
+class NotificationFile(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag=KIND
+):
+    """The document of a state."""
+
+    format: Literal[1]
+    sent: list[SentRow]
+
+
 def notification_state_text(state: NotificationState) -> str:
     """Return the state as a file, so that it survives a restart."""
-    rows: list[Json] = [
-        {
-            "receiver": receiver,
-            "cluster": cluster,
-            "digest": entry.digest,
-            "toldAt": entry.sent_at,
-            "since": entry.since,
-            "pairs": entry.pairs,
-        }
-        for (receiver, cluster), entry in sorted(state.entries.items())
+    rows = [
+        SentRow(cluster=cluster, message=message, receiver=receiver)
+        for (receiver, cluster), message in sorted(state.entries.items(), key=itemgetter(0))
     ]
-    return dump({"kind": KIND, "format": FORMAT, "told": rows})
+    return dump(NotificationFile(format=FORMAT, sent=rows))
 
 
 def read_notification_state(text: str, *, location: str) -> NotificationState:
@@ -106,16 +117,7 @@ def read_notification_state(text: str, *, location: str) -> NotificationState:
     Raises:
         ConfigError: It is damaged or of another kind; without it every drift would be sent once more.
     """
-    fields = load(text, kind=KIND, format_version=FORMAT, location=location).fields(
-        "kind", "format", "told"
+    file = typed(text, NotificationFile, kind=KIND, format_version=FORMAT, location=location)
+    return NotificationState(
+        entries={(row.receiver, row.cluster): row.message for row in file.sent}
     )
-    entries: dict[_Key, SentMessage] = {}
-    for row in fields["told"].items():
-        entry_fields = row.fields("receiver", "cluster", "digest", "toldAt", "since", "pairs")
-        entries[entry_fields["receiver"].text(), entry_fields["cluster"].text()] = SentMessage(
-            digest=entry_fields["digest"].text(),
-            sent_at=entry_fields["toldAt"].number(),
-            since=entry_fields["since"].number(),
-            pairs=entry_fields["pairs"].integer(),
-        )
-    return NotificationState(entries=entries)

@@ -9,9 +9,9 @@ it, and for whom.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final, TypeAlias, TypeVar
+from typing import Annotated, Final, TypeAlias, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
 
 from reconciler.quota.entity import Entity
@@ -26,13 +26,19 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-class Owner(Struct, frozen=True, kw_only=True, gc=False):
+Moment: TypeAlias = Annotated[float, Meta(ge=0, le=253_402_300_799)]
+"""Seconds since the epoch, until the end of the year 9999."""
+
+
+class Owner(
+    Struct, frozen=True, kw_only=True, gc=False, rename="camel", forbid_unknown_fields=True
+):
     """The owner of a pair."""
 
     document: str  # `namespace/name` of the document that declared it last; "" only in NOBODY
     # The policy of that document when it was last read; None = unset.
     deletion_policy: DeletionPolicy | None = None
-    since: float = 0.0  # when kquota first applied or adopted it, in seconds since the epoch
+    since: Moment = 0.0  # when kquota first applied or adopted it
 
 
 NOBODY: Final = Owner(document="")

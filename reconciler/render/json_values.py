@@ -5,11 +5,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-from msgspec import Struct
+import msgspec
+from msgspec import UNSET, Struct
 
 from reconciler.base.compact_json import compact, exact, lines
 from reconciler.base.output_text import json_text
-from reconciler.quota.results.audit_entry import WrittenValue
+from reconciler.quota.results.audit_entry import SetValue, WrittenValue
 from reconciler.render.units import json_number
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
@@ -26,25 +27,34 @@ _SMALL: Final = json.JSONEncoder(
 ).encode
 
 
-def dump(document: "Mapping[str, Json | Sequence[Struct]]") -> str:
+def dump(document: Mapping[str, Json] | Struct) -> str:
     """Return the document as text: one field per line, long arrays with one item per line, sorted, ASCII.
 
     So a line of a diff is a fact that changed, and 30,000 rows are written at the speed of the C encoder. Typed rows
     declare their fields in alphabetical order.
     """
-    fields: list[str] = []
-    for name in sorted(document):
-        value = document[name]
-        if isinstance(value, list) and value:
-            if isinstance(value[0], Struct):
-                rows = lines(value)[:-1].decode("ascii").replace("\n", ",\n    ")
-            else:
-                rows = ",\n    ".join(map(_ENCODE, value))
-            text = f"[\n    {rows}\n  ]"
-        else:
-            text = _SMALL(value)
-        fields.append(f"  {_ENCODE(name)}: {text}")
+    values = document if isinstance(document, Mapping) else _fields(document)
+    fields = [f"  {_ENCODE(name)}: {_field(values[name])}" for name in sorted(values)]
     return json_text("{\n" + ",\n".join(fields) + "\n}\n")
+
+
+def _fields(document: Struct) -> Mapping[str, object]:
+    names = zip(document.__struct_encode_fields__, document.__struct_fields__, strict=True)
+    fields = {name: getattr(document, field) for name, field in names}
+    config = document.__struct_config__
+    tag = {} if config.tag_field is None else {config.tag_field: config.tag}
+    return tag | {name: value for name, value in fields.items() if value is not UNSET}
+
+
+def _field(value: object) -> str:
+    if isinstance(value, list) and value:
+        rows = (
+            lines(value).decode("ascii").replace("\n", ",\n    ").removesuffix(",\n    ")
+            if isinstance(value[0], Struct)
+            else ",\n    ".join(map(_ENCODE, value))
+        )
+        return f"[\n    {rows}\n  ]"
+    return _SMALL(msgspec.to_builtins(value, str_keys=True, enc_hook=float))
 
 
 def value_json(value: float | None) -> float | int | str | None:
@@ -69,6 +79,19 @@ def written_value(value: float | None) -> WrittenValue:
 
 def read_value(value: WrittenValue) -> float | None:
     """Return the quota value that :func:`written_value` wrote."""
-    if isinstance(value, str):
-        return SPECIAL[value]
-    return None if value is None else float(value)
+    return None if value is None else read_set_value(value)
+
+
+def written_set_value(value: float) -> SetValue:
+    """Return the result of :func:`value_json` of a value that is set."""
+    return cast("SetValue", written_value(value))
+
+
+def read_set_value(value: SetValue) -> float:
+    """Return the quota value that :func:`written_set_value` wrote."""
+    return SPECIAL[value] if isinstance(value, str) else float(value)
+
+
+def row_text(rows: Sequence[Struct]) -> str:
+    """Return rows as one line of JSON."""
+    return msgspec.json.encode(rows).decode()

@@ -8,18 +8,34 @@ file, which is replaced atomically.
 import asyncio
 import base64
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from reconciler.base.durable_files import replace_file
-from reconciler.codecs.reader import DocumentReader, parsed
+from reconciler.codecs.reader import decoded
 from reconciler.errors import ConfigError
-from reconciler.render.json_values import Json, dump, value_json
+from reconciler.quota.results.audit_entry import SetValue
+from reconciler.render.json_values import dump, read_set_value, written_set_value
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord, names_of
 from reconciler.sandbox.settings import SandboxSettings
+
+
+class SandboxEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The values of one entity in the state file."""
+
+    entity: Annotated[dict[str, str | None], Meta(min_length=1)]
+    values: dict[str, SetValue]
+
+
+class SandboxState(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The state file."""
+
+    cluster_id: str
+    entities: list[SandboxEntry]
+    format: Literal[1]
 
 
 class SandboxBroker(Struct):
@@ -126,23 +142,13 @@ def load_state(path: Path) -> tuple[str, Image] | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"the state file cannot be read: {error}", location=str(path)) from error
-    fields = parsed(text, location=str(path)).fields("format", "cluster_id", "entities")
-    if fields["format"].integer() != STATE_FORMAT:
-        fields["format"].fail(f"{STATE_FORMAT}; move the file to start over")
-    return fields["cluster_id"].text(), Image().applied(
-        record for row in fields["entities"].items() for record in _records(row)
+    state = decoded(text, SandboxState, str(path))
+    records = (
+        QuotaRecord(names=names_of(row.entity.items()), key=key, value=read_set_value(value))
+        for row in state.entities
+        for key, value in row.values.items()
     )
-
-
-def _records(row: DocumentReader) -> Iterator[QuotaRecord]:
-    fields = row.fields("entity", "values")
-    names = names_of(
-        (kind, name.optional(DocumentReader.text)) for kind, name in fields["entity"].pairs()
-    )
-    if not names:
-        fields["entity"].fail("an entity with a type and a name")
-    for key, value in fields["values"].pairs():
-        yield QuotaRecord(names=names, key=key, value=value.set_value())
+    return state.cluster_id, Image().applied(records)
 
 
 def save_state(path: Path, cluster_id: str, image: Image) -> None:
@@ -153,13 +159,15 @@ def save_state(path: Path, cluster_id: str, image: Image) -> None:
     Raises:
         ConfigError: The folder or file cannot be written.
     """
-    rows: list[Json] = [
-        {"entity": dict(names), "values": {key: value_json(value) for key, value in values.items()}}
+    rows = [
+        SandboxEntry(
+            entity=dict(names),
+            values={key: written_set_value(value) for key, value in values.items()},
+        )
         for names, values in sorted(image.values.items(), key=lambda item: repr(item[0]))
     ]
-    content = dump({"format": STATE_FORMAT, "cluster_id": cluster_id, "entities": rows}).encode(
-        "ascii"
-    )
+    state = SandboxState(cluster_id=cluster_id, entities=rows, format=STATE_FORMAT)
+    content = dump(state).encode("ascii")
     try:
         replace_file(path, content)
     except OSError as error:

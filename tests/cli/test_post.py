@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.codecs.drift import drift_document
 from reconciler.codecs.outcome import outcome_document
-from reconciler.codecs.plan import plan_facts
+from reconciler.codecs.plan import saved_plan
 from reconciler.render.cause_text import counts
 from reconciler.render.json_values import dump
 from tests.forge.github_api import BOT, Account, GitHubApi, Refusal, zipped
@@ -52,7 +52,7 @@ def saved(folder, document, name="plan.json") -> str:
 
 @pytest.fixture
 def plan(folder) -> str:
-    return saved(folder, plan_facts(sample()))
+    return saved(folder, saved_plan(sample()))
 
 
 def drift(folder, *, has_drift=True, records_known=True) -> str:
@@ -120,7 +120,7 @@ def test_names_cannot_forge_markup_in_any_output(kquota, folder, api, plan):
 def test_a_comment_is_one_screen_and_the_summary_fills_the_space_that_the_runner_accepts(
     kquota, folder, api
 ):
-    document = plan_facts(long(300))
+    document = saved_plan(long(300))
     for row in document["changes"]:
         row["note"] = "\u5927" * 60
     saved(folder, document)
@@ -136,7 +136,7 @@ def test_a_comment_is_one_screen_and_the_summary_fills_the_space_that_the_runner
 
 
 def test_one_sentence_over_the_limit_is_not_posted_and_not_fatal(kquota, folder, api):
-    document = plan_facts(sample())
+    document = saved_plan(sample())
     document["validation"] |= {"source": "sandbox 4.x", "why": "x" * 100_000}
     saved(folder, document)
     assert kquota("post", "github", "plan.json", "--pull", "7", "--required").code == 0
@@ -156,7 +156,7 @@ def test_the_fork_pattern_finds_the_pull_request_by_its_head(kquota, api, plan):
 def test_a_plan_of_a_fork_claims_nothing_about_a_broker_or_a_merge(kquota, folder, api, source):
     """The run of a fork may write any document, also one that is bound to the cluster."""
     api.pull(9, sha="b" * 40, repo="mallory/quotas")
-    document = plan_facts(long(2))
+    document = saved_plan(long(2))
     document["validation"] |= {"source": source, "why": ""}
     name = saved(folder, document)
     assert kquota("post", "github", name, "--pull", "7").code == 0
@@ -236,7 +236,7 @@ def test_a_failure_of_a_fork_names_its_origin(kquota, folder, api, how):
 
 def test_a_document_cannot_choose_where_it_is_posted(kquota, folder, api):
     """An artifact that names another pull request has unknown fields, so it is refused."""
-    saved(folder, plan_facts(sample()) | {"pull": 7, "pullRequest": 7})
+    saved(folder, saved_plan(sample()) | {"pull": 7, "pullRequest": 7})
     api.pull(9, sha="b" * 40, repo="mallory/quotas")
     ran = kquota("post", "github", "plan.json", "--head-repo", "mallory/quotas", "--sha", "b" * 40)
     assert ran.code == 1
@@ -361,7 +361,7 @@ def test_a_document_of_another_run_is_limited_to_five_megabytes(kquota, folder, 
     ],
 )
 def test_invalid_options_are_an_error(kquota, api, folder, words):
-    saved(folder, plan_facts(sample()))
+    saved(folder, saved_plan(sample()))
     ran = kquota("post", "github", "plan.json", *words)
     assert ran.code == 1
     assert "Traceback" not in ran.err
@@ -376,7 +376,7 @@ def test_outside_of_a_workflow_its_files_are_not_written(kquota, api, plan, monk
 
 
 def test_a_plan_without_changes_creates_no_comment_on_change(kquota, folder, api):
-    saved(folder, plan_facts(empty()))
+    saved(folder, saved_plan(empty()))
     assert kquota("post", "github", "plan.json", "--pull", "7", "--method", "on-change").code == 0
     assert api.comments == []
     assert kquota("post", "github", "plan.json", "--pull", "7").code == 0
@@ -616,7 +616,7 @@ def plans_of(*names: str) -> dict[str, object]:
     rows = [
         {"cluster": name, "result": "ok", "changes": 0, "drift": 0, "refused": 0} for name in names
     ]
-    plans = [{"cluster": name, "plan": plan_facts(sample())} for name in names]
+    plans = [{"cluster": name, "plan": saved_plan(sample())} for name in names]
     return {"kind": "kquota-plans", "format": 1, "plans": plans, "summary": rows}
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from reconciler.codecs.fleet_plans import plans_document, read_plans
-from reconciler.codecs.plan import plan_facts
+from reconciler.codecs.plan import saved_plan
 from reconciler.errors import ConfigError
 from reconciler.render.fleet_summary import FleetOutcome, FleetRow
 from reconciler.render.json_values import dump
@@ -20,7 +20,7 @@ ROWS = [
 
 
 def document() -> dict[str, object]:
-    return plans_document([("eu", plan_facts(sample()))], ROWS)
+    return plans_document([("eu", saved_plan(sample()))], ROWS)
 
 
 def test_rows_and_plans_are_read_back_as_they_were_written():

@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from reconciler.codecs.plan import plan_document, plan_facts
+from reconciler.codecs.plan import plan_document, saved_plan
 from reconciler.render.cause_text import SECTIONS, counts
 from reconciler.render.json_values import dump
 from tests.render.previews import empty, golden, sample
@@ -18,7 +18,7 @@ def plan_json(preview=None) -> dict:
 @pytest.mark.golden
 def test_the_document_of_a_plan_has_the_published_form():
     golden("plan.json", dump(plan_document(sample())))
-    golden("saved_plan.json", dump(plan_facts(sample())))
+    golden("saved_plan.json", dump(saved_plan(sample())))
 
 
 def test_a_printed_change_names_what_refuses_it():

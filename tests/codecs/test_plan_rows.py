@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.codecs.plan import plan_facts, read_plan
+from reconciler.codecs.plan import saved_plan, read_plan
 from reconciler.errors import ConfigError, StalePlan
 from reconciler.render.json_values import dump
 from tests.render.previews import empty, sample
 
-TEXT = dump(plan_facts(sample()))
+TEXT = dump(saved_plan(sample()))
 
 
 def read(text: str):
@@ -41,7 +41,7 @@ def test_changes_and_fallbacks_of_a_plan_read_back():
 
 
 def test_an_empty_plan_reads_back():
-    assert read(dump(plan_facts(empty()))).plan.changes == ()
+    assert read(dump(saved_plan(empty()))).plan.changes == ()
 
 
 @given(st.integers(min_value=0))

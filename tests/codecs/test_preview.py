@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from reconciler.codecs.plan import plan_facts, read_preview
+from reconciler.codecs.plan import saved_plan, read_plan
 from reconciler.errors import ConfigError, StalePlan
 from reconciler.quota.planner.desired_state import DeclarationConflict
 from reconciler.quota.precedence import UnrankedLimit
@@ -16,7 +16,7 @@ from tests.render.previews import ALICE, NOW, RATE, declare, empty, sample
 
 
 def again(preview):
-    return read_preview(dump(plan_facts(preview)), location="plan.json")
+    return read_plan(dump(saved_plan(preview)), location="plan.json")
 
 
 def torn():
@@ -34,11 +34,11 @@ def test_a_read_preview_is_displayed_like_the_original(new_preview):
     read = again(new_preview())
     assert plan_markdown(read) == plan_markdown(new_preview())
     assert plan_findings(read) == plan_findings(new_preview())
-    assert plan_facts(read) == plan_facts(new_preview())
+    assert saved_plan(read) == saved_plan(new_preview())
 
 
 def edited(change, layout=json.dumps):
-    document = json.loads(dump(plan_facts(torn())))
+    document = json.loads(dump(saved_plan(torn())))
     change(document)
     return layout(document)
 
@@ -76,22 +76,22 @@ LIES = {
 
 @pytest.mark.parametrize("layout", [json.dumps, dump])
 def test_a_document_may_be_laid_out_in_any_way(layout):
-    assert read_preview(edited(lambda d: None, layout), location="plan.json")
+    assert read_plan(edited(lambda d: None, layout), location="plan.json")
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
 def test_a_contradictory_document_is_refused_with_the_place(lie):
     with pytest.raises(ConfigError, match=r"plan\.json: "):
-        read_preview(edited(lie), location="plan.json")
+        read_plan(edited(lie), location="plan.json")
 
 
 def test_another_format_is_stale_and_a_truncated_document_is_refused():
     with pytest.raises(StalePlan):
-        read_preview(edited(lambda d: d.update(format=99)), location="plan.json")
-    text = dump(plan_facts(sample()))
+        read_plan(edited(lambda d: d.update(format=99)), location="plan.json")
+    text = dump(saved_plan(sample()))
     for size in range(0, len(text) - 2, 997):
         with pytest.raises(ConfigError):
-            read_preview(text[:size], location="plan.json")
+            read_plan(text[:size], location="plan.json")
 
 
 def places(value, way=()):
@@ -110,7 +110,7 @@ ODD = (None, True, -1, 10**400, 1e308, "", "x", "NaN", "\ud800", [], {}, [[]], [
 
 def test_any_value_at_any_place_is_read_and_shown_or_refused():
     """Untrusted input: no value in any place causes an internal error."""
-    document = json.loads(dump(plan_facts(torn())))
+    document = json.loads(dump(saved_plan(torn())))
     refused = readable_count = 0
     for number, way in enumerate(list(places(document))):
         for odd in ODD[number % 6 :: 6]:
@@ -123,13 +123,13 @@ def test_any_value_at_any_place_is_read_and_shown_or_refused():
             text = json.dumps(document)
             at[way[-1]] = original
             try:
-                preview = read_preview(text, location="plan.json")
+                preview = read_plan(text, location="plan.json")
             except (ConfigError, StalePlan):
                 refused += 1
                 continue
             readable_count += 1
             plan_markdown(preview).encode()
-            assert plan_facts(preview) == json.loads(text)
+            assert saved_plan(preview) == json.loads(text)
             plan_findings(preview)
     assert refused > 200
     assert readable_count > 10
@@ -144,4 +144,4 @@ def test_limits_of_types_that_kafka_does_not_rank_are_read_back_and_omitted_when
     read = again(replace(preview, impact=impact))
     assert read.impact.affected[0].after.unranked == (unranked,)
     assert not read.impact.affected[0].after.is_known
-    assert "unranked" not in dump(plan_facts(preview))
+    assert "unranked" not in dump(saved_plan(preview))

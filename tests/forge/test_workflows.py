@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from reconciler.base.clock import SystemClock
-from reconciler.codecs.plan import read_preview
+from reconciler.codecs.plan import read_plan
 from reconciler.usage.samples import DAY_MS
 from tests.cli.projects import quota
 from tests.evidence.store.evidence import busy, published
@@ -470,7 +470,7 @@ def changed(api: GitHubApi, artifact: bytes) -> None:
 def test_a_modified_reviewed_plan_applies_nothing(bench, api, simulated):
     proposed(bench, 7, "change", quotas__b_yaml=quota("b"))
     text = bench.plan(7).artifacts["kquota-plan-prod"].read_text()
-    assert read_preview(text, location="x").plan.changes
+    assert read_plan(text, location="x").plan.changes
     commit = bench.squash(7)
     changed(api, zipped(plan_json=text.replace('"after":10485760', '"after":10485761')))
     assert not bench.push(commit).ok

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.codecs.plan import plan_facts, read_plan
+from reconciler.codecs.plan import saved_plan, read_plan
 from reconciler.errors import StalePlan
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -50,7 +50,7 @@ ADDRESS = documents({ALICE: {RATE: 100.0}, ALICE_SHOP: {RATE: 50.0}, LOOPBACK: {
 
 def reviewed(world: World, desired=NEW):
     """A plan that was written to a file and read back."""
-    text = dump(plan_facts(world.plan(desired).preview))
+    text = dump(saved_plan(world.plan(desired).preview))
     return read_plan(text, location="plan.json")
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from reconciler.codecs.plan import plan_facts, read_plan, read_preview, read_simulation
+from reconciler.codecs.plan import read_plan, read_simulation, saved_plan
 from reconciler.codecs.reader import DocumentReader
 from reconciler.codecs.simulation import read_whatif, whatif_document
 from reconciler.errors import ConfigError
@@ -530,14 +530,14 @@ def test_a_contradictory_simulation_is_refused_with_its_place(document, place):
 
 def test_a_plan_with_a_simulation_has_the_same_digest():
     new_simulation = simulation(row(), breaches=(BREACH,))
-    text = dump(plan_facts(sample(), whatif_document(new_simulation)))
+    text = dump(saved_plan(sample(), whatif_document(new_simulation)))
     assert read_simulation(text, location="plan.json") == new_simulation
-    plain = dump(plan_facts(sample()))
+    plain = dump(saved_plan(sample()))
     assert read_simulation(plain, location="plan.json") is None
-    assert read_preview(text, location="plan.json") == read_preview(plain, location="plan.json")
+    assert read_plan(text, location="plan.json") == read_plan(plain, location="plan.json")
     assert isinstance(read_plan(text, location="plan.json").plan, Plan)
     broken = text.replace('"leftOut": 0', '"leftOut": -1')
     assert broken != text
-    for reader in (read_plan, read_preview):
+    for reader in (read_plan,):
         with pytest.raises(ConfigError, match="leftOut"):
             reader(broken, location="plan.json")

@@ -26,6 +26,7 @@ from reconciler.quota.results.report import Preview
 from reconciler.reconcile import PreparedPlan
 
 if TYPE_CHECKING:
+    from reconciler.codecs.plan_file import PlanFile
     from reconciler.git.repository import CommitTree
     from reconciler.render.json_values import Json
     from reconciler.render.recorded_use import RecordedUse
@@ -59,13 +60,25 @@ class ClusterPlan(Struct, frozen=True, kw_only=True):
         """The effect by recorded use as text; ``None`` = not requested."""
         return recorded_use(self.simulation, self.preview)
 
-    def document(self, *, saved: bool = False) -> "dict[str, Json]":
-        """Return the plan document: all fields to be printed, or the facts to be saved."""
-        from reconciler.codecs.plan import plan_document, plan_facts
+    @property
+    def document(self) -> "dict[str, Json]":
+        """The document to be printed."""
+        from reconciler.codecs.plan import plan_document
+
+        return plan_document(self.preview, self._whatif)
+
+    @property
+    def file(self) -> "PlanFile":
+        """The document to be saved."""
+        from reconciler.codecs.plan import saved_plan
+
+        return saved_plan(self.preview, self._whatif)
+
+    @property
+    def _whatif(self) -> "dict[str, Json] | None":
         from reconciler.codecs.simulation import whatif_document
 
-        whatif = None if self.simulation is None else whatif_document(self.simulation)
-        return (plan_facts if saved else plan_document)(self.preview, whatif)
+        return None if self.simulation is None else whatif_document(self.simulation)
 
 
 async def plan_cluster(

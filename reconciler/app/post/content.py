@@ -14,9 +14,9 @@ from reconciler.codecs import drift as drift_codec
 from reconciler.codecs import failure as failure_codec
 from reconciler.codecs import fleet_plans as fleet_plans_codec
 from reconciler.codecs import outcome as outcome_codec
-from reconciler.codecs import plan as plan_codec
+from reconciler.codecs import plan_file as plan_codec
 from reconciler.codecs.outcome import read_outcome
-from reconciler.codecs.plan import read_preview, read_simulation
+from reconciler.codecs.plan import read_plan, read_simulation
 from reconciler.codecs.reader import kind_of
 from reconciler.errors import ConfigError, Problem, UsageError
 from reconciler.forge.marker import Kind, Marker, with_state
@@ -138,7 +138,7 @@ def _foreign(
 def _plan(
     request: PostRequest, text: str, location: str, marker: Marker, *, fork: str = ""
 ) -> PostContent:
-    preview = read_preview(text, location=location)
+    preview = read_plan(text, location=location)
     recorded = recorded_use(read_simulation(text, location=location), preview)
     context = replace(_context(request, marker), fork=fork)
 

@@ -69,13 +69,14 @@ class ClusterRemovals(Struct, frozen=True, kw_only=True):
 def _read(path: Path, files: DurableFiles) -> WatchStateContent:
     try:
         content = files.read(path, max_bytes=MAX_BYTES)
-        return read_watch_state(content, location=str(path))
+        return read_watch_state(content.decode(), location=str(path))
     except FileNotFoundError:
         return WatchStateContent()
     except OSError as error:
         raise InventoryError(f"{path} cannot be read: {error.strerror}") from error
-    except ConfigError as error:
+    except (ConfigError, UnicodeDecodeError) as error:
+        reason = error.message if isinstance(error, ConfigError) else error
         raise InventoryError(
-            f"{path} is damaged or not of this version: {error.message}",
+            f"{path} is damaged or not of this version: {reason}",
             hint="delete it to start over: the branch is read again, and earlier removals no longer count",
         ) from error

@@ -149,11 +149,11 @@ def _save(
     page: Path | None,
 ) -> None:
     from reconciler.base.text_files import write_text
-    from reconciler.cli.output.plans import plan_documents, plan_page
+    from reconciler.cli.output.plans import plan_files, plan_page
     from reconciler.render.json_values import dump
 
     if out_path is not None and (plans or rows):
-        write_text(out_path, dump(plan_documents(plans, rows, saved=True)), private=True)
+        write_text(out_path, dump(plan_files(plans, rows)), private=True)
         console.note(
             f"the plan is saved in {out_path}"
             + ("" if rows else f", digest {plans[0].preview.digest}")

@@ -141,7 +141,7 @@ class Console(Struct, frozen=True, kw_only=True):
         write_text(path, text, private=True)
         self.note(f"written to {path}")
 
-    def document(self, document: "Mapping[str, Json]") -> None:
+    def document(self, document: "Mapping[str, Json] | Struct") -> None:
         """Print one JSON document."""
         from reconciler.render.json_values import dump
 

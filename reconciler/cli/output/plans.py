@@ -17,6 +17,8 @@ from reconciler.cli.framework.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from reconciler.app.change.plan import ClusterPlan
+    from reconciler.codecs.fleet_plans import PlansFile
+    from reconciler.codecs.plan_file import PlanFile
     from reconciler.quota.results.report import Outcome
     from reconciler.render.fleet_summary import FleetRow
     from reconciler.render.json_values import Json
@@ -90,16 +92,24 @@ def plan_page(plans: "Sequence[ClusterPlan]") -> str:
     return page_of(pages)
 
 
-def plan_documents(
-    plans: "Sequence[ClusterPlan]", rows: "Sequence[FleetRow]", *, saved: bool = False
-) -> "dict[str, Json]":
-    """Return the plans of a run as one document: all fields to be printed, or the facts to be saved."""
+def plan_documents(plans: "Sequence[ClusterPlan]", rows: "Sequence[FleetRow]") -> "dict[str, Json]":
+    """Return the plans of a run as one document to be printed."""
     if len(plans) == 1 and not rows:
-        return plans[0].document(saved=saved)
+        return plans[0].document
     from reconciler.codecs.fleet_plans import plans_document
 
-    documents = [(plan.target.display_name, plan.document(saved=saved)) for plan in plans]
-    return plans_document(documents, rows)
+    return plans_document(((plan.target.display_name, plan.document) for plan in plans), rows)
+
+
+def plan_files(
+    plans: "Sequence[ClusterPlan]", rows: "Sequence[FleetRow]"
+) -> "PlanFile | PlansFile":
+    """Return the plans of a run as one document to be saved."""
+    if len(plans) == 1 and not rows:
+        return plans[0].file
+    from reconciler.codecs.fleet_plans import saved_plans
+
+    return saved_plans(((plan.target.display_name, plan.file) for plan in plans), rows)
 
 
 def _plans_as_markdown(

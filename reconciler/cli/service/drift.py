@@ -300,6 +300,8 @@ def _text(console: Console, observation: "ObservedDrift", *, verbose: bool) -> N
 
 
 def _json(console: Console, observations: "Sequence[ObservedDrift]", *, alone: bool) -> None:
+    from msgspec import to_builtins
+
     from reconciler.codecs.drift import drift_document
     from reconciler.render.json_values import Json
 
@@ -309,16 +311,16 @@ def _json(console: Console, observations: "Sequence[ObservedDrift]", *, alone: b
             observation.expired,
             cluster_id=observation.prepared.plan.cluster_id,
             now=observation.prepared.observation.at,
+            owned_pairs=observation.prepared.observation.owned.pair_count,
             records_known=observation.is_known,
         )
-        | {"ownedPairs": observation.prepared.observation.owned.pair_count}
         for observation in observations
     ]
     if alone:
         console.document(documents[0])
         return
     clusters: list[Json] = [
-        {"cluster": observation.target.display_name, "drift": document}
+        {"cluster": observation.target.display_name, "drift": to_builtins(document, enc_hook=float)}
         for observation, document in zip(observations, documents, strict=True)
     ]
     console.document({"kind": "kquota-drifts", "format": 1, "clusters": clusters})

@@ -3,16 +3,15 @@
 import base64
 import binascii
 import zlib
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from sys import intern
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.base import bounded_json
 from reconciler.codecs.loop_memory import read_corrections, read_removals
-from reconciler.codecs.reader import DocumentReader, parsed
 from reconciler.errors import ConfigError, InventoryError
 from reconciler.inventory import format as records_format
 from reconciler.kube.api.custom_resources import (
@@ -40,6 +39,7 @@ from reconciler.quota.ownership import OwnershipRecord, OwnershipRecords
 from reconciler.quota.planner.removal_guard import RemovalCount
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 UNPACKED_BYTES: Final = 64 * 1024 * 1024
 """Maximum size of an unpacked part: a small compressed part could unpack to any size."""
@@ -213,10 +213,14 @@ def unpacked(config_map: Obj, name: str = CONTENT) -> bytes:
     return content
 
 
-def _rows(config_map: Obj, name: str, read: Callable[[DocumentReader], T]) -> T:
+class _RowReader(Protocol[T_co]):
+    def __call__(self, text: str, *, location: str) -> T_co: ...
+
+
+def _rows(config_map: Obj, name: str, read: _RowReader[T]) -> T:
     """Return what ``read`` returns for the plain-text rows of the part; no rows if the entry is missing."""
     try:
-        return read(parsed(str(_texts(config_map).get(name, "[]")), location=name))
+        return read(str(_texts(config_map).get(name, "[]")), location=name)
     except ConfigError as error:
         raise _damaged(config_map, error) from error
 

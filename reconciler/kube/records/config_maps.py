@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.codecs.loop_memory import correction_rows, removal_rows
+from reconciler.codecs.loop_memory import corrections_text, removals_text
 from reconciler.errors import InventoryError
 from reconciler.kube.api.custom_resources import FIELD_MANAGER, Obj, metadata_of
 from reconciler.kube.records.config_map_reader import unpacked
@@ -141,9 +141,9 @@ def _extra_data(stored: StoredRecords) -> dict[str, Any]:
     """Return the plain-text entries of the first part."""
     texts: dict[str, str] = {}
     if stored.removals:
-        texts[REMOVALS] = json.dumps(removal_rows(stored.removals))
+        texts[REMOVALS] = removals_text(stored.removals)
     if stored.corrections:
-        texts[CORRECTIONS] = json.dumps(correction_rows(stored.corrections), separators=(",", ":"))
+        texts[CORRECTIONS] = corrections_text(stored.corrections)
     return {"data": texts} if texts else {}
 
 

@@ -7,9 +7,9 @@ deletions do not pass. A withheld removal stays asked for, until the tenant asks
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from typing import Annotated, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from reconciler.quota.ownership import OwnershipRecords, Pair
@@ -29,11 +29,11 @@ NONE_IS_MADE: Final = "none of them is made"
 """Part of the message of every removal that this guard withholds."""
 
 
-class RemovalCount(Struct, frozen=True, kw_only=True, gc=False):
+class RemovalCount(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
     """The removals of one tenant, counted until an hour passes without one."""
 
     tenant: str  # namespace of the documents; "" = limits without a document
-    count: int  # number of removals
+    count: Annotated[int, Meta(ge=0)]  # number of removals
     at: float  # time of the latest one, in seconds since the epoch
 
 

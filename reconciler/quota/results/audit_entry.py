@@ -17,9 +17,12 @@ NOT_LANDED: Final = "NOT LANDED"
 
 _WHOLE: Final = Meta(ge=-(2**53), le=2**53)
 
-WrittenValue: TypeAlias = (
-    Annotated[int, _WHOLE] | float | Literal["NaN", "Infinity", "-Infinity", "-0.0"] | None
+SetValue: TypeAlias = (
+    Annotated[int, _WHOLE] | float | Literal["NaN", "Infinity", "-Infinity", "-0.0"]
 )
+"""A quota value that is set, in a JSON document; JSON has no number for the words."""
+
+WrittenValue: TypeAlias = SetValue | None
 """A quota value in a JSON document, as ``json_values.written_value`` returns it."""
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 from functools import cached_property
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -27,8 +28,13 @@ from reconciler.quota.results.effect_digest import effect_digest
 from reconciler.quota.rule_warnings import RuleWarning
 from reconciler.quota.state import QuotaState, Visibility
 
+_NAMES: Final = {"author": "who", "tool_version": "toolVersion"}
+"""Fields that documents name otherwise."""
 
-class RunOrigin(Struct, frozen=True, kw_only=True, gc=False):
+
+class RunOrigin(
+    Struct, frozen=True, kw_only=True, gc=False, rename=_NAMES, forbid_unknown_fields=True
+):
     """Author and source of a plan or run. For display only."""
 
     author: str = ""  # a person or a pipeline
