@@ -1,6 +1,5 @@
 """The system clock: the only module of the client that reads the time of the operating system."""
 
-import asyncio
 import time
 
 
@@ -19,4 +18,6 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         """Wait at least this long; 0 or less yields once."""
+        import asyncio  # noqa: PLC0415 - commands that never wait read a clock, too
+
         await asyncio.sleep(max(seconds, 0))

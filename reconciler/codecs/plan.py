@@ -191,8 +191,13 @@ def _path_and_line(place: str) -> tuple[str | None, int | None]:
 # ---- reading ---------------------------------------------------------------------------------
 
 
-def read_plan(text: str, *, location: str) -> Preview:
-    """Read a saved plan. ``apply`` recomputes it from the trusted configuration; other jobs only show it.
+def read_plan(text: str, *, location: str, is_shown: bool = True) -> Preview:
+    """Read a saved plan.
+
+    Args:
+        text: The document.
+        location: Its name, for errors.
+        is_shown: Whether the impact is needed; ``apply`` recomputes it, from the trusted configuration.
 
     Raises:
         StalePlan: It has another format, so another version of kquota wrote it.
@@ -200,7 +205,9 @@ def read_plan(text: str, *, location: str) -> Preview:
     """
     file = _read(text, location)
     _ = simulation_of(file, location=location)
-    return checked_preview(file, location=location)
+    return checked_preview(
+        file if is_shown else msgspec.structs.replace(file, impact=None), location=location
+    )
 
 
 def read_simulation(text: str, *, location: str) -> "Simulation | None":

@@ -128,14 +128,13 @@ def level(subject: Entity) -> int:
 def parts(subject: Entity) -> EntityParts:
     """Return ``(type, name)`` of each slot that is present, name ``None`` for the default; in slot order."""
     user, client_id, ip = subject
-    present_parts: list[tuple[str, str | None]] = []
-    if user is not ABSENT:
-        present_parts.append(("user", user))
-    if client_id is not ABSENT:
-        present_parts.append(("client-id", client_id))
     if ip is not ABSENT:
-        present_parts.append(("ip", ip))
-    return tuple(present_parts)
+        return (("ip", ip),)
+    if user is ABSENT:
+        return () if client_id is ABSENT else (("client-id", client_id),)
+    if client_id is ABSENT:
+        return (("user", user),)
+    return ("user", user), ("client-id", client_id)
 
 
 def from_parts(entity_parts: Iterable[tuple[str, str | None]]) -> Entity:

@@ -185,7 +185,9 @@ def same_value(key: Key, first: float | None, second: float | None) -> bool:
 
 def canonical_value(key: Key, value: float | None) -> float | None:
     """Return the number that stands for all values of the same limit."""
-    if value is None or not math.isfinite(value):
+    if value is None or value % 1 == 0:  # whole: most are
+        return None if value is None else value + 0.0
+    if not math.isfinite(value):
         return value
     return whole_if_near(value) if RULES[key].is_integer else value + 0.0
 

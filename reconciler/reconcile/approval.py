@@ -78,6 +78,8 @@ def check_approved(
 
 def _without_ended(saved: SavedPlan, current: Plan) -> SavedPlan:
     """Return the saved plan without what documents declared whose end came since: no end makes a review stale."""
+    if not current.ended:
+        return saved
     changes = tuple(
         change
         for change in saved.plan.changes

@@ -152,4 +152,5 @@ def saved_plan(paths: Sequence[str]) -> "tuple[SavedPlan | None, Sequence[str]]"
     from reconciler.base.text_files import read_text
     from reconciler.codecs.plan import read_plan
 
-    return read_plan(read_text(Path(paths[0])), location=paths[0]), paths[1:]
+    text = read_text(Path(paths[0]))
+    return read_plan(text, location=paths[0], is_shown=False), paths[1:]

@@ -105,11 +105,11 @@ def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[S
 
 def _connection_findings(target: "ClusterTarget") -> "Iterable[SourceFinding]":
     """Yield wrong client properties of the project file, and secrets that are written out in it."""
+    if target.project is None or not target.settings.properties:
+        return
     from reconciler.client.client_config import literal_secrets, static_problems
     from reconciler.render.source_findings import SourceFinding
 
-    if target.project is None:
-        return
     path, properties = target.project.path, target.settings.properties
     for problem in static_problems(properties):
         message = f"QuotaCluster {target.name}: {problem}"
