@@ -13,8 +13,11 @@ from reconciler.base.backoff import Deadline
 from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock, Progress
 from reconciler.client import cluster_info, scram_requests, visibility
-from reconciler.client.alteration_checks import check_alterations, check_open_alterations
-from reconciler.client.alteration_sender import AlterationSender
+from reconciler.client.alteration_sender import (
+    AlterationSender,
+    check_alterations,
+    check_open_alterations,
+)
 from reconciler.client.client_config import ClientConfig
 from reconciler.client.events import SILENT, ClientEvents
 from reconciler.client.network.cluster import ClusterConnections
@@ -222,11 +225,11 @@ class QuotaClient:
             AuthorizationError: The principal lacks AlterConfigs on the cluster; nothing was changed.
             ClientError: Nothing was sent. Later errors become ``Unknown`` in the results.
         """
-        check_alterations(alterations, validate_only=validate_only)
+        by_entity = check_alterations(alterations, validate_only=validate_only)
         results_by_entity: MutableMapping[Entity, Result] = {} if results is None else results
         sender = AlterationSender(
             self._connections,
-            {alteration.entity: alteration for alteration in alterations},
+            by_entity,
             validate_only=validate_only,
             results=results_by_entity,
             progress=progress,
@@ -242,11 +245,10 @@ class QuotaClient:
         timeout: float | None = None,
     ) -> Mapping[EntityParts, Result]:
         """Alter entities of any types: the broker checks types and names (KIP-546). Arguments and errors as in :meth:`alter`."""
-        check_open_alterations(alterations, validate_only=validate_only)
         results: dict[EntityParts, Result] = {}
         sender = AlterationSender(
             self._connections,
-            {alteration.entity: alteration for alteration in alterations},
+            check_open_alterations(alterations, validate_only=validate_only),
             validate_only=validate_only,
             results=results,
             progress=None,

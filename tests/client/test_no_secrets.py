@@ -168,7 +168,7 @@ def test_a_broker_message_about_a_request_is_quoted_without_the_password() -> No
     )
     assert str(refused).endswith("who is <hidden>?")
     alice = entity(user="alice")
-    result, _ = results_of(
+    result = results_of(
         AlterClientQuotasResponse(
             throttle_time_ms=0, results=(((("user", "alice"),), 42, f"no {PLANTED}"),)
         ),
