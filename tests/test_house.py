@@ -23,7 +23,7 @@ STATEMENTS = {
     "app": 4107,
     "base": 934,
     "cli": 2971,
-    "client": 3003,
+    "client": 2989,
     "codecs": 937,
     "errors.py": 154,
     "evidence": 6403,
@@ -42,7 +42,7 @@ STATEMENTS = {
     "sandbox": 1206,
     "spark": 34,
     "usage": 1887,
-    "wire": 2107,
+    "wire": 1999,
 }
 """A ratchet: the statements of each package or module, docstrings left out. Only lower a number."""
 SLACK = 20
@@ -272,7 +272,7 @@ def lines_of_section(text: str, title: str) -> list[str]:
 
 
 PROOFS = ROOT / "tests" / "module_proofs.txt"
-MOST_PROOFS = 196
+MOST_PROOFS = 193
 """A ratchet: the number of modules without a test module of their own name. Lower it; never raise it."""
 
 

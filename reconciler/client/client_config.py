@@ -3,27 +3,27 @@
 Defaults are those of Kafka's admin client 4.3 if it has the setting; others have the reason beside them.
 """
 
-import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from reconciler.base import properties
 from reconciler.base.backoff import Backoff
 from reconciler.base.secret import Secret
-from reconciler.client.auth.sasl import Sasl
-from reconciler.client.auth.token import TokenSource
+from reconciler.client.auth.sasl import Sasl, TokenSource
 from reconciler.client.configuration.keys import KEYS, ValueKind
 from reconciler.client.configuration.references import NOTHING, AllowedReferences
 from reconciler.client.configuration.settings import ClientSettings, Setting, collect
 from reconciler.client.secret_values import hide_values, secrets_of
-from reconciler.client.tls import context
-from reconciler.client.tls.context import Tls
 from reconciler.errors import ConfigError
 from reconciler.wire.apis import MAX_ENTITIES
 from reconciler.wire.frames import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from reconciler.client.tls.context import Tls
 
 ALTER_SECONDS: Final = 65.0
 """Timeout of an alter request: the broker itself retries for 60 s (BrokerServer, 4.3)."""
@@ -47,8 +47,7 @@ class SecurityProtocol(StrEnum):
     SASL_SSL = "SASL_SSL"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class Address(msgspec.Struct, frozen=True, kw_only=True):
     """Host and port of a listener."""
 
     host: str
@@ -62,8 +61,7 @@ REFUSED_SECONDS: Final = 4.0
 """Long enough for a broker that is starting, short enough for a user with a wrong port."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientConfig:
+class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How to reach a cluster and authenticate. Times in seconds; secrets are hidden in every text form.
 
     Attributes:
@@ -93,7 +91,7 @@ class ClientConfig:
     bootstrap: tuple[Address, ...]
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     client_id: str = DEFAULT_CLIENT_ID
-    tls: Tls | None = None
+    tls: "Tls | None" = None
     sasl: Sasl | None = None
     request_seconds: float = 30.0
     call_seconds: float = 60.0
@@ -189,7 +187,7 @@ class ClientConfig:
 
     def at(self, *addresses: Address) -> "ClientConfig":
         """Return the same configuration with other bootstrap addresses."""
-        return replace(self, bootstrap=addresses)
+        return msgspec.structs.replace(self, bootstrap=addresses)
 
 
 def parse_addresses(texts: Iterable[str], settings: ClientSettings) -> tuple[Address, ...]:
@@ -275,7 +273,7 @@ def _build(settings: ClientSettings, token: TokenSource | None) -> ClientConfig:
         bootstrap=addresses,
         protocol=protocol,
         client_id=settings.text("client.id") or DEFAULT_CLIENT_ID,
-        tls=context.from_settings(settings) if protocol.endswith("SSL") else None,
+        tls=_tls(settings) if protocol.endswith("SSL") else None,
         sasl=_login(settings, token) if protocol.startswith("SASL") else None,
         request_seconds=request,
         call_seconds=call,
@@ -304,9 +302,15 @@ def _build(settings: ClientSettings, token: TokenSource | None) -> ClientConfig:
 
 def _login(settings: ClientSettings, token: TokenSource | None) -> Sasl:
     """Return the login; its module loads JAAS and OAuth, which a listener without SASL does not need."""
-    from_settings: Callable[[ClientSettings, TokenSource | None], Sasl]
-    from_settings = importlib.import_module("reconciler.client.auth.sasl_settings").from_settings
-    return from_settings(settings, token)
+    from reconciler.client.auth import sasl_settings
+
+    return sasl_settings.from_settings(settings, token)
+
+
+def _tls(settings: ClientSettings) -> "Tls":
+    from reconciler.client.tls import context
+
+    return context.from_settings(settings)
 
 
 def _timeouts(settings: ClientSettings) -> tuple[float, float]:

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
+
+import msgspec
 
 
-class Connecting(NamedTuple):
+class Connecting(msgspec.Struct, frozen=True):
     """A connection is about to be set up."""
 
     node: str  # every `host:port` that is dialed
@@ -14,7 +15,7 @@ class Connecting(NamedTuple):
     seconds: float  # timeout of this attempt
 
 
-class Connected(NamedTuple):
+class Connected(msgspec.Struct, frozen=True):
     """A transport is connected, TLS included; nothing was sent to the broker yet."""
 
     node: str  # `host:port` as configured or advertised
@@ -23,14 +24,14 @@ class Connected(NamedTuple):
     seconds: float  # since the first dial
 
 
-class Disconnected(NamedTuple):
+class Disconnected(msgspec.Struct, frozen=True):
     """A connection ended; ``reason`` is "" if the client closed it because it was not needed."""
 
     node: str
     reason: str
 
 
-class Authenticated(NamedTuple):
+class Authenticated(msgspec.Struct, frozen=True):
     """SASL succeeded; ``lifetime`` is the session's in seconds, 0 for no end; ``again`` on re-authentication."""
 
     node: str
@@ -39,7 +40,7 @@ class Authenticated(NamedTuple):
     again: bool
 
 
-class RequestSent(NamedTuple):
+class RequestSent(msgspec.Struct, frozen=True):
     """A request was sent. SASL requests are not reported, not even their sizes."""
 
     node: str
@@ -48,7 +49,7 @@ class RequestSent(NamedTuple):
     bytes: int
 
 
-class ResponseReceived(NamedTuple):
+class ResponseReceived(msgspec.Struct, frozen=True):
     """A response was read, ``seconds`` after its request was sent."""
 
     node: str
@@ -57,7 +58,7 @@ class ResponseReceived(NamedTuple):
     bytes: int
 
 
-class Retried(NamedTuple):
+class Retried(msgspec.Struct, frozen=True):
     """A call will be retried after ``pause`` seconds; ``attempt`` is the number of attempts so far."""
 
     api: str
@@ -67,7 +68,7 @@ class Retried(NamedTuple):
     reason: str
 
 
-class Throttled(NamedTuple):
+class Throttled(msgspec.Struct, frozen=True):
     """The broker mutes this connection for ``seconds`` (KIP-219)."""
 
     node: str
@@ -75,7 +76,7 @@ class Throttled(NamedTuple):
     seconds: float
 
 
-class Rebootstrapped(NamedTuple):
+class Rebootstrapped(msgspec.Struct, frozen=True):
     """The known brokers were dropped and the bootstrap addresses are used again (KIP-899, KIP-1102)."""
 
     reason: str
@@ -85,19 +86,18 @@ def _nothing(_: object, /) -> None:
     """Do nothing: the default of every event."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientEvents:
+class ClientEvents(msgspec.Struct, frozen=True, kw_only=True):
     """One callback per event. They run on the event loop between two steps of the protocol, so they must be quick."""
 
-    connecting: Callable[[Connecting], None] = field(default=_nothing)
-    connected: Callable[[Connected], None] = field(default=_nothing)
-    disconnected: Callable[[Disconnected], None] = field(default=_nothing)
-    authenticated: Callable[[Authenticated], None] = field(default=_nothing)
-    request: Callable[[RequestSent], None] = field(default=_nothing)
-    response: Callable[[ResponseReceived], None] = field(default=_nothing)
-    retry: Callable[[Retried], None] = field(default=_nothing)
-    throttled: Callable[[Throttled], None] = field(default=_nothing)
-    rebootstrap: Callable[[Rebootstrapped], None] = field(default=_nothing)
+    connecting: Callable[[Connecting], None] = msgspec.field(default=_nothing)
+    connected: Callable[[Connected], None] = msgspec.field(default=_nothing)
+    disconnected: Callable[[Disconnected], None] = msgspec.field(default=_nothing)
+    authenticated: Callable[[Authenticated], None] = msgspec.field(default=_nothing)
+    request: Callable[[RequestSent], None] = msgspec.field(default=_nothing)
+    response: Callable[[ResponseReceived], None] = msgspec.field(default=_nothing)
+    retry: Callable[[Retried], None] = msgspec.field(default=_nothing)
+    throttled: Callable[[Throttled], None] = msgspec.field(default=_nothing)
+    rebootstrap: Callable[[Rebootstrapped], None] = msgspec.field(default=_nothing)
 
 
 SILENT: Final = ClientEvents()

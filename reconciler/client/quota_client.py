@@ -12,17 +12,17 @@ from typing import Any, Final, Self, TypeAlias
 from reconciler.base.backoff import Deadline
 from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock, Progress
-from reconciler.client import cluster_info, scram_requests, visibility
+from reconciler.client import cluster_info, visibility
 from reconciler.client.alteration_sender import (
     AlterationSender,
     check_alterations,
     check_open_alterations,
 )
 from reconciler.client.client_config import ClientConfig
+from reconciler.client.cluster_info import ScramCredential, ScramResponse
 from reconciler.client.events import SILENT, ClientEvents
 from reconciler.client.network.cluster import ClusterConnections
 from reconciler.client.network.requests import ClientRequest, ResponseStatus
-from reconciler.client.scram_requests import ScramCredential, ScramResponse
 from reconciler.client.wire_translation import LAYOUT, filter_request, state_of
 from reconciler.errors import (
     AuthenticationError,
@@ -111,7 +111,7 @@ class QuotaClient:
             ClientError: As for :meth:`cluster` and :meth:`describe`.
         """
         deadline = self._connections.deadline(timeout)
-        describe, users = self._describe_request(ALL), scram_requests.request(())
+        describe, users = self._describe_request(ALL), cluster_info.scram_request(())
         requests: dict[ClientRequest[Any], float] = {
             cluster_info.CLUSTER: math.inf,
             describe: math.inf,
@@ -300,9 +300,9 @@ class QuotaClient:
         requested_users = () if names is None else tuple(dict.fromkeys(names))
         if names is not None and not requested_users:
             return {}
-        ask = scram_requests.request(requested_users)
+        ask = cluster_info.scram_request(requested_users)
         answer = await self._connections.call(ask, deadline=self._connections.deadline(timeout))
-        return scram_requests.credentials_of(answer, self._connections.login.scrubbed)
+        return cluster_info.credentials_of(answer, self._connections.login.scrubbed)
 
     async def quota_callback(self, *, timeout: float | None = None) -> str | None:
         """Return ``client.quota.callback.class`` of a broker; with such a class it does not use Kafka's own rules (KIP-257).

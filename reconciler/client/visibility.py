@@ -7,8 +7,9 @@ last change has replayed all before it. *Visible* is not *enforced*, and a chang
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from reconciler.base.backoff import Backoff, Deadline
 from reconciler.base.protocols import Clock
@@ -36,8 +37,7 @@ Describe = Callable[[Filter, int, Deadline], Awaitable[QuotaState]]
 """``describe(filter, node, deadline)``."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _BrokerView:
+class _BrokerView(msgspec.Struct, kw_only=True):
     """What one broker has shown."""
 
     visible: bool = False
@@ -45,8 +45,7 @@ class _BrokerView:
     error_text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VisibilityWait:
+class VisibilityWait(msgspec.Struct, frozen=True, kw_only=True):
     """One wait for visibility."""
 
     expected: Sequence[Alteration]  # alterations to wait for, in the order of sending
@@ -55,7 +54,7 @@ class VisibilityWait:
     live: Callable[[Deadline], Awaitable[Sequence[Node]]]
     deadline: Deadline
     clock: Clock
-    views_by_broker: dict[int, _BrokerView] = field(default_factory=dict[int, _BrokerView])
+    views_by_broker: dict[int, _BrokerView] = msgspec.field(default_factory=dict[int, _BrokerView])
 
     async def run(self) -> Visibility:
         """Poll every broker at the same time.

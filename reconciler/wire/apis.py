@@ -6,8 +6,9 @@ The table also limits the size of each response. The frame size alone does not l
 the smallest items have 3 to 10 bytes on the wire and 100 to 500 in memory.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 MAX_ENTITIES: Final = 300_000
 """Default limit of entities in one response. A process needs about 150 MB for as many;
@@ -26,8 +27,7 @@ CLUSTER_ITEMS: Final = 20_000
 """Maximum items of such a response, and of responses before authentication: thousands of brokers or settings."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaApi:
+class KafkaApi(msgspec.Struct, frozen=True, kw_only=True):
     """One API: its number and name, the versions that its module implements, and its limits."""
 
     key: int  # number in the request header

@@ -20,15 +20,15 @@ Tokens are not stored; no ``repr`` and no error shows one.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
+
+import msgspec
 
 from reconciler.errors import ClientError, ConnectError, FrameTooLarge, ProtocolError
 from reconciler.wire import frames, handshake
 from reconciler.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, KafkaApi
-from reconciler.wire.frame_buffer import FrameBuffer
-from reconciler.wire.frames import DEFAULT_LIMIT
+from reconciler.wire.frames import DEFAULT_LIMIT, FrameBuffer
 from reconciler.wire.messages import api_versions, sasl_authenticate, sasl_handshake
 from reconciler.wire.primitives import WireReader
 from reconciler.wire.sasl import DeferredStep, Mechanism
@@ -55,8 +55,7 @@ _Then: TypeAlias = Callable[[bytes, int, float], list[Event]]
 """Handles the response to a request of the session itself: body, version, time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PendingRequest:
+class _PendingRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request in flight; ``then`` is set for requests of the session itself."""
 
     correlation_id: int

@@ -1,8 +1,9 @@
 """Selects the version of an API: the highest that both client and broker support."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from reconciler.errors import ControllerUnavailable, UnsupportedVersion
 from reconciler.wire.apis import ALTER_CLIENT_QUOTAS, API_VERSIONS, KafkaApi
@@ -11,8 +12,7 @@ from reconciler.wire.messages.api_versions import ApiVersionsResponse
 _KRAFT_FEATURE: Final = "metadata.version"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedVersions:
+class OfferedVersions(msgspec.Struct, frozen=True, kw_only=True):
     """The versions that one broker offers, per connection: brokers of one cluster may differ."""
 
     ranges: Mapping[int, tuple[int, int]]  # lowest and highest version by API key, both inclusive

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from reconciler.app.change.reconcile_options import observing_options
 from reconciler.app.clusters.connection import connection_events
 from reconciler.app.clusters.documents import documents_or_warning
@@ -195,11 +197,14 @@ class DriftWatcher:
     async def _correct(
         self, ports: ReconcilePorts, documents: DesiredState, pairs: frozenset[Pair]
     ) -> Reconciliation:
-        # Not Sync, which may remove.
-        policy = min(self._target.settings.policy, Policy.UPSERT, key=STRICTNESS.index)
         options = replace(
             self._options,
-            rules=replace(self._options.rules, policy=policy, drift=DriftMode.CORRECT),
+            rules=replace(
+                self._options.rules,
+                # Not Sync, which may remove.
+                policy=min(self._target.settings.policy, Policy.UPSERT, key=STRICTNESS.index),
+                drift=DriftMode.CORRECT,
+            ),
             guards=self._target.settings.guards,
             only=lambda subject, key: (subject, key) in pairs,
         )
@@ -214,7 +219,9 @@ class DriftWatcher:
                 events.response(event)
                 self._measure_response(event)
 
-            self._client = QuotaClient(config, events=replace(events, response=answered))
+            self._client = QuotaClient(
+                config, events=msgspec.structs.replace(events, response=answered)
+            )
         return ReconcilePorts(
             store=self._client,
             inventory=project_inventory(self._target, inventory),

@@ -8,8 +8,9 @@ single quotes and C-like escapes; ``//`` and ``/* */`` are comments. A bare numb
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from reconciler.base.secret import Secret
 from reconciler.errors import ConfigError
@@ -58,8 +59,7 @@ _TOKEN: Final = re.compile(
 _ESCAPE: Final = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}|.)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoginModule:
+class LoginModule(msgspec.Struct, frozen=True, kw_only=True):
     """One login module. All option values are treated as secrets."""
 
     name: str
@@ -86,8 +86,7 @@ class LoginModule:
         return None if value is None else value.reveal()
 
 
-@dataclass(frozen=True, slots=True)
-class _JaasToken:
+class _JaasToken(msgspec.Struct, frozen=True):
     kind: str
     text: str
 

@@ -12,8 +12,7 @@ from typing import Final
 from reconciler.base.secret import Secret
 from reconciler.client.auth import jaas, oauth
 from reconciler.client.auth.jaas import LoginModule
-from reconciler.client.auth.sasl import Gssapi, OAuthBearer, Plain, Sasl, Scram
-from reconciler.client.auth.token import TokenSource
+from reconciler.client.auth.sasl import Gssapi, OAuthBearer, Plain, Sasl, Scram, TokenSource
 from reconciler.client.configuration.settings import ClientSettings
 
 _MODULES: Final[dict[str, tuple[str, ...]]] = {

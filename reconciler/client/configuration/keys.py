@@ -6,7 +6,9 @@ meanings, a comment has the one that applies here.
 """
 
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 
 class ValueKind(Enum):
@@ -21,7 +23,7 @@ class ValueKind(Enum):
     IGNORED = "ignored"  # a setting of Kafka clients without an effect here
 
 
-class KeyRule(NamedTuple):
+class KeyRule(msgspec.Struct, frozen=True):
     """One key."""
 
     name: str

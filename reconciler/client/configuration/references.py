@@ -11,9 +11,10 @@ example, must not supply the certificate authority of its trusted configuration.
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
+
+import msgspec
 
 from reconciler.base import properties
 from reconciler.errors import ConfigError
@@ -57,8 +58,10 @@ class DiskFiles:
         return sorted(path.iterdir()) if path.is_dir() else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllowedReferences:
+DISK: Final = DiskFiles()
+
+
+class AllowedReferences(msgspec.Struct, frozen=True, kw_only=True):
     """What references may read.
 
     Attributes:
@@ -69,7 +72,7 @@ class AllowedReferences:
 
     variables: str | None = None
     paths: tuple[Path, ...] = ()
-    files: ConfigFiles = field(default_factory=DiskFiles, compare=False)
+    files: ConfigFiles = DISK
 
     def variable(self, name: str) -> bool:
         """Whether this environment variable may be read."""
@@ -82,7 +85,14 @@ class AllowedReferences:
 
 
 NOTHING: Final = AllowedReferences()
-ANYTHING: Final = AllowedReferences(variables=".*", paths=(Path("/"),))
+
+
+def anything_in(files: ConfigFiles) -> AllowedReferences:
+    """Return the permission for everything, with another reader of files."""
+    return AllowedReferences(variables=".*", paths=(Path("/"),), files=files)
+
+
+ANYTHING: Final = anything_in(DISK)
 """For files that the user of the program wrote or selected."""
 
 

@@ -17,8 +17,7 @@ from reconciler.base.protocols import Clock
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.events import ClientEvents, Connecting, Rebootstrapped, Retried, emit
 from reconciler.client.network.connection import Connection
-from reconciler.client.network.connector import connect
-from reconciler.client.network.first_flight import FirstFlight, RequestSeconds
+from reconciler.client.network.connector import FirstFlight, RequestSeconds, connect
 from reconciler.client.network.login import Login
 from reconciler.client.network.nodes import (
     MAX_CONNECTING,
@@ -27,8 +26,14 @@ from reconciler.client.network.nodes import (
     DialChoice,
     Nodes,
 )
-from reconciler.client.network.requests import ClientRequest, RequestFailed
-from reconciler.client.network.retries import ConnectAttempts, can_retry, listed_text, turn
+from reconciler.client.network.requests import (
+    ClientRequest,
+    ConnectAttempts,
+    RequestFailed,
+    can_retry,
+    listed_text,
+    turn,
+)
 from reconciler.errors import (
     AuthenticationError,
     BrokerError,

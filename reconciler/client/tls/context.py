@@ -8,9 +8,10 @@ import os
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from reconciler.base.secret import Secret
 from reconciler.client.configuration.settings import ClientSettings
@@ -22,8 +23,7 @@ _VERSIONS: Final = {"tlsv1.2": ssl.TLSVersion.TLSv1_2, "tlsv1.3": ssl.TLSVersion
 _OPENSSL_CIPHERS: Final = {"AES_128_": "AES128-", "AES_256_": "AES256-"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
+class Tls(msgspec.Struct, frozen=True, kw_only=True):
     """TLS configuration."""
 
     trusted: str | None = None  # PEM certificates of the authorities; None = those of the machine
@@ -239,7 +239,7 @@ def _private_file(text: str) -> Iterator[str]:
         finally:
             os.close(descriptor)
         return
-    import tempfile  # noqa: PLC0415 - not on Linux; it loads two compression libraries
+    import tempfile
 
     descriptor, name = tempfile.mkstemp()
     try:

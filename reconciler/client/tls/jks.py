@@ -11,8 +11,9 @@ chain of SHA-1(password + previous), 20 bytes of SHA-1(password + key).
 import hashlib
 import hmac
 import struct
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from reconciler.base.secret import Secret
 
@@ -29,8 +30,7 @@ class JksError(ValueError):
     """The bytes are not a valid key store, or the password is wrong."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyEntry:
+class KeyEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A private key, still protected, and its chain of DER certificates, leaf first."""
 
     alias: str
@@ -41,8 +41,7 @@ class KeyEntry:
         return f"KeyEntry(alias={self.alias!r})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyStore:
+class KeyStore(msgspec.Struct, frozen=True, kw_only=True):
     """The entries of a file, in its order."""
 
     keys: tuple[KeyEntry, ...]

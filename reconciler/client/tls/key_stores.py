@@ -4,8 +4,9 @@ The format is detected from the bytes, not from ``ssl.*.type``: since Java 9 a f
 PKCS#12, and Java reads either under either name.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from reconciler.base.installation import install_hint
 from reconciler.base.secret import Secret
@@ -16,8 +17,7 @@ _DER_SEQUENCE: Final = b"\x30"
 _JAVA_TYPES: Final = frozenset({"JKS", "PKCS12"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """A client certificate: a chain of PEM certificates, leaf first, and the private key as PEM."""
 
     chain: str
@@ -25,8 +25,7 @@ class Identity:
     password: Secret | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreConfig:
+class StoreConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A configured store; ``key`` and ``password_key`` are the names of its settings, for messages."""
 
     content: bytes
@@ -169,8 +168,7 @@ def _pkcs12_identity(store: StoreConfig, key_password: Secret | None) -> Identit
     return Identity(chain=bundle.chain, key=bundle.key)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bundle:
+class _Bundle(msgspec.Struct, frozen=True, kw_only=True):
     key: Secret | None
     chain: str
     certificates: tuple[str, ...]
@@ -179,8 +177,8 @@ class _Bundle:
 def _pkcs12(store: StoreConfig, password: Secret | None) -> _Bundle:
     """Load a PKCS#12 file. Java marks trusted certificates by an attribute; here all of them are used."""
     try:
-        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - an extra
-        from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 - an extra
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.serialization import pkcs12
     except ImportError:
         raise store.error(
             "is PKCS#12, which needs the extra 'keystores'",

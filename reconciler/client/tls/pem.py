@@ -8,8 +8,9 @@ formatted again here.
 import base64
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 _BEGIN: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)(?=-----)")
 _END: Final = re.compile(r"-----END ([A-Z0-9 ]+)(?=-----)")
@@ -17,8 +18,7 @@ _DASHES: Final = "-----"
 _HEADED: Final = re.compile(r"\s*[A-Za-z-]+:")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PemBlock:
+class PemBlock(msgspec.Struct, frozen=True, kw_only=True):
     """One PEM block; the body may be a private key, so it is not in ``repr``."""
 
     label: str

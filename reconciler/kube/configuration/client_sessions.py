@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
+import msgspec
+
 from reconciler.base.protocols import Clock
 from reconciler.client import ClientConfig, ClientEvents, QuotaClient
 from reconciler.errors import (
@@ -179,12 +181,15 @@ class SessionKeeper:
     ) -> _ClientSession:
         """Return a session with new credentials, or the old session with the reason why they cannot be used."""
         now = self._clock.monotonic()
-        rejected = session.state.rejected_version == credentials.version
-        if rejected and now - session.rejected_at < REFUSED_AGAIN_SECONDS:
+        if session.state.rejected_version == credentials.version and (
+            now - session.rejected_at < REFUSED_AGAIN_SECONDS
+        ):
             return session
         try:
             config = self._config(cluster, credentials)
-            if replace(config, warnings=()) == replace(session.config, warnings=()):
+            if msgspec.structs.replace(config, warnings=()) == msgspec.structs.replace(
+                session.config, warnings=()
+            ):
                 # Labels or an unused key changed.
                 session.state = replace(
                     session.state, version=credentials.version, rejected_version="", problem=None

@@ -8,11 +8,13 @@ import itertools
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
+
+import msgspec
 
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import ALTER_CLIENT_QUOTAS
-from reconciler.wire.messages.entry_layout import Part
+from reconciler.wire.messages.entry_layout import Part, read_parts, write_parts
 from reconciler.wire.primitives import WireReader, WireWriter, encode_string, encode_string_length
 from reconciler.wire.varints import encode_varint
 
@@ -36,14 +38,14 @@ _ZERO: Final = bytes(8)
 _THROTTLE_BYTES: Final = 4
 
 
-class AlterClientQuotasRequest(NamedTuple):
+class AlterClientQuotasRequest(msgspec.Struct, frozen=True):
     """A request; with ``validate_only`` nothing is changed."""
 
     alterations: tuple[Alteration, ...]
     validate_only: bool
 
 
-class AlterClientQuotasResponse(NamedTuple):
+class AlterClientQuotasResponse(msgspec.Struct, frozen=True):
     """One result per entity, in the broker's order."""
 
     throttle_time_ms: int
@@ -195,43 +197,32 @@ def decode_request(version: int, body: bytes) -> AlterClientQuotasRequest:
 
     def read_operation() -> Operation:
         key, value, is_removed = reader.string(), reader.float64(), reader.boolean()
-        reader.skip_tags()
         return key, None if is_removed else value
 
     def read_alteration() -> Alteration:
-        parts = _read_parts(reader)
-        operations = reader.array(read_operation, least_size=11)
-        reader.skip_tags()
-        return parts, operations
+        return read_parts(reader), reader.structures(read_operation, least_size=11)
 
-    request = AlterClientQuotasRequest(
-        alterations=reader.array(read_alteration, least_size=3), validate_only=reader.boolean()
+    return reader.complete(
+        AlterClientQuotasRequest(
+            alterations=reader.structures(read_alteration, least_size=3),
+            validate_only=reader.boolean(),
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return request
 
 
 def encode_response(version: int, *, results: Iterable[Result], throttle_time_ms: int = 0) -> bytes:
     """Encode the body of a response."""
     writer = WireWriter(flexible=ALTER_CLIENT_QUOTAS.is_flexible(version))
 
-    def write_part(part: Part) -> None:
-        writer.string(part[0])
-        writer.nullable_string(part[1])
-        writer.tags()
-
     def write_result(result: Result) -> None:
         parts, error_code, error_message = result
         writer.int16(error_code)
         writer.nullable_string(error_message)
-        writer.array(parts, write_part)
-        writer.tags()
+        write_parts(writer, parts)
 
     writer.int32(throttle_time_ms)
-    writer.array(results, write_result)
-    writer.tags()
-    return writer.to_bytes()
+    writer.structures(results, write_result)
+    return writer.complete()
 
 
 def decode_response(version: int, body: bytes) -> AlterClientQuotasResponse:
@@ -244,16 +235,13 @@ def decode_response(version: int, body: bytes) -> AlterClientQuotasResponse:
 
     def read_result() -> Result:
         error_code, error_message = reader.int16(), reader.nullable_string()
-        parts = tuple(sorted(_read_parts(reader), key=itemgetter(0)))
-        reader.skip_tags()
-        return parts, error_code, error_message
+        return tuple(sorted(read_parts(reader), key=itemgetter(0))), error_code, error_message
 
-    altered = AlterClientQuotasResponse(
-        throttle_time_ms=reader.int32(), results=reader.array(read_result, least_size=5)
+    return reader.complete(
+        AlterClientQuotasResponse(
+            throttle_time_ms=reader.int32(), results=reader.structures(read_result, least_size=5)
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return altered
 
 
 def is_plain_success(version: int, body: bytes, entries: Sequence[Entry]) -> bool:
@@ -275,12 +263,3 @@ def is_plain_success(version: int, body: bytes, entries: Sequence[Entry]) -> boo
         and set(entities) == {entity for entity, _ in entries}
         and len(entities) == len(entries)
     )
-
-
-def _read_parts(reader: WireReader) -> tuple[Part, ...]:
-    def read_part() -> Part:
-        part = (reader.string(), reader.nullable_string())
-        reader.skip_tags()
-        return part
-
-    return reader.array(read_part, least_size=3)

@@ -6,7 +6,9 @@ version. Features are tagged fields (KIP-584).
 """
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from reconciler.errors import DecodeError, EncodeError
 from reconciler.wire.apis import API_VERSIONS
@@ -25,7 +27,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Texts that ``ApiVersionsRequest.isValid`` accepts; a broker answers others with error 42."""
 
 
-class ApiVersionsRequest(NamedTuple):
+class ApiVersionsRequest(msgspec.Struct, frozen=True):
     """The client software (version 3 and later), and the node that it expects (version 5 and later, KIP-1242)."""
 
     software_name: str = ""  # letters, digits, `-` and `.`; "" only below version 3
@@ -34,7 +36,7 @@ class ApiVersionsRequest(NamedTuple):
     node_id: int = UNKNOWN_NODE  # expected node, -1 for no check
 
 
-class ApiRange(NamedTuple):
+class ApiRange(msgspec.Struct, frozen=True):
     """One API of the broker with its lowest and highest version, both inclusive."""
 
     api_key: int
@@ -42,7 +44,7 @@ class ApiRange(NamedTuple):
     highest: int
 
 
-class Feature(NamedTuple):
+class Feature(msgspec.Struct, frozen=True):
     """One feature with its lowest and highest level, both inclusive."""
 
     name: str
@@ -50,7 +52,7 @@ class Feature(NamedTuple):
     highest: int
 
 
-class ApiVersionsResponse(NamedTuple):
+class ApiVersionsResponse(msgspec.Struct, frozen=True):
     """The APIs and features of a broker."""
 
     error_code: int
@@ -83,22 +85,20 @@ def encode_request(version: int, request: ApiVersionsRequest) -> bytes:
     if version >= 5:
         writer.nullable_string(request.cluster_id)
         writer.int32(request.node_id)
-    writer.tags()
-    return writer.to_bytes()
+    return writer.complete()
 
 
 def decode_request(version: int, body: bytes) -> ApiVersionsRequest:
     """Decode a request body; its texts are not validated."""
     reader = WireReader(body, flexible=API_VERSIONS.is_flexible(version))
-    request = ApiVersionsRequest(
-        software_name=reader.string() if version >= 3 else "",
-        software_version=reader.string() if version >= 3 else "",
-        cluster_id=reader.nullable_string() if version >= 5 else None,
-        node_id=reader.int32() if version >= 5 else UNKNOWN_NODE,
+    return reader.complete(
+        ApiVersionsRequest(
+            software_name=reader.string() if version >= 3 else "",
+            software_version=reader.string() if version >= 3 else "",
+            cluster_id=reader.nullable_string() if version >= 5 else None,
+            node_id=reader.int32() if version >= 5 else UNKNOWN_NODE,
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return request
 
 
 def encode_response(version: int, response: ApiVersionsResponse) -> bytes:
@@ -114,10 +114,9 @@ def encode_response(version: int, response: ApiVersionsResponse) -> bytes:
         writer.int16(api.api_key)
         writer.int16(api.lowest)
         writer.int16(api.highest)
-        writer.tags()
 
     writer.int16(response.error_code)
-    writer.array(response.apis, write_range)
+    writer.structures(response.apis, write_range)
     if layout >= 1:
         writer.int32(response.throttle_time_ms)
     writer.tags(_feature_tags(version, response))
@@ -133,12 +132,10 @@ def decode_response(version: int, body: bytes) -> ApiVersionsResponse:
     )
 
     def read_range() -> ApiRange:
-        api = ApiRange(api_key=reader.int16(), lowest=reader.int16(), highest=reader.int16())
-        reader.skip_tags()
-        return api
+        return ApiRange(api_key=reader.int16(), lowest=reader.int16(), highest=reader.int16())
 
     error_code = reader.int16()
-    apis = reader.array(read_range, least_size=6)
+    apis = reader.structures(read_range, least_size=6)
     throttle_time_ms = reader.int32() if layout >= 1 else 0
     tags = reader.tags()
     reader.end()
@@ -185,9 +182,8 @@ def _write_features(features: tuple[Feature, ...], *, highest_first: bool) -> by
         writer.string(feature.name)
         writer.int16(feature.highest if highest_first else feature.lowest)
         writer.int16(feature.lowest if highest_first else feature.highest)
-        writer.tags()
 
-    writer.array(features, write)
+    writer.structures(features, write)
     return writer.to_bytes()
 
 
@@ -196,11 +192,10 @@ def _read_features(field: bytes, *, highest_first: bool) -> tuple[Feature, ...]:
 
     def read() -> Feature:
         name, first, second = reader.string(), reader.int16(), reader.int16()
-        reader.skip_tags()
         lowest, highest = (second, first) if highest_first else (first, second)
         return Feature(name=name, lowest=lowest, highest=highest)
 
-    features = reader.array(read, least_size=6)
+    features = reader.structures(read, least_size=6)
     reader.end()
     return features
 

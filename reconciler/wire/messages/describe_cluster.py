@@ -5,6 +5,8 @@ Version 1 adds the kind of endpoint (KIP-919), version 2 fenced brokers (KIP-107
 
 from typing import Final, NamedTuple
 
+import msgspec
+
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import DESCRIBE_CLUSTER
 from reconciler.wire.primitives import WireReader, WireWriter
@@ -16,7 +18,7 @@ OPERATIONS_NOT_ASKED: Final = -(2**31)
 """``cluster_authorized_operations`` if the request did not include it."""
 
 
-class DescribeClusterRequest(NamedTuple):
+class DescribeClusterRequest(msgspec.Struct, frozen=True):
     """The options of a request."""
 
     # Also request the operations on the cluster that the caller may perform.
@@ -67,21 +69,19 @@ def encode_request(version: int, request: DescribeClusterRequest) -> bytes:
         writer.int8(request.endpoint_type)
     if version >= 2:
         writer.boolean(request.include_fenced)
-    writer.tags()
-    return writer.to_bytes()
+    return writer.complete()
 
 
 def decode_request(version: int, body: bytes) -> DescribeClusterRequest:
     """Decode a request body."""
     reader = WireReader(body, flexible=DESCRIBE_CLUSTER.is_flexible(version))
-    request = DescribeClusterRequest(
-        include_operations=reader.boolean(),
-        endpoint_type=reader.int8() if version >= 1 else BROKERS,
-        include_fenced=reader.boolean() if version >= 2 else False,
+    return reader.complete(
+        DescribeClusterRequest(
+            include_operations=reader.boolean(),
+            endpoint_type=reader.int8() if version >= 1 else BROKERS,
+            include_fenced=reader.boolean() if version >= 2 else False,
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return request
 
 
 def encode_response(version: int, response: DescribeClusterResponse) -> bytes:
@@ -95,7 +95,6 @@ def encode_response(version: int, response: DescribeClusterResponse) -> bytes:
         writer.nullable_string(broker.rack)
         if version >= 2:
             writer.boolean(broker.is_fenced)
-        writer.tags()
 
     writer.int32(response.throttle_time_ms)
     writer.int16(response.error_code)
@@ -104,10 +103,9 @@ def encode_response(version: int, response: DescribeClusterResponse) -> bytes:
         writer.int8(response.endpoint_type)
     writer.string(response.cluster_id)
     writer.int32(response.controller_id)
-    writer.array(response.brokers, write_broker)
+    writer.structures(response.brokers, write_broker)
     writer.int32(response.operations)
-    writer.tags()
-    return writer.to_bytes()
+    return writer.complete()
 
 
 def decode_response(version: int, body: bytes) -> DescribeClusterResponse:
@@ -117,26 +115,23 @@ def decode_response(version: int, body: bytes) -> DescribeClusterResponse:
     )
 
     def read_broker() -> ClusterNode:
-        broker = ClusterNode(
+        return ClusterNode(
             node_id=reader.int32(),
             host=reader.string(),
             port=reader.int32(),
             rack=reader.nullable_string(),
             is_fenced=reader.boolean() if version >= 2 else False,
         )
-        reader.skip_tags()
-        return broker
 
-    response = DescribeClusterResponse(
-        throttle_time_ms=reader.int32(),
-        error_code=reader.int16(),
-        error_message=reader.nullable_string(),
-        endpoint_type=reader.int8() if version >= 1 else BROKERS,
-        cluster_id=reader.string(),
-        controller_id=reader.int32(),
-        brokers=reader.array(read_broker, least_size=11),
-        operations=reader.int32(),
+    return reader.complete(
+        DescribeClusterResponse(
+            throttle_time_ms=reader.int32(),
+            error_code=reader.int16(),
+            error_message=reader.nullable_string(),
+            endpoint_type=reader.int8() if version >= 1 else BROKERS,
+            cluster_id=reader.string(),
+            controller_id=reader.int32(),
+            brokers=reader.structures(read_broker, least_size=11),
+            operations=reader.int32(),
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return response

@@ -4,7 +4,9 @@ Version 3 adds types and documentation; version 4 is flexible. Quotas are not a 
 this client only checks whether a broker replaces Kafka's quota rules (``client.quota.callback.class``).
 """
 
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import DESCRIBE_CONFIGS
@@ -17,7 +19,7 @@ BROKER: Final = 4
 UNKNOWN_SOURCE: Final = -1
 
 
-class ConfigResource(NamedTuple):
+class ConfigResource(msgspec.Struct, frozen=True):
     """One resource; ``keys`` None requests all of its settings."""
 
     resource_type: int
@@ -25,7 +27,7 @@ class ConfigResource(NamedTuple):
     keys: tuple[str, ...] | None = None
 
 
-class DescribeConfigsRequest(NamedTuple):
+class DescribeConfigsRequest(msgspec.Struct, frozen=True):
     """Resources, and whether to include synonyms and (version 3 and later) documentation."""
 
     resources: tuple[ConfigResource, ...]
@@ -33,7 +35,7 @@ class DescribeConfigsRequest(NamedTuple):
     include_documentation: bool = False
 
 
-class ConfigSynonym(NamedTuple):
+class ConfigSynonym(msgspec.Struct, frozen=True):
     """Another source of a setting, with its value there."""
 
     name: str
@@ -41,7 +43,7 @@ class ConfigSynonym(NamedTuple):
     source: int
 
 
-class ConfigEntry(NamedTuple):
+class ConfigEntry(msgspec.Struct, frozen=True):
     """One setting; ``value`` is None if it is sensitive or unset."""
 
     name: str
@@ -55,7 +57,7 @@ class ConfigEntry(NamedTuple):
     documentation: str | None = None
 
 
-class ConfigsResult(NamedTuple):
+class ConfigsResult(msgspec.Struct, frozen=True):
     """The settings of one resource, or the error."""
 
     resource_type: int
@@ -65,7 +67,7 @@ class ConfigsResult(NamedTuple):
     settings: tuple[ConfigEntry, ...] = ()
 
 
-class DescribeConfigsResponse(NamedTuple):
+class DescribeConfigsResponse(msgspec.Struct, frozen=True):
     """One result per resource; there is no error code for the whole request."""
 
     throttle_time_ms: int = 0
@@ -86,14 +88,12 @@ def encode_request(version: int, request: DescribeConfigsRequest) -> bytes:
         writer.int8(resource.resource_type)
         writer.string(resource.name)
         writer.nullable_array(resource.keys, writer.string)
-        writer.tags()
 
-    writer.array(request.resources, write_resource)
+    writer.structures(request.resources, write_resource)
     writer.boolean(request.include_synonyms)
     if version >= 3:
         writer.boolean(request.include_documentation)
-    writer.tags()
-    return writer.to_bytes()
+    return writer.complete()
 
 
 def decode_request(version: int, body: bytes) -> DescribeConfigsRequest:
@@ -101,22 +101,19 @@ def decode_request(version: int, body: bytes) -> DescribeConfigsRequest:
     reader = WireReader(body, flexible=DESCRIBE_CONFIGS.is_flexible(version))
 
     def read_resource() -> ConfigResource:
-        resource = ConfigResource(
+        return ConfigResource(
             resource_type=reader.int8(),
             name=reader.string(),
             keys=reader.nullable_array(reader.string, least_size=1),
         )
-        reader.skip_tags()
-        return resource
 
-    request = DescribeConfigsRequest(
-        resources=reader.array(read_resource, least_size=4),
-        include_synonyms=reader.boolean(),
-        include_documentation=reader.boolean() if version >= 3 else False,
+    return reader.complete(
+        DescribeConfigsRequest(
+            resources=reader.structures(read_resource, least_size=4),
+            include_synonyms=reader.boolean(),
+            include_documentation=reader.boolean() if version >= 3 else False,
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return request
 
 
 def encode_response(version: int, response: DescribeConfigsResponse) -> bytes:
@@ -127,7 +124,6 @@ def encode_response(version: int, response: DescribeConfigsResponse) -> bytes:
         writer.string(synonym.name)
         writer.nullable_string(synonym.value)
         writer.int8(synonym.source)
-        writer.tags()
 
     def write_setting(setting: ConfigEntry) -> None:
         writer.string(setting.name)
@@ -135,24 +131,21 @@ def encode_response(version: int, response: DescribeConfigsResponse) -> bytes:
         writer.boolean(setting.read_only)
         writer.int8(setting.source)
         writer.boolean(setting.is_sensitive)
-        writer.array(setting.synonyms, write_synonym)
+        writer.structures(setting.synonyms, write_synonym)
         if version >= 3:
             writer.int8(setting.config_type)
             writer.nullable_string(setting.documentation)
-        writer.tags()
 
     def write_result(result: ConfigsResult) -> None:
         writer.int16(result.error_code)
         writer.nullable_string(result.error_message)
         writer.int8(result.resource_type)
         writer.string(result.name)
-        writer.array(result.settings, write_setting)
-        writer.tags()
+        writer.structures(result.settings, write_setting)
 
     writer.int32(response.throttle_time_ms)
-    writer.array(response.results, write_result)
-    writer.tags()
-    return writer.to_bytes()
+    writer.structures(response.results, write_result)
+    return writer.complete()
 
 
 def decode_response(version: int, body: bytes) -> DescribeConfigsResponse:
@@ -162,41 +155,34 @@ def decode_response(version: int, body: bytes) -> DescribeConfigsResponse:
     )
 
     def read_synonym() -> ConfigSynonym:
-        synonym = ConfigSynonym(
+        return ConfigSynonym(
             name=reader.string(), value=reader.nullable_string(), source=reader.int8()
         )
-        reader.skip_tags()
-        return synonym
 
     def read_setting() -> ConfigEntry:
-        setting = ConfigEntry(
+        return ConfigEntry(
             name=reader.string(),
             value=reader.nullable_string(),
             read_only=reader.boolean(),
             source=reader.int8(),
             is_sensitive=reader.boolean(),
-            synonyms=reader.array(read_synonym, least_size=4),
+            synonyms=reader.structures(read_synonym, least_size=4),
             config_type=reader.int8() if version >= 3 else 0,
             documentation=reader.nullable_string() if version >= 3 else None,
         )
-        reader.skip_tags()
-        return setting
 
     def read_result() -> ConfigsResult:
         error_code, error_message = reader.int16(), reader.nullable_string()
-        result = ConfigsResult(
+        return ConfigsResult(
             resource_type=reader.int8(),
             name=reader.string(),
             error_code=error_code,
             error_message=error_message,
-            settings=reader.array(read_setting, least_size=7),
+            settings=reader.structures(read_setting, least_size=7),
         )
-        reader.skip_tags()
-        return result
 
-    response = DescribeConfigsResponse(
-        throttle_time_ms=reader.int32(), results=reader.array(read_result, least_size=7)
+    return reader.complete(
+        DescribeConfigsResponse(
+            throttle_time_ms=reader.int32(), results=reader.structures(read_result, least_size=7)
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return response

@@ -11,8 +11,9 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from reconciler.errors import AuthenticationError, EncodeError
 from reconciler.wire.sasl import DeferredStep
@@ -35,14 +36,16 @@ _FIRST: Final = re.compile(
 _CHALLENGE: Final = re.compile(r"r=([^,]+),s=([^,]+),i=([0-9]{1,10})(?:,.*)?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerCredential:
+class ServerCredential(msgspec.Struct, frozen=True, kw_only=True):
     """The data that a server stores instead of a password."""
 
-    salt: bytes = field(repr=False)
+    salt: bytes
     iterations: int
-    stored_key: bytes = field(repr=False)
-    server_key: bytes = field(repr=False)
+    stored_key: bytes
+    server_key: bytes
+
+    def __repr__(self) -> str:
+        return f"ServerCredential(iterations={self.iterations})"
 
 
 def make_credential(
