@@ -23,7 +23,7 @@ STATEMENTS = {
     "app": 4107,
     "base": 934,
     "cli": 2971,
-    "client": 2989,
+    "client": 2978,
     "codecs": 937,
     "errors.py": 154,
     "evidence": 6403,
@@ -42,7 +42,7 @@ STATEMENTS = {
     "sandbox": 1206,
     "spark": 34,
     "usage": 1887,
-    "wire": 1999,
+    "wire": 1972,
 }
 """A ratchet: the statements of each package or module, docstrings left out. Only lower a number."""
 SLACK = 20

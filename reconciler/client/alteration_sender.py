@@ -179,8 +179,8 @@ class AlterationSender(Generic[Subject]):
         self._encoded: dict[int, list[alter_client_quotas.Entry]] = {}
         self._done_count = 0
 
-    async def run(self, seconds: float | None) -> None:
-        """Send every chunk.
+    async def run(self, seconds: float | None) -> MutableMapping[Subject, Result]:
+        """Send every chunk and return the results.
 
         Args:
             seconds: Total timeout; None gives each request its own 90.
@@ -202,7 +202,6 @@ class AlterationSender(Generic[Subject]):
                 )
                 if isinstance(broken.error, RequestTimeout):
                     self._store_unsent(waiting, f"not sent after that: {broken.error.message}")
-                    return
                 continue
             except ClientError as error:
                 if not self._results:
@@ -215,12 +214,13 @@ class AlterationSender(Generic[Subject]):
                 else:
                     self._store_unknown(start, end, f"not sent: {error.message}")
                 self._store_unsent(waiting, f"not sent: {error.message}")
-                return
+                continue
             smaller = halves(start, end) if _is_too_large(answer) else ()
             if smaller:
                 waiting.extendleft(reversed(smaller))
                 continue
             self._store_answer(start, end, answer)
+        return self._results
 
     async def _send(self, start: int, end: int, deadline: Deadline) -> dict[Subject, Result]:
         """Send one chunk; during the request its entities have an unknown result."""

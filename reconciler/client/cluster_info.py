@@ -20,20 +20,12 @@ from reconciler.wire.messages import (
     describe_configs,
     describe_user_scram_credentials,
 )
-from reconciler.wire.version_selection import OfferedVersions
+from reconciler.wire.messages.api_versions import OfferedVersions
 
-_OPERATIONS: Final = {
-    3: "Read",
-    4: "Write",
-    5: "Create",
-    6: "Delete",
-    7: "Alter",
-    8: "Describe",
-    9: "ClusterAction",
-    10: "DescribeConfigs",
-    11: "AlterConfigs",
-    12: "IdempotentWrite",
-}
+_OPERATION_NAMES: Final = """
+Read Write Create Delete Alter Describe ClusterAction DescribeConfigs AlterConfigs IdempotentWrite
+"""
+_OPERATIONS: Final = dict(enumerate(_OPERATION_NAMES.split(), start=3))
 """Codes of org.apache.kafka.common.acl.AclOperation."""
 
 _STREAMS_GROUP_HEARTBEAT: Final = 88

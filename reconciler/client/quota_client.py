@@ -225,17 +225,13 @@ class QuotaClient:
             AuthorizationError: The principal lacks AlterConfigs on the cluster; nothing was changed.
             ClientError: Nothing was sent. Later errors become ``Unknown`` in the results.
         """
-        by_entity = check_alterations(alterations, validate_only=validate_only)
-        results_by_entity: MutableMapping[Entity, Result] = {} if results is None else results
-        sender = AlterationSender(
+        return await AlterationSender(
             self._connections,
-            by_entity,
+            check_alterations(alterations, validate_only=validate_only),
             validate_only=validate_only,
-            results=results_by_entity,
+            results={} if results is None else results,
             progress=progress,
-        )
-        await sender.run(timeout)
-        return results_by_entity
+        ).run(timeout)
 
     async def alter_open(
         self,
@@ -245,16 +241,13 @@ class QuotaClient:
         timeout: float | None = None,
     ) -> Mapping[EntityParts, Result]:
         """Alter entities of any types: the broker checks types and names (KIP-546). Arguments and errors as in :meth:`alter`."""
-        results: dict[EntityParts, Result] = {}
-        sender = AlterationSender(
+        return await AlterationSender(
             self._connections,
             check_open_alterations(alterations, validate_only=validate_only),
             validate_only=validate_only,
-            results=results,
+            results={},
             progress=None,
-        )
-        await sender.run(timeout)
-        return results
+        ).run(timeout)
 
     async def wait_visible(
         self, expected: Sequence[Alteration], *, timeout: float = VISIBLE_SECONDS

@@ -183,8 +183,6 @@ SMALL_BYTES: Final = 64 * 1024
 class FrameBuffer:
     """A buffer from bytes to frames, both in order."""
 
-    __slots__ = ("_filled", "_large", "_large_filled", "_small", "failure", "limit")
-
     def __init__(self, *, limit: int = DEFAULT_LIMIT) -> None:
         self.limit = limit  # largest frame accepted, in bytes; may be changed between frames
         # Why the stream cannot be split any further (the size is invalid or above the limit). Frames completed before

@@ -16,9 +16,9 @@ from reconciler.wire.error_codes import (
     error_code,
 )
 from reconciler.wire.messages import api_versions, sasl_authenticate, sasl_handshake
+from reconciler.wire.messages.api_versions import retry_after_refusal
 from reconciler.wire.sasl import DeferredStep, Mechanism
 from reconciler.wire.session_events import SessionState
-from reconciler.wire.version_selection import retry_after_refusal
 
 LEAST_RENEWAL_SECONDS: Final = 1.0
 """Minimum time until re-authentication, however short the session; franz-go has the same minimum."""

@@ -30,6 +30,7 @@ from reconciler.wire import frames, handshake
 from reconciler.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, KafkaApi
 from reconciler.wire.frames import DEFAULT_LIMIT, FrameBuffer
 from reconciler.wire.messages import api_versions, sasl_authenticate, sasl_handshake
+from reconciler.wire.messages.api_versions import OfferedVersions, choose, read_offered
 from reconciler.wire.primitives import WireReader
 from reconciler.wire.sasl import DeferredStep, Mechanism
 from reconciler.wire.session_events import (
@@ -41,7 +42,6 @@ from reconciler.wire.session_events import (
     SessionState,
     WorkNeeded,
 )
-from reconciler.wire.version_selection import OfferedVersions, choose, read_offered
 
 MAX_IN_FLIGHT: Final = 5
 """Maximum requests in flight; more would only wait in the broker's socket buffer."""
@@ -327,7 +327,7 @@ class BrokerSession:
         if self._uses_sasl:
             self.state = SessionState.HANDSHAKE
         else:
-            self._become_ready()
+            self.state = SessionState.READY
         return [Negotiated(offered=self.offered)]
 
     def _begin_exchange(
@@ -351,11 +351,8 @@ class BrokerSession:
         self.reauthenticate_at, self.expires_at = handshake.renewal(
             answer.session_lifetime_ms, fraction=self._fraction, now=now
         )
-        self._become_ready()
-        return [SessionAuthenticated(lifetime_ms=answer.session_lifetime_ms)]
-
-    def _become_ready(self) -> None:
         self.state = SessionState.READY
+        return [SessionAuthenticated(lifetime_ms=answer.session_lifetime_ms)]
 
     # ---- sending ----------------------------------------------------------------------------
 

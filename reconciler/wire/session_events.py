@@ -7,8 +7,8 @@ import msgspec
 
 from reconciler.errors import ClientError
 from reconciler.wire.apis import KafkaApi
+from reconciler.wire.messages.api_versions import OfferedVersions
 from reconciler.wire.sasl import DeferredStep
-from reconciler.wire.version_selection import OfferedVersions
 
 
 class SessionState(Enum):

@@ -16,33 +16,13 @@ from reconciler.base.secret import Secret
 from reconciler.errors import ConfigError
 
 KEY: Final = "sasl.jaas.config"
-OPTIONS: Final = frozenset(
-    {
-        "awsProfileName",
-        "awsRoleArn",
-        "awsRoleSessionName",
-        "clientId",
-        "clientSecret",
-        "doNotPrompt",
-        "keyTab",
-        "oauth.client.id",
-        "oauth.client.secret",
-        "oauth.scope",
-        "oauth.token.endpoint.uri",
-        "password",
-        "principal",
-        "refreshKrb5Config",
-        "renewTGT",
-        "scope",
-        "serviceName",
-        "storeKey",
-        "ticketCache",
-        "tokenauth",
-        "useKeyTab",
-        "username",
-        "useTicketCache",
-    }
-)
+_OPTION_NAMES: Final = """
+awsProfileName awsRoleArn awsRoleSessionName clientId clientSecret doNotPrompt keyTab
+oauth.client.id oauth.client.secret oauth.scope oauth.token.endpoint.uri password principal
+refreshKrb5Config renewTGT scope serviceName storeKey ticketCache tokenauth useKeyTab username
+useTicketCache
+"""
+OPTIONS: Final = frozenset(_OPTION_NAMES.split())
 """Options whose names may be shown in messages. Any other word may be a piece of a password without quotes."""
 
 _SECRET_OPTION: Final = re.compile(r"password|secret|token|assertion|credential", re.IGNORECASE)

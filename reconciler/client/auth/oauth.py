@@ -151,9 +151,7 @@ def _equivalent_key(settings: ClientSettings) -> str:
 
 
 def _oidc(
-    settings: ClientSettings,
-    options: Mapping[str, Secret],
-    make: "Callable[..., OidcSettings]",
+    settings: ClientSettings, options: Mapping[str, Secret], make: "Callable[..., OidcSettings]"
 ) -> "OidcSettings":
     def first(key: str, *names: str) -> Secret | None:
         return settings.secret(key) or next(

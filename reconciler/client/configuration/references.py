@@ -46,11 +46,7 @@ class DiskFiles:
     """The files of this machine. Implements ``ConfigFiles``."""
 
     def read(self, path: Path) -> bytes:
-        """Return the bytes of a file, at most 4 MiB.
-
-        Raises:
-            ConfigError: It cannot be read.
-        """
+        """Return the bytes of a file, at most 4 MiB."""
         return properties.read_bytes(path)
 
     def list_folder(self, path: Path) -> Sequence[Path] | None:

@@ -51,7 +51,7 @@ from reconciler.wire.error_codes import (
     UNKNOWN_SERVER_ERROR,
 )
 from reconciler.wire.handshake import ListenerHint
-from reconciler.wire.version_selection import OfferedVersions
+from reconciler.wire.messages.api_versions import OfferedVersions
 
 Answer = TypeVar("Answer")
 

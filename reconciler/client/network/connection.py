@@ -34,10 +34,10 @@ from reconciler.errors import (
 )
 from reconciler.wire import session_events as sessions
 from reconciler.wire.handshake import ListenerHint
+from reconciler.wire.messages.api_versions import OfferedVersions
 from reconciler.wire.sasl import DeferredStep
 from reconciler.wire.session import BrokerSession
 from reconciler.wire.session_events import ReplyReceived, SessionState
-from reconciler.wire.version_selection import OfferedVersions
 
 Answer = TypeVar("Answer")
 
@@ -283,7 +283,7 @@ class Connection:
         return self._session.get_buffer()
 
     def buffer_updated(self, count: int) -> None:
-        """Process received bytes."""
+        """Process ``count`` bytes that were written into the last buffer."""
         if self._session.state is SessionState.CLOSED:
             return
         for event in self._session.buffer_updated(count, now=self._clock.monotonic()):

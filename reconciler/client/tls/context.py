@@ -15,7 +15,7 @@ import msgspec
 
 from reconciler.base.secret import Secret
 from reconciler.client.configuration.settings import ClientSettings
-from reconciler.client.tls import key_stores, pem
+from reconciler.client.tls import key_stores
 from reconciler.client.tls.key_stores import Identity, StoreConfig
 from reconciler.errors import ConfigError
 
@@ -91,7 +91,7 @@ def _trusted_certificates(settings: ClientSettings) -> str | None:
     if not given_keys:
         return None
     if given_keys[0] == inline:
-        certificates_pem = pem.certificates(settings.text(inline) or "")
+        certificates_pem = key_stores.certificates_of(settings.text(inline) or "")
         if not certificates_pem:
             raise settings.error(inline, "contains no PEM certificate")
         return certificates_pem
@@ -99,7 +99,9 @@ def _trusted_certificates(settings: ClientSettings) -> str | None:
     folder_files = settings.files.list_folder(path) if given_keys[0] == "ssl.ca.location" else None
     if folder_files is not None:
         parts = [_content(settings, given_keys[0], file) for file in folder_files]
-        return pem.certificates("\n".join(part.decode("utf-8", "replace") for part in parts))
+        return key_stores.certificates_of(
+            "\n".join(part.decode("utf-8", "replace") for part in parts)
+        )
     password = settings.secret("ssl.truststore.password")
     return key_stores.trusted_certificates(
         _store(settings, given_keys[0], "ssl.truststore", password)

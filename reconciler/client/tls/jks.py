@@ -10,7 +10,6 @@ chain of SHA-1(password + previous), 20 bytes of SHA-1(password + key).
 
 import hashlib
 import hmac
-import struct
 from typing import Final
 
 import msgspec
@@ -62,12 +61,10 @@ class _Cursor:
         return self._content[self._at - size : self._at]
 
     def int32(self) -> int:
-        value: int = struct.unpack(">i", self.take(4))[0]
-        return value
+        return int.from_bytes(self.take(4), signed=True)
 
     def text(self) -> str:
-        size: int = struct.unpack(">H", self.take(2))[0]
-        return self.take(size).decode("utf-8", "replace")
+        return self.take(int.from_bytes(self.take(2))).decode("utf-8", "replace")
 
     @property
     def ended(self) -> bool:
@@ -126,9 +123,7 @@ def unprotect(entry: KeyEntry, password: Secret) -> bytes:
     while len(stream) < len(mixed):
         block = hashlib.sha1(secret + block).digest()  # noqa: S324 - the format's own
         stream += block
-    plain = bytes(
-        mixed_byte ^ stream_byte for mixed_byte, stream_byte in zip(mixed, stream, strict=False)
-    )
+    plain = bytes(octet ^ mask for octet, mask in zip(mixed, stream, strict=False))
     if not hmac.compare_digest(hashlib.sha1(secret + plain).digest(), check):  # noqa: S324 - as above
         raise JksError("the key password is wrong")
     return plain

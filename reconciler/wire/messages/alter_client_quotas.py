@@ -15,7 +15,7 @@ import msgspec
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import ALTER_CLIENT_QUOTAS
 from reconciler.wire.messages.entry_layout import Part, read_parts, write_parts
-from reconciler.wire.primitives import WireReader, WireWriter, encode_string, encode_string_length
+from reconciler.wire.primitives import encode_string, encode_string_length
 from reconciler.wire.varints import encode_varint
 
 Operation: TypeAlias = tuple[str, float | None]
@@ -104,8 +104,6 @@ def encode_entries(version: int, alterations: Iterable[Alteration]) -> list[Entr
 class _LazyTable(dict[K, V]):
     """A table whose cells are computed at the first lookup."""
 
-    __slots__ = ("_make",)
-
     def __init__(self, make: Callable[[K], V]) -> None:
         super().__init__()
         self._make = make
@@ -193,7 +191,7 @@ def encode_request(
 
 def decode_request(version: int, body: bytes) -> AlterClientQuotasRequest:
     """Decode a request body; the value of a removal is ignored, as in brokers."""
-    reader = WireReader(body, flexible=ALTER_CLIENT_QUOTAS.is_flexible(version))
+    reader = ALTER_CLIENT_QUOTAS.request_reader(version, body)
 
     def read_operation() -> Operation:
         key, value, is_removed = reader.string(), reader.float64(), reader.boolean()
@@ -212,7 +210,7 @@ def decode_request(version: int, body: bytes) -> AlterClientQuotasRequest:
 
 def encode_response(version: int, *, results: Iterable[Result], throttle_time_ms: int = 0) -> bytes:
     """Encode the body of a response."""
-    writer = WireWriter(flexible=ALTER_CLIENT_QUOTAS.is_flexible(version))
+    writer = ALTER_CLIENT_QUOTAS.writer(version)
 
     def write_result(result: Result) -> None:
         parts, error_code, error_message = result
@@ -227,11 +225,7 @@ def encode_response(version: int, *, results: Iterable[Result], throttle_time_ms
 
 def decode_response(version: int, body: bytes) -> AlterClientQuotasResponse:
     """Decode a response body."""
-    reader = WireReader(
-        body,
-        flexible=ALTER_CLIENT_QUOTAS.is_flexible(version),
-        items=ALTER_CLIENT_QUOTAS.answer_items,
-    )
+    reader = ALTER_CLIENT_QUOTAS.answer_reader(version, body)
 
     def read_result() -> Result:
         error_code, error_message = reader.int16(), reader.nullable_string()

@@ -30,7 +30,7 @@ from reconciler.wire.messages.entry_layout import (
     write_parts,
 )
 from reconciler.wire.messages.fast_entry_reader import read_entries
-from reconciler.wire.primitives import WireReader, WireWriter
+from reconciler.wire.primitives import WireReader
 from reconciler.wire.varints import MAX_VARINT
 
 __all__ = [
@@ -84,7 +84,7 @@ class DescribeClientQuotasResponse(msgspec.Struct, frozen=True):
 
 def encode_request(version: int, request: DescribeClientQuotasRequest) -> bytes:
     """Encode the body of a request."""
-    writer = WireWriter(flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
+    writer = DESCRIBE_CLIENT_QUOTAS.writer(version)
 
     def write_component(component: Component) -> None:
         entity_type, match_type, match = component
@@ -99,14 +99,13 @@ def encode_request(version: int, request: DescribeClientQuotasRequest) -> bytes:
 
 def decode_request(version: int, body: bytes) -> DescribeClientQuotasRequest:
     """Decode a request body; the filter is not validated."""
-    reader = WireReader(body, flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
-
-    def read_component() -> Component:
-        return (reader.string(), reader.int8(), reader.nullable_string())
-
+    reader = DESCRIBE_CLIENT_QUOTAS.request_reader(version, body)
     return reader.complete(
         DescribeClientQuotasRequest(
-            components=reader.structures(read_component, least_size=4), strict=reader.boolean()
+            components=reader.structures(
+                lambda: (reader.string(), reader.int8(), reader.nullable_string()), least_size=4
+            ),
+            strict=reader.boolean(),
         )
     )
 
@@ -120,7 +119,7 @@ def encode_response(
     error_message: str | None = None,
 ) -> bytes:
     """Encode the body of a response; brokers send ``entries`` None together with an error."""
-    writer = WireWriter(flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
+    writer = DESCRIBE_CLIENT_QUOTAS.writer(version)
 
     def write_value(value: Value) -> None:
         writer.string(value[0])
@@ -206,8 +205,6 @@ def _read_entries(
 
 
 def _read_entry(reader: WireReader) -> Entry:
-    def read_value() -> Value:
-        return reader.string(), reader.float64()
-
     parts = read_parts(reader)
-    return reader.structure((parts, reader.structures(read_value, least_size=_LEAST_VALUE)))
+    values = reader.structures(lambda: (reader.string(), reader.float64()), least_size=_LEAST_VALUE)
+    return reader.structure((parts, values))

@@ -9,7 +9,6 @@ import msgspec
 
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import DESCRIBE_CLUSTER
-from reconciler.wire.primitives import WireReader, WireWriter
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
@@ -63,7 +62,7 @@ def encode_request(version: int, request: DescribeClusterRequest) -> bytes:
         raise EncodeError(f"DescribeCluster v{version} cannot ask for controllers")
     if version < 2 and request.include_fenced:
         raise EncodeError(f"DescribeCluster v{version} cannot ask for fenced brokers")
-    writer = WireWriter(flexible=DESCRIBE_CLUSTER.is_flexible(version))
+    writer = DESCRIBE_CLUSTER.writer(version)
     writer.boolean(request.include_operations)
     if version >= 1:
         writer.int8(request.endpoint_type)
@@ -74,7 +73,7 @@ def encode_request(version: int, request: DescribeClusterRequest) -> bytes:
 
 def decode_request(version: int, body: bytes) -> DescribeClusterRequest:
     """Decode a request body."""
-    reader = WireReader(body, flexible=DESCRIBE_CLUSTER.is_flexible(version))
+    reader = DESCRIBE_CLUSTER.request_reader(version, body)
     return reader.complete(
         DescribeClusterRequest(
             include_operations=reader.boolean(),
@@ -86,7 +85,7 @@ def decode_request(version: int, body: bytes) -> DescribeClusterRequest:
 
 def encode_response(version: int, response: DescribeClusterResponse) -> bytes:
     """Encode the body of a response."""
-    writer = WireWriter(flexible=DESCRIBE_CLUSTER.is_flexible(version))
+    writer = DESCRIBE_CLUSTER.writer(version)
 
     def write_broker(broker: ClusterNode) -> None:
         writer.int32(broker.node_id)
@@ -110,9 +109,7 @@ def encode_response(version: int, response: DescribeClusterResponse) -> bytes:
 
 def decode_response(version: int, body: bytes) -> DescribeClusterResponse:
     """Decode a response body."""
-    reader = WireReader(
-        body, flexible=DESCRIBE_CLUSTER.is_flexible(version), items=DESCRIBE_CLUSTER.answer_items
-    )
+    reader = DESCRIBE_CLUSTER.answer_reader(version, body)
 
     def read_broker() -> ClusterNode:
         return ClusterNode(

@@ -10,7 +10,6 @@ import msgspec
 
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import DESCRIBE_CONFIGS
-from reconciler.wire.primitives import WireReader, WireWriter
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -82,7 +81,7 @@ def encode_request(version: int, request: DescribeConfigsRequest) -> bytes:
     """
     if version < 3 and request.include_documentation:
         raise EncodeError(f"DescribeConfigs v{version} cannot ask for documentation")
-    writer = WireWriter(flexible=DESCRIBE_CONFIGS.is_flexible(version))
+    writer = DESCRIBE_CONFIGS.writer(version)
 
     def write_resource(resource: ConfigResource) -> None:
         writer.int8(resource.resource_type)
@@ -98,7 +97,7 @@ def encode_request(version: int, request: DescribeConfigsRequest) -> bytes:
 
 def decode_request(version: int, body: bytes) -> DescribeConfigsRequest:
     """Decode a request body."""
-    reader = WireReader(body, flexible=DESCRIBE_CONFIGS.is_flexible(version))
+    reader = DESCRIBE_CONFIGS.request_reader(version, body)
 
     def read_resource() -> ConfigResource:
         return ConfigResource(
@@ -118,7 +117,7 @@ def decode_request(version: int, body: bytes) -> DescribeConfigsRequest:
 
 def encode_response(version: int, response: DescribeConfigsResponse) -> bytes:
     """Encode the body of a response; fields that an old version lacks are omitted, as in Kafka."""
-    writer = WireWriter(flexible=DESCRIBE_CONFIGS.is_flexible(version))
+    writer = DESCRIBE_CONFIGS.writer(version)
 
     def write_synonym(synonym: ConfigSynonym) -> None:
         writer.string(synonym.name)
@@ -150,14 +149,7 @@ def encode_response(version: int, response: DescribeConfigsResponse) -> bytes:
 
 def decode_response(version: int, body: bytes) -> DescribeConfigsResponse:
     """Decode a response body."""
-    reader = WireReader(
-        body, flexible=DESCRIBE_CONFIGS.is_flexible(version), items=DESCRIBE_CONFIGS.answer_items
-    )
-
-    def read_synonym() -> ConfigSynonym:
-        return ConfigSynonym(
-            name=reader.string(), value=reader.nullable_string(), source=reader.int8()
-        )
+    reader = DESCRIBE_CONFIGS.answer_reader(version, body)
 
     def read_setting() -> ConfigEntry:
         return ConfigEntry(
@@ -166,18 +158,22 @@ def decode_response(version: int, body: bytes) -> DescribeConfigsResponse:
             read_only=reader.boolean(),
             source=reader.int8(),
             is_sensitive=reader.boolean(),
-            synonyms=reader.structures(read_synonym, least_size=4),
+            synonyms=reader.structures(
+                lambda: ConfigSynonym(
+                    name=reader.string(), value=reader.nullable_string(), source=reader.int8()
+                ),
+                least_size=4,
+            ),
             config_type=reader.int8() if version >= 3 else 0,
             documentation=reader.nullable_string() if version >= 3 else None,
         )
 
     def read_result() -> ConfigsResult:
-        error_code, error_message = reader.int16(), reader.nullable_string()
         return ConfigsResult(
+            error_code=reader.int16(),
+            error_message=reader.nullable_string(),
             resource_type=reader.int8(),
             name=reader.string(),
-            error_code=error_code,
-            error_message=error_message,
             settings=reader.structures(read_setting, least_size=7),
         )
 

@@ -3,7 +3,6 @@
 import msgspec
 
 from reconciler.wire.apis import DESCRIBE_USER_SCRAM_CREDENTIALS
-from reconciler.wire.primitives import WireReader, WireWriter
 
 
 class DescribeUserScramCredentialsRequest(msgspec.Struct, frozen=True):
@@ -39,32 +38,24 @@ class DescribeUserScramCredentialsResponse(msgspec.Struct, frozen=True):
 
 def encode_request(version: int, request: DescribeUserScramCredentialsRequest) -> bytes:
     """Encode the body of a request."""
-    writer = WireWriter(flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version))
-
-    def write_user(name: str) -> None:
-        writer.string(name)
-
-    writer.nullable_structures(request.users, write_user)
+    writer = DESCRIBE_USER_SCRAM_CREDENTIALS.writer(version)
+    writer.nullable_structures(request.users, writer.string)
     return writer.complete()
 
 
 def decode_request(version: int, body: bytes) -> DescribeUserScramCredentialsRequest:
     """Decode a request body."""
-    reader = WireReader(body, flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version))
-
-    def read_user() -> str:
-        return reader.string()
-
+    reader = DESCRIBE_USER_SCRAM_CREDENTIALS.request_reader(version, body)
     return reader.complete(
         DescribeUserScramCredentialsRequest(
-            users=reader.nullable_structures(read_user, least_size=2)
+            users=reader.nullable_structures(reader.string, least_size=2)
         )
     )
 
 
 def encode_response(version: int, response: DescribeUserScramCredentialsResponse) -> bytes:
     """Encode the body of a response."""
-    writer = WireWriter(flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version))
+    writer = DESCRIBE_USER_SCRAM_CREDENTIALS.writer(version)
 
     def write_credential(credential: CredentialInfo) -> None:
         writer.int8(credential.mechanism)
@@ -85,21 +76,17 @@ def encode_response(version: int, response: DescribeUserScramCredentialsResponse
 
 def decode_response(version: int, body: bytes) -> DescribeUserScramCredentialsResponse:
     """Decode a response body."""
-    reader = WireReader(
-        body,
-        flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version),
-        items=DESCRIBE_USER_SCRAM_CREDENTIALS.answer_items,
-    )
-
-    def read_credential() -> CredentialInfo:
-        return CredentialInfo(mechanism=reader.int8(), iterations=reader.int32())
+    reader = DESCRIBE_USER_SCRAM_CREDENTIALS.answer_reader(version, body)
 
     def read_user() -> ScramUser:
         return ScramUser(
             name=reader.string(),
             error_code=reader.int16(),
             error_message=reader.nullable_string(),
-            credentials=reader.structures(read_credential, least_size=6),
+            credentials=reader.structures(
+                lambda: CredentialInfo(mechanism=reader.int8(), iterations=reader.int32()),
+                least_size=6,
+            ),
         )
 
     return reader.complete(

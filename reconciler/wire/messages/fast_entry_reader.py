@@ -187,8 +187,6 @@ _NO_TEMPLATE: Final = _Template(
 class _RowReader:
     """Reads values sections key by key, and builds a template once an order of keys occurred twice in a row."""
 
-    __slots__ = ("_blank", "_columns", "_latest", "_layout", "template")
-
     def __init__(self, layout: EntryLayout) -> None:
         self._layout = layout
         self._columns = {_encode_short(name): index for index, name in enumerate(layout.columns)}

@@ -85,7 +85,7 @@ def encode_request(version: int, request: MetadataRequest) -> bytes:
         EncodeError: ``version`` does not support an option.
     """
     _check_request(version, request)
-    writer = WireWriter(flexible=METADATA.is_flexible(version))
+    writer = METADATA.writer(version)
 
     def write_topic(topic: RequestTopic) -> None:
         if version >= 10:
@@ -119,7 +119,7 @@ def _check_request(version: int, request: MetadataRequest) -> None:
 
 def decode_request(version: int, body: bytes) -> MetadataRequest:
     """Decode a request body; the empty list of version 0 becomes None, because it means all topics."""
-    reader = WireReader(body, flexible=METADATA.is_flexible(version))
+    reader = METADATA.request_reader(version, body)
 
     def read_topic() -> RequestTopic:
         topic_id = reader.uuid() if version >= 10 else NO_TOPIC_ID
@@ -142,7 +142,7 @@ def decode_request(version: int, body: bytes) -> MetadataRequest:
 
 def encode_response(version: int, response: MetadataResponse) -> bytes:
     """Encode the body of a response; fields that an old version lacks are omitted, as in Kafka."""
-    writer = WireWriter(flexible=METADATA.is_flexible(version))
+    writer = METADATA.writer(version)
 
     def write_broker(broker: MetadataBroker) -> None:
         writer.int32(broker.node_id)
@@ -193,7 +193,7 @@ def _write_topic(writer: WireWriter, version: int, topic: Topic) -> None:
 
 def decode_response(version: int, body: bytes) -> MetadataResponse:
     """Decode a response body."""
-    reader = WireReader(body, flexible=METADATA.is_flexible(version), items=METADATA.answer_items)
+    reader = METADATA.answer_reader(version, body)
 
     def read_broker() -> MetadataBroker:
         return MetadataBroker(
@@ -218,21 +218,19 @@ def decode_response(version: int, body: bytes) -> MetadataResponse:
 
 def _read_topic(reader: WireReader, version: int) -> Topic:
     def read_partition() -> Partition:
-        error_code = reader.int16()
         return Partition(
+            error_code=reader.int16(),
             index=reader.int32(),
             leader_id=reader.int32(),
-            error_code=error_code,
             leader_epoch=reader.int32() if version >= 7 else -1,
             replicas=reader.array(reader.int32, least_size=4),
             in_sync=reader.array(reader.int32, least_size=4),
             offline=reader.array(reader.int32, least_size=4) if version >= 5 else (),
         )
 
-    error_code = reader.int16()
     return Topic(
+        error_code=reader.int16(),
         name=reader.nullable_string() if version >= 12 else reader.string(),
-        error_code=error_code,
         topic_id=reader.uuid() if version >= 10 else NO_TOPIC_ID,
         is_internal=reader.boolean() if version >= 1 else False,
         partitions=reader.structures(read_partition, least_size=13),

@@ -6,7 +6,6 @@ Tokens contain credentials, so no ``repr`` shows them.
 import msgspec
 
 from reconciler.wire.apis import SASL_AUTHENTICATE
-from reconciler.wire.primitives import WireReader, WireWriter
 
 
 class SaslAuthenticateRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,20 +33,20 @@ class SaslAuthenticateResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 def encode_request(version: int, request: SaslAuthenticateRequest) -> bytes:
     """Encode the body of a request."""
-    writer = WireWriter(flexible=SASL_AUTHENTICATE.is_flexible(version))
+    writer = SASL_AUTHENTICATE.writer(version)
     writer.binary(request.token)
     return writer.complete()
 
 
 def decode_request(version: int, body: bytes) -> SaslAuthenticateRequest:
     """Decode a request body."""
-    reader = WireReader(body, flexible=SASL_AUTHENTICATE.is_flexible(version))
+    reader = SASL_AUTHENTICATE.request_reader(version, body)
     return reader.complete(SaslAuthenticateRequest(token=reader.binary()))
 
 
 def encode_response(version: int, response: SaslAuthenticateResponse) -> bytes:
     """Encode the body of a response."""
-    writer = WireWriter(flexible=SASL_AUTHENTICATE.is_flexible(version))
+    writer = SASL_AUTHENTICATE.writer(version)
     writer.int16(response.error_code)
     writer.nullable_string(response.error_message)
     writer.binary(response.token)
@@ -58,7 +57,7 @@ def encode_response(version: int, response: SaslAuthenticateResponse) -> bytes:
 
 def decode_response(version: int, body: bytes) -> SaslAuthenticateResponse:
     """Decode a response body."""
-    reader = WireReader(body, flexible=SASL_AUTHENTICATE.is_flexible(version))
+    reader = SASL_AUTHENTICATE.answer_reader(version, body)
     return reader.complete(
         SaslAuthenticateResponse(
             error_code=reader.int16(),

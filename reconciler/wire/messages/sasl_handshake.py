@@ -3,7 +3,6 @@
 import msgspec
 
 from reconciler.wire.apis import SASL_HANDSHAKE
-from reconciler.wire.primitives import WireReader, WireWriter
 
 
 class SaslHandshakeRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,20 +20,20 @@ class SaslHandshakeResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 def encode_request(version: int, request: SaslHandshakeRequest) -> bytes:
     """Encode the body of a request."""
-    writer = WireWriter(flexible=SASL_HANDSHAKE.is_flexible(version))
+    writer = SASL_HANDSHAKE.writer(version)
     writer.string(request.mechanism)
     return writer.complete()
 
 
 def decode_request(version: int, body: bytes) -> SaslHandshakeRequest:
     """Decode a request body."""
-    reader = WireReader(body, flexible=SASL_HANDSHAKE.is_flexible(version))
+    reader = SASL_HANDSHAKE.request_reader(version, body)
     return reader.complete(SaslHandshakeRequest(mechanism=reader.string()))
 
 
 def encode_response(version: int, response: SaslHandshakeResponse) -> bytes:
     """Encode the body of a response."""
-    writer = WireWriter(flexible=SASL_HANDSHAKE.is_flexible(version))
+    writer = SASL_HANDSHAKE.writer(version)
     writer.int16(response.error_code)
     writer.array(response.mechanisms, writer.string)
     return writer.complete()
@@ -42,9 +41,7 @@ def encode_response(version: int, response: SaslHandshakeResponse) -> bytes:
 
 def decode_response(version: int, body: bytes) -> SaslHandshakeResponse:
     """Decode a response body."""
-    reader = WireReader(
-        body, flexible=SASL_HANDSHAKE.is_flexible(version), items=SASL_HANDSHAKE.answer_items
-    )
+    reader = SASL_HANDSHAKE.answer_reader(version, body)
     return reader.complete(
         SaslHandshakeResponse(
             error_code=reader.int16(), mechanisms=reader.array(reader.string, least_size=2)

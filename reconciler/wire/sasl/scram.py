@@ -82,8 +82,6 @@ def unescape(text: str) -> str:
 class ScramClient:
     """The client side: three messages; the last one proves that the server has the password's keys, too."""
 
-    __slots__ = ("_bare", "_digest", "_nonce", "_password", "_signature", "_step", "name")
-
     server_error = ""
 
     def __init__(self, mechanism: str, *, user: str, password: str, nonce: str) -> None:
@@ -176,8 +174,6 @@ class ScramServer:
         user: The name that the client claims, available after the first message.
         is_complete: True once the client has proved its identity.
     """
-
-    __slots__ = ("_expected", "_first", "_lookup", "_mechanism", "_nonce", "is_complete", "user")
 
     def __init__(
         self, mechanism: str, *, lookup: Callable[[str], ServerCredential | None], nonce: str
