@@ -23,7 +23,7 @@ STATEMENTS = {
     "app": 4107,
     "base": 934,
     "cli": 2971,
-    "client": 2978,
+    "client": 2972,
     "codecs": 937,
     "errors.py": 154,
     "evidence": 6403,
@@ -36,13 +36,13 @@ STATEMENTS = {
     "metrics": 328,
     "notify": 292,
     "ports.py": 24,
-    "quota": 2794,
+    "quota": 2792,
     "reconcile": 1023,
     "render": 2295,
     "sandbox": 1206,
     "spark": 34,
     "usage": 1887,
-    "wire": 1972,
+    "wire": 1965,
 }
 """A ratchet: the statements of each package or module, docstrings left out. Only lower a number."""
 SLACK = 20

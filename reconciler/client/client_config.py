@@ -278,15 +278,9 @@ def _build(settings: ClientSettings, token: TokenSource | None) -> ClientConfig:
         request_seconds=request,
         call_seconds=call,
         refused_seconds=call if "default.api.timeout.ms" in settings else REFUSED_SECONDS,
-        retry=_backoff(settings, "retry.backoff.ms", "retry.backoff.max.ms", 0.1, 1.0),
-        reconnect=_backoff(settings, "reconnect.backoff.ms", "reconnect.backoff.max.ms", 0.05, 1.0),
-        setup=_backoff(
-            settings,
-            "socket.connection.setup.timeout.ms",
-            "socket.connection.setup.timeout.max.ms",
-            10.0,
-            30.0,
-        ),
+        retry=_backoff(settings, "retry.backoff", RETRY),
+        reconnect=_backoff(settings, "reconnect.backoff", RECONNECT),
+        setup=_backoff(settings, "socket.connection.setup.timeout", SETUP),
         idle_seconds=settings.seconds("connections.max.idle.ms", IDLE_SECONDS),
         frame_limit=settings.count("receive.message.max.bytes", DEFAULT_LIMIT),
         most_entities=settings.count("receive.max.entities", MAX_ENTITIES),
@@ -327,12 +321,11 @@ def _timeouts(settings: ClientSettings) -> tuple[float, float]:
     return request, max(call, request)
 
 
-def _backoff(
-    settings: ClientSettings, first_key: str, cap_key: str, first: float, cap: float
-) -> Backoff:
+def _backoff(settings: ClientSettings, name: str, default: Backoff) -> Backoff:
     """Return a backoff; if only one of its two settings is set, the other one is adjusted to it."""
-    given_first = settings.seconds(first_key, first)
-    given_cap = settings.seconds(cap_key, cap)
+    first_key, cap_key = f"{name}.ms", f"{name}.max.ms"
+    given_first = settings.seconds(first_key, default.first)
+    given_cap = settings.seconds(cap_key, default.cap)
     if given_cap < given_first:
         if first_key in settings and cap_key in settings:
             raise settings.error(cap_key, f"is below {first_key}")
@@ -351,19 +344,13 @@ def _setting_warnings(settings: ClientSettings, protocol: SecurityProtocol) -> I
     """Yield warnings about settings that are probably unintended."""
     if not settings.switch("enable.ssl.certificate.verification", default=True):
         yield "enable.ssl.certificate.verification=false: an attacker on the network can read the password"
-    if not protocol.endswith("SSL"):
-        unused = sorted(key for key in settings.entries if key.startswith("ssl."))
+    families = {"ssl.": protocol.endswith("SSL"), "sasl.": protocol.startswith("SASL")}
+    for family in (name for name, is_used in families.items() if not is_used):
+        unused = sorted(key for key in settings.entries if key.startswith(family))
         if unused:
             yield f"{unused[0]} has no effect with security.protocol={protocol}"
-    if not protocol.startswith("SASL"):
-        unused = sorted(key for key in settings.entries if key.startswith("sasl."))
-        if unused:
-            yield f"{unused[0]} has no effect with security.protocol={protocol}"
-    modern = [
-        name
-        for name in settings.items("ssl.cipher.suites")
-        if name.startswith("TLS_") and "_WITH_" not in name
-    ]
+    suites = [name for name in settings.items("ssl.cipher.suites") if name.startswith("TLS_")]
+    modern = [name for name in suites if "_WITH_" not in name]
     if modern and protocol.endswith("SSL"):
         yield f"ssl.cipher.suites: {modern[0]} is ignored: the suites of TLS 1.3 are OpenSSL's own choice"
     secret = _SENT.get(settings.lowered("sasl.mechanism", ""))

@@ -87,9 +87,7 @@ def callback_request(node: int) -> ClientRequest[describe_configs.DescribeConfig
     def verdict(answer: describe_configs.DescribeConfigsResponse) -> ResponseStatus:
         bad = next((result for result in answer.results if result.error_code), None)
         return (
-            ResponseStatus()
-            if bad is None
-            else ResponseStatus(code=bad.error_code, message=bad.error_message)
+            ResponseStatus() if bad is None else ResponseStatus(bad.error_code, bad.error_message)
         )
 
     return ClientRequest(
@@ -103,15 +101,9 @@ def callback_request(node: int) -> ClientRequest[describe_configs.DescribeConfig
 
 def callback_class(answer: describe_configs.DescribeConfigsResponse) -> str | None:
     """Return the class name in the response; None if the broker uses Kafka's own quota rules."""
-    settings = (
-        setting
-        for result in answer.results
-        for setting in result.settings
-        if setting.name == _CALLBACK
-    )
-    return next(
-        (setting.value for setting in settings if setting.value and setting.value != "null"), None
-    )
+    settings = (setting for result in answer.results for setting in result.settings)
+    values = [setting.value for setting in settings if setting.name == _CALLBACK]
+    return next((value for value in values if value and value != "null"), None)
 
 
 ScramResponse: TypeAlias = describe_user_scram_credentials.DescribeUserScramCredentialsResponse

@@ -121,9 +121,7 @@ class QuotaClient:
         is_new = await self._connections.open(requests, deadline)
         cluster = asyncio.create_task(self._cluster(deadline, is_new=is_new))
         quotas = asyncio.create_task(self._describe_by(describe, ALL, None, deadline))
-        names = asyncio.create_task(
-            self._scram_names(users, deadline) if scram_users else _no_names()
-        )
+        names = asyncio.create_task(self._scram_names(users if scram_users else None, deadline))
         _ = await asyncio.gather(cluster, quotas, names, return_exceptions=True)
         return ClusterDescription(
             cluster=cluster.result(), quotas=quotas.result(), scram_users=names.result()
@@ -148,9 +146,11 @@ class QuotaClient:
         )
 
     async def _scram_names(
-        self, request: ClientRequest[ScramResponse], deadline: Deadline
+        self, request: ClientRequest[ScramResponse] | None, deadline: Deadline
     ) -> frozenset[str]:
-        """Return the names of all SCRAM users; empty after an error, because a plan does not need them."""
+        """Return the names of all SCRAM users; empty without a request and after an error: a plan does not need them."""
+        if request is None:
+            return frozenset()
         try:
             seconds = deadline.within(self._clock.monotonic(), SCRAM_SECONDS)
             own_deadline = self._connections.deadline(seconds)
@@ -342,7 +342,3 @@ class QuotaClient:
             error.hint = error.hint or "client quotas need brokers of Kafka 2.6 or later (KIP-546)"
             raise
         return state_of(answer, filter_)
-
-
-async def _no_names() -> frozenset[str]:
-    return frozenset()

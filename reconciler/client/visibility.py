@@ -65,20 +65,13 @@ class VisibilityWait(msgspec.Struct, frozen=True, kw_only=True):
         nodes = await self._brokers()
         self.views_by_broker.update({node.id: _BrokerView() for node in nodes})
         _ = await asyncio.gather(*(self._watch(node.id) for node in nodes))
+        views = [(node, self.views_by_broker[node]) for node in sorted(self.views_by_broker)]
         return Visibility(
-            visible=tuple(
-                sorted(node for node, view in self.views_by_broker.items() if view.visible)
-            ),
-            lagging=tuple(
-                sorted(
-                    node
-                    for node, view in self.views_by_broker.items()
-                    if view.answered and not view.visible
-                )
-            ),
+            visible=tuple(node for node, view in views if view.visible),
+            lagging=tuple(node for node, view in views if view.answered and not view.visible),
             unreachable={
                 node: view.error_text or "no answer before the deadline"
-                for node, view in sorted(self.views_by_broker.items())
+                for node, view in views
                 if not view.answered
             },
         )

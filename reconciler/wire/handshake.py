@@ -16,7 +16,6 @@ from reconciler.wire.error_codes import (
     error_code,
 )
 from reconciler.wire.messages import api_versions, sasl_authenticate, sasl_handshake
-from reconciler.wire.messages.api_versions import retry_after_refusal
 from reconciler.wire.sasl import DeferredStep, Mechanism
 from reconciler.wire.session_events import SessionState
 
@@ -37,7 +36,7 @@ def lower_version(
         BrokerError: The response has another error.
     """
     if answer.error_code == UNSUPPORTED_VERSION:
-        lower = retry_after_refusal(answer)
+        lower = api_versions.retry_after_refusal(answer)
         if is_retry or lower == requested_version:
             raise UnsupportedVersion(
                 f"the broker refuses {API_VERSIONS.name} v{requested_version}, which every broker supports"

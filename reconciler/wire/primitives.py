@@ -388,10 +388,6 @@ class WireWriter:
             self.varint(len(fields[tag]))
             self._written += fields[tag]
 
-    def raw(self, piece: bytes) -> None:
-        """Write bytes that are already encoded."""
-        self._written += piece
-
     def to_bytes(self) -> bytes:
         """Return everything written so far."""
         return bytes(self._written)

@@ -276,15 +276,7 @@ class BrokerSession:
         if slot.correlation_id in self._abandoned:
             self._abandoned.remove(slot.correlation_id)
             return []
-        return [
-            ReplyReceived(
-                correlation_id=slot.correlation_id,
-                api=slot.api,
-                version=slot.version,
-                body=body,
-                throttle_time_ms=throttle_time_ms,
-            )
-        ]
+        return [ReplyReceived(slot.correlation_id, slot.api, slot.version, body, throttle_time_ms)]
 
     def _limit_frames(self) -> None:
         """Set the limit of the next frame to that of the largest pending response."""

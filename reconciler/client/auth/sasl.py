@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -75,11 +75,7 @@ class Plain(msgspec.Struct, frozen=True, kw_only=True):
 
     username: str
     password: Secret
-
-    @property
-    def mechanism(self) -> str:
-        """Kafka's name."""
-        return "PLAIN"
+    mechanism: ClassVar = "PLAIN"
 
 
 class Scram(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,11 +90,7 @@ class OAuthBearer(msgspec.Struct, frozen=True, kw_only=True):
     """OAUTHBEARER (RFC 7628); ``source`` creates the token source with a clock."""
 
     source: Callable[[Clock], TokenSource]
-
-    @property
-    def mechanism(self) -> str:
-        """Kafka's name."""
-        return "OAUTHBEARER"
+    mechanism: ClassVar = "OAUTHBEARER"
 
 
 class Gssapi(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,11 +98,7 @@ class Gssapi(msgspec.Struct, frozen=True, kw_only=True):
 
     service: str
     principal: str = ""
-
-    @property
-    def mechanism(self) -> str:
-        """Kafka's name."""
-        return "GSSAPI"
+    mechanism: ClassVar = "GSSAPI"
 
 
 Sasl: TypeAlias = Plain | Scram | OAuthBearer | Gssapi

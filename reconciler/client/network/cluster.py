@@ -302,9 +302,8 @@ class ClusterConnections:
         """
         if isinstance(error, AuthenticationError):
             if not attempts.renewed and self.login.forget_token():
-                attempts.renewed = (
-                    True  # the cached token may have been revoked; fetch one new token, no more
-                )
+                # The cached token may have been revoked: fetch one new token, no more.
+                attempts.renewed = True
                 return
             error.hint = error.hint or _LOGIN_HINT
             self.login_error = error

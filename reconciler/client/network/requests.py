@@ -95,12 +95,9 @@ Failure = TypeVar("Failure", bound=ClientError)
 
 def add_node(error: Failure, node: str, scrubbed: Callable[[str], str] = str) -> Failure:
     """Add the node to an error and its message, and remove secrets that the peer repeats."""
-    error.message, error.hint = scrubbed(error.message), scrubbed(error.hint)
-    error.args = (error.message,)
+    message, error.hint = scrubbed(error.message), scrubbed(error.hint)
     error.node = error.node or node
-    if node not in error.message:
-        error.message = f"{node}: {error.message}"
-        error.args = (error.message,)
+    error.reword(message if node in message else f"{node}: {message}")
     return error
 
 

@@ -48,7 +48,11 @@ class PemBlock(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def blocks(text: str) -> tuple[PemBlock, ...]:
-    """Return every block of ``text`` in order."""
+    """Return every block of ``text`` in order.
+
+    Kafka reads PEM with a lenient pattern (``DefaultSslEngineFactory.PemParser``, 4.3): a block may be on one line with
+    blanks instead of line ends, and text between blocks is ignored. OpenSSL is strict, so blocks are formatted again.
+    """
     ends: dict[str, list[int]] = {}
     for end in _END.finditer(text):
         ends.setdefault(end[1], []).append(end.start())
@@ -268,23 +272,15 @@ def _pkcs12(store: StoreConfig, password: Secret | None) -> _Bundle:
             "cannot be read: the password is wrong or the file is damaged",
             hint=f"check {store.password_key}",
         ) from None
+    pem = serialization.Encoding.PEM
     other_certificates = tuple(
-        certificate.certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")
-        for certificate in loaded.additional_certs
+        item.certificate.public_bytes(pem).decode("ascii") for item in loaded.additional_certs
     )
-    leaf = (
-        ""
-        if loaded.cert is None
-        else loaded.cert.certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")
-    )
+    leaf = "" if loaded.cert is None else loaded.cert.certificate.public_bytes(pem).decode("ascii")
     key = None
     if loaded.key is not None:
-        key_pem = loaded.key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        key = Secret(key_pem.decode("ascii"))
+        form, encryption = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        key = Secret(loaded.key.private_bytes(pem, form, encryption).decode("ascii"))
     chain = leaf + "".join(other_certificates) if leaf else ""
     return _Bundle(
         key=key, chain=chain, certificates=(*((leaf,) if leaf else ()), *other_certificates)

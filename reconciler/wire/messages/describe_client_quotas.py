@@ -52,9 +52,6 @@ Component: TypeAlias = tuple[str, int, str | None]
 Entry: TypeAlias = tuple[tuple[Part, ...], tuple[Value, ...]]
 """An entity's components and its values, as on the wire."""
 
-_LEAST_VALUE: Final = 10
-_LEAST_ENTRY: Final = 3
-
 
 class DescribeClientQuotasRequest(msgspec.Struct, frozen=True):
     """A filter: components combine with *and*; strict also forbids other types."""
@@ -157,7 +154,7 @@ def decode_response(
     throttle_time_ms, error_code = reader.int32(), reader.int16()
     error_message = reader.nullable_string()
     gathering = EntryCollection(layout=layout, most_entities=most_entities)
-    count = reader.nullable_count(least_size=_LEAST_ENTRY)
+    count = reader.nullable_count(least_size=3)
     if count is not None and count > most_entities:
         raise TooManyItems(
             f"the answer holds {count} entities, the limit is {most_entities}",
@@ -206,5 +203,5 @@ def _read_entries(
 
 def _read_entry(reader: WireReader) -> Entry:
     parts = read_parts(reader)
-    values = reader.structures(lambda: (reader.string(), reader.float64()), least_size=_LEAST_VALUE)
+    values = reader.structures(lambda: (reader.string(), reader.float64()), least_size=10)
     return reader.structure((parts, values))
