@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
 
 JITTER: Final = (0.8, 1.2)
 """Kafka's ExponentialBackoff randomises waits by ±20 % (KIP-580)."""
@@ -12,8 +13,7 @@ EXACT: Final = (1.0, 1.0)
 """No randomisation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
+class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     """Waits that double from ``first`` to ``cap`` seconds."""
 
     first: float
@@ -35,8 +35,7 @@ class Backoff:
         return nominal * (least + (largest - least) * uniform())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deadline:
+class Deadline(msgspec.Struct, frozen=True, kw_only=True):
     """The time on the monotonic clock by which a call must end."""
 
     at: float
@@ -52,7 +51,7 @@ class Deadline:
     @property
     def to_connect(self) -> "Deadline":
         """The deadline of connection setup within the call."""
-        return replace(self, at=min(self.at, self.connect_at))
+        return msgspec.structs.replace(self, at=min(self.at, self.connect_at))
 
     def within(self, now: float, seconds: float) -> float:
         """Return ``seconds``, or the remainder of the deadline if that is less."""

@@ -10,9 +10,10 @@ character is itself. Of a repeated key the last value applies.
 import errno
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from reconciler.base.regular_files import read_regular
 from reconciler.errors import ConfigError
@@ -25,8 +26,7 @@ _HEX: Final = frozenset("0123456789abcdefABCDEF")
 MAX_BYTES: Final = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Property:
+class Property(msgspec.Struct, frozen=True, kw_only=True):
     """One pair and its first line, counting from 1. The value may be a secret: not in ``repr``."""
 
     key: str
