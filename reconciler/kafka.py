@@ -2,18 +2,18 @@
 
 from reconciler.kafka import ClientConfig, QuotaClient
 
-Needs msgspec only. It loads the client, the protocol and the meaning of quotas; no planner, no files of
+Needs msgspec and the standard library. It loads the client, the protocol and the meaning of quotas; no planner, no files of
 manifests, no command line. ``docs/client-library.md`` is its manual; the names below are what stays compatible.
 """
 
 from reconciler.base.protocols import Clock, Progress
 from reconciler.base.secret import Secret
-from reconciler.client.auth.token import BearerToken, TokenSource
+from reconciler.client.auth.sasl import BearerToken, TokenSource
 from reconciler.client.client_config import Address, ClientConfig, SecurityProtocol
+from reconciler.client.cluster_info import ScramCredential
 from reconciler.client.configuration.references import ANYTHING, NOTHING, AllowedReferences
 from reconciler.client.events import ClientEvents
 from reconciler.client.quota_client import QuotaClient
-from reconciler.client.scram_requests import ScramCredential
 from reconciler.client.sync_client import SyncQuotaClient
 from reconciler.errors import (
     AuthenticationError,

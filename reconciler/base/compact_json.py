@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 
 class _PythonFloat(float):
@@ -19,7 +20,7 @@ def exact(value: float) -> float:
     return value if 1e-4 <= value < 1e16 else _PythonFloat(value)
 
 
-def lines(rows: Sequence[msgspec.Struct]) -> bytes:
+def lines(rows: Sequence[Struct]) -> bytes:
     """Return each row as a line of JSON without blanks, in ASCII.
 
     Raises:

@@ -1,12 +1,17 @@
 """The Kafka client: connections to real clusters, translation of quotas, deadlines and retries."""
 
 from reconciler.base.secret import Secret
-from reconciler.client.auth.token import BearerToken, TokenSource
+from reconciler.client.auth.sasl import BearerToken, TokenSource
 from reconciler.client.client_config import Address, ClientConfig, SecurityProtocol
-from reconciler.client.configuration.references import ANYTHING, NOTHING, AllowedReferences
+from reconciler.client.cluster_info import ScramCredential
+from reconciler.client.configuration.references import (
+    ANYTHING,
+    NOTHING,
+    AllowedReferences,
+    anything_in,
+)
 from reconciler.client.events import ClientEvents
 from reconciler.client.quota_client import QuotaClient
-from reconciler.client.scram_requests import ScramCredential
 
 __all__ = [
     "ANYTHING",
@@ -21,4 +26,5 @@ __all__ = [
     "Secret",
     "SecurityProtocol",
     "TokenSource",
+    "anything_in",
 ]

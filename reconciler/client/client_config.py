@@ -3,11 +3,10 @@
 Defaults are those of Kafka's admin client 4.3 if it has the setting; others have the reason beside them.
 """
 
-import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,17 +14,17 @@ from msgspec.structs import replace
 from reconciler.base import properties
 from reconciler.base.backoff import Backoff
 from reconciler.base.secret import Secret
-from reconciler.client.auth.sasl import Sasl
-from reconciler.client.auth.token import TokenSource
+from reconciler.client.auth.sasl import Sasl, TokenSource
 from reconciler.client.configuration.keys import KEYS, ValueKind
 from reconciler.client.configuration.references import NOTHING, AllowedReferences
 from reconciler.client.configuration.settings import ClientSettings, Setting, collect
 from reconciler.client.secret_values import hide_values, secrets_of
-from reconciler.client.tls import context
-from reconciler.client.tls.context import Tls
 from reconciler.errors import ConfigError
 from reconciler.wire.apis import MAX_ENTITIES
 from reconciler.wire.frames import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from reconciler.client.tls.context import Tls
 
 ALTER_SECONDS: Final = 65.0
 """Timeout of an alter request: the broker itself retries for 60 s (BrokerServer, 4.3)."""
@@ -93,7 +92,7 @@ class ClientConfig(Struct, frozen=True, kw_only=True):
     bootstrap: tuple[Address, ...]
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     client_id: str = DEFAULT_CLIENT_ID
-    tls: Tls | None = None
+    tls: "Tls | None" = None
     sasl: Sasl | None = None
     request_seconds: float = 30.0
     call_seconds: float = 60.0
@@ -275,20 +274,14 @@ def _build(settings: ClientSettings, token: TokenSource | None) -> ClientConfig:
         bootstrap=addresses,
         protocol=protocol,
         client_id=settings.text("client.id") or DEFAULT_CLIENT_ID,
-        tls=context.from_settings(settings) if protocol.endswith("SSL") else None,
+        tls=_tls(settings) if protocol.endswith("SSL") else None,
         sasl=_login(settings, token) if protocol.startswith("SASL") else None,
         request_seconds=request,
         call_seconds=call,
         refused_seconds=call if "default.api.timeout.ms" in settings else REFUSED_SECONDS,
-        retry=_backoff(settings, "retry.backoff.ms", "retry.backoff.max.ms", 0.1, 1.0),
-        reconnect=_backoff(settings, "reconnect.backoff.ms", "reconnect.backoff.max.ms", 0.05, 1.0),
-        setup=_backoff(
-            settings,
-            "socket.connection.setup.timeout.ms",
-            "socket.connection.setup.timeout.max.ms",
-            10.0,
-            30.0,
-        ),
+        retry=_backoff(settings, "retry.backoff", RETRY),
+        reconnect=_backoff(settings, "reconnect.backoff", RECONNECT),
+        setup=_backoff(settings, "socket.connection.setup.timeout", SETUP),
         idle_seconds=settings.seconds("connections.max.idle.ms", IDLE_SECONDS),
         frame_limit=settings.count("receive.message.max.bytes", DEFAULT_LIMIT),
         most_entities=settings.count("receive.max.entities", MAX_ENTITIES),
@@ -304,9 +297,15 @@ def _build(settings: ClientSettings, token: TokenSource | None) -> ClientConfig:
 
 def _login(settings: ClientSettings, token: TokenSource | None) -> Sasl:
     """Return the login; its module loads JAAS and OAuth, which a listener without SASL does not need."""
-    from_settings: Callable[[ClientSettings, TokenSource | None], Sasl]
-    from_settings = importlib.import_module("reconciler.client.auth.sasl_settings").from_settings
-    return from_settings(settings, token)
+    from reconciler.client.auth import sasl_settings
+
+    return sasl_settings.from_settings(settings, token)
+
+
+def _tls(settings: ClientSettings) -> "Tls":
+    from reconciler.client.tls import context
+
+    return context.from_settings(settings)
 
 
 def _timeouts(settings: ClientSettings) -> tuple[float, float]:
@@ -323,12 +322,11 @@ def _timeouts(settings: ClientSettings) -> tuple[float, float]:
     return request, max(call, request)
 
 
-def _backoff(
-    settings: ClientSettings, first_key: str, cap_key: str, first: float, cap: float
-) -> Backoff:
+def _backoff(settings: ClientSettings, name: str, default: Backoff) -> Backoff:
     """Return a backoff; if only one of its two settings is set, the other one is adjusted to it."""
-    given_first = settings.seconds(first_key, first)
-    given_cap = settings.seconds(cap_key, cap)
+    first_key, cap_key = f"{name}.ms", f"{name}.max.ms"
+    given_first = settings.seconds(first_key, default.first)
+    given_cap = settings.seconds(cap_key, default.cap)
     if given_cap < given_first:
         if first_key in settings and cap_key in settings:
             raise settings.error(cap_key, f"is below {first_key}")
@@ -347,19 +345,13 @@ def _setting_warnings(settings: ClientSettings, protocol: SecurityProtocol) -> I
     """Yield warnings about settings that are probably unintended."""
     if not settings.switch("enable.ssl.certificate.verification", default=True):
         yield "enable.ssl.certificate.verification=false: an attacker on the network can read the password"
-    if not protocol.endswith("SSL"):
-        unused = sorted(key for key in settings.entries if key.startswith("ssl."))
+    families = {"ssl.": protocol.endswith("SSL"), "sasl.": protocol.startswith("SASL")}
+    for family in (name for name, is_used in families.items() if not is_used):
+        unused = sorted(key for key in settings.entries if key.startswith(family))
         if unused:
             yield f"{unused[0]} has no effect with security.protocol={protocol}"
-    if not protocol.startswith("SASL"):
-        unused = sorted(key for key in settings.entries if key.startswith("sasl."))
-        if unused:
-            yield f"{unused[0]} has no effect with security.protocol={protocol}"
-    modern = [
-        name
-        for name in settings.items("ssl.cipher.suites")
-        if name.startswith("TLS_") and "_WITH_" not in name
-    ]
+    suites = [name for name in settings.items("ssl.cipher.suites") if name.startswith("TLS_")]
+    modern = [name for name in suites if "_WITH_" not in name]
     if modern and protocol.endswith("SSL"):
         yield f"ssl.cipher.suites: {modern[0]} is ignored: the suites of TLS 1.3 are OpenSSL's own choice"
     secret = _SENT.get(settings.lowered("sasl.mechanism", ""))

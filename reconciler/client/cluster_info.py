@@ -1,8 +1,12 @@
 """Identity of a cluster: cluster id, brokers, rights of the principal, Kafka release line by its API versions."""
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from reconciler.client.network.requests import ClientRequest, ResponseStatus
+from reconciler.errors import BrokerError
 from reconciler.wire.apis import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
@@ -10,21 +14,18 @@ from reconciler.wire.apis import (
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     METADATA,
 )
-from reconciler.wire.messages import describe_cluster, describe_configs
-from reconciler.wire.version_selection import OfferedVersions
+from reconciler.wire.error_codes import RESOURCE_NOT_FOUND, error_code
+from reconciler.wire.messages import (
+    describe_cluster,
+    describe_configs,
+    describe_user_scram_credentials,
+)
+from reconciler.wire.messages.api_versions import OfferedVersions
 
-_OPERATIONS: Final = {
-    3: "Read",
-    4: "Write",
-    5: "Create",
-    6: "Delete",
-    7: "Alter",
-    8: "Describe",
-    9: "ClusterAction",
-    10: "DescribeConfigs",
-    11: "AlterConfigs",
-    12: "IdempotentWrite",
-}
+_OPERATION_NAMES: Final = """
+Read Write Create Delete Alter Describe ClusterAction DescribeConfigs AlterConfigs IdempotentWrite
+"""
+_OPERATIONS: Final = dict(enumerate(_OPERATION_NAMES.split(), start=3))
 """Codes of org.apache.kafka.common.acl.AclOperation."""
 
 _STREAMS_GROUP_HEARTBEAT: Final = 88
@@ -86,9 +87,7 @@ def callback_request(node: int) -> ClientRequest[describe_configs.DescribeConfig
     def verdict(answer: describe_configs.DescribeConfigsResponse) -> ResponseStatus:
         bad = next((result for result in answer.results if result.error_code), None)
         return (
-            ResponseStatus()
-            if bad is None
-            else ResponseStatus(code=bad.error_code, message=bad.error_message)
+            ResponseStatus() if bad is None else ResponseStatus(bad.error_code, bad.error_message)
         )
 
     return ClientRequest(
@@ -102,12 +101,62 @@ def callback_request(node: int) -> ClientRequest[describe_configs.DescribeConfig
 
 def callback_class(answer: describe_configs.DescribeConfigsResponse) -> str | None:
     """Return the class name in the response; None if the broker uses Kafka's own quota rules."""
-    settings = (
-        setting
-        for result in answer.results
-        for setting in result.settings
-        if setting.name == _CALLBACK
+    settings = (setting for result in answer.results for setting in result.settings)
+    values = [setting.value for setting in settings if setting.name == _CALLBACK]
+    return next((value for value in values if value and value != "null"), None)
+
+
+ScramResponse: TypeAlias = describe_user_scram_credentials.DescribeUserScramCredentialsResponse
+
+_MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+
+
+class ScramCredential(Struct, frozen=True, kw_only=True):
+    """One SCRAM credential of a user; Kafka never returns the other fields."""
+
+    mechanism: str
+    iterations: int
+
+
+def scram_request(users: tuple[str, ...]) -> ClientRequest[ScramResponse]:
+    """Return the request for these users; () = all."""
+    return ClientRequest(
+        api=DESCRIBE_USER_SCRAM_CREDENTIALS,
+        encode=lambda version: describe_user_scram_credentials.encode_request(
+            version,
+            describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=users),
+        ),
+        decode=describe_user_scram_credentials.decode_response,
+        verdict=lambda answer: ResponseStatus(code=answer.error_code, message=answer.error_message),
+        right="Describe",
     )
-    return next(
-        (setting.value for setting in settings if setting.value and setting.value != "null"), None
-    )
+
+
+def credentials_of(
+    answer: ScramResponse, scrubbed: Callable[[str], str]
+) -> Mapping[str, tuple[ScramCredential, ...]]:
+    """Return credentials by user, sorted; users that do not exist are omitted.
+
+    Raises:
+        BrokerError: The broker refused one of the users for a reason other than a missing credential.
+    """
+    credentials_by_user: dict[str, tuple[ScramCredential, ...]] = {}
+    for user in answer.users:
+        if user.error_code == RESOURCE_NOT_FOUND:
+            continue
+        if user.error_code:
+            code = error_code(user.error_code)
+            words = scrubbed(user.error_message or code.sentence)
+            raise BrokerError(
+                f"SCRAM user {user.name!a}: {code}, {words}",
+                code=user.error_code,
+                api=DESCRIBE_USER_SCRAM_CREDENTIALS.name,
+            )
+        credentials_by_user[user.name] = tuple(
+            ScramCredential(
+                mechanism=_MECHANISMS.get(credential.mechanism, f"UNKNOWN({credential.mechanism})"),
+                iterations=credential.iterations,
+            )
+            for credential in user.credentials
+        )
+    return dict(sorted(credentials_by_user.items()))

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
 
-class Connecting(NamedTuple):
+class Connecting(Struct, frozen=True):
     """A connection is about to be set up."""
 
     node: str  # every `host:port` that is dialed
@@ -15,7 +15,7 @@ class Connecting(NamedTuple):
     seconds: float  # timeout of this attempt
 
 
-class Connected(NamedTuple):
+class Connected(Struct, frozen=True):
     """A transport is connected, TLS included; nothing was sent to the broker yet."""
 
     node: str  # `host:port` as configured or advertised
@@ -24,14 +24,14 @@ class Connected(NamedTuple):
     seconds: float  # since the first dial
 
 
-class Disconnected(NamedTuple):
+class Disconnected(Struct, frozen=True):
     """A connection ended; ``reason`` is "" if the client closed it because it was not needed."""
 
     node: str
     reason: str
 
 
-class Authenticated(NamedTuple):
+class Authenticated(Struct, frozen=True):
     """SASL succeeded; ``lifetime`` is the session's in seconds, 0 for no end; ``again`` on re-authentication."""
 
     node: str
@@ -40,7 +40,7 @@ class Authenticated(NamedTuple):
     again: bool
 
 
-class RequestSent(NamedTuple):
+class RequestSent(Struct, frozen=True):
     """A request was sent. SASL requests are not reported, not even their sizes."""
 
     node: str
@@ -49,7 +49,7 @@ class RequestSent(NamedTuple):
     bytes: int
 
 
-class ResponseReceived(NamedTuple):
+class ResponseReceived(Struct, frozen=True):
     """A response was read, ``seconds`` after its request was sent."""
 
     node: str
@@ -58,7 +58,7 @@ class ResponseReceived(NamedTuple):
     bytes: int
 
 
-class Retried(NamedTuple):
+class Retried(Struct, frozen=True):
     """A call will be retried after ``pause`` seconds; ``attempt`` is the number of attempts so far."""
 
     api: str
@@ -68,7 +68,7 @@ class Retried(NamedTuple):
     reason: str
 
 
-class Throttled(NamedTuple):
+class Throttled(Struct, frozen=True):
     """The broker mutes this connection for ``seconds`` (KIP-219)."""
 
     node: str
@@ -76,7 +76,7 @@ class Throttled(NamedTuple):
     seconds: float
 
 
-class Rebootstrapped(NamedTuple):
+class Rebootstrapped(Struct, frozen=True):
     """The known brokers were dropped and the bootstrap addresses are used again (KIP-899, KIP-1102)."""
 
     reason: str

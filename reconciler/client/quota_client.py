@@ -12,14 +12,17 @@ from typing import Any, Final, Self, TypeAlias
 from reconciler.base.backoff import Deadline
 from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock, Progress
-from reconciler.client import cluster_info, scram_requests, visibility
-from reconciler.client.alteration_checks import check_alterations, check_open_alterations
-from reconciler.client.alteration_sender import AlterationSender
+from reconciler.client import cluster_info, visibility
+from reconciler.client.alteration_sender import (
+    AlterationSender,
+    check_alterations,
+    check_open_alterations,
+)
 from reconciler.client.client_config import ClientConfig
+from reconciler.client.cluster_info import ScramCredential, ScramResponse
 from reconciler.client.events import SILENT, ClientEvents
 from reconciler.client.network.cluster import ClusterConnections
 from reconciler.client.network.requests import ClientRequest, ResponseStatus
-from reconciler.client.scram_requests import ScramCredential, ScramResponse
 from reconciler.client.wire_translation import LAYOUT, filter_request, state_of
 from reconciler.errors import (
     AuthenticationError,
@@ -108,7 +111,7 @@ class QuotaClient:
             ClientError: As for :meth:`cluster` and :meth:`describe`.
         """
         deadline = self._connections.deadline(timeout)
-        describe, users = self._describe_request(ALL), scram_requests.request(())
+        describe, users = self._describe_request(ALL), cluster_info.scram_request(())
         requests: dict[ClientRequest[Any], float] = {
             cluster_info.CLUSTER: math.inf,
             describe: math.inf,
@@ -118,9 +121,7 @@ class QuotaClient:
         is_new = await self._connections.open(requests, deadline)
         cluster = asyncio.create_task(self._cluster(deadline, is_new=is_new))
         quotas = asyncio.create_task(self._describe_by(describe, ALL, None, deadline))
-        names = asyncio.create_task(
-            self._scram_names(users, deadline) if scram_users else _no_names()
-        )
+        names = asyncio.create_task(self._scram_names(users if scram_users else None, deadline))
         _ = await asyncio.gather(cluster, quotas, names, return_exceptions=True)
         return ClusterDescription(
             cluster=cluster.result(), quotas=quotas.result(), scram_users=names.result()
@@ -145,9 +146,11 @@ class QuotaClient:
         )
 
     async def _scram_names(
-        self, request: ClientRequest[ScramResponse], deadline: Deadline
+        self, request: ClientRequest[ScramResponse] | None, deadline: Deadline
     ) -> frozenset[str]:
-        """Return the names of all SCRAM users; empty after an error, because a plan does not need them."""
+        """Return the names of all SCRAM users; empty without a request and after an error: a plan does not need them."""
+        if request is None:
+            return frozenset()
         try:
             seconds = deadline.within(self._clock.monotonic(), SCRAM_SECONDS)
             own_deadline = self._connections.deadline(seconds)
@@ -222,17 +225,13 @@ class QuotaClient:
             AuthorizationError: The principal lacks AlterConfigs on the cluster; nothing was changed.
             ClientError: Nothing was sent. Later errors become ``Unknown`` in the results.
         """
-        check_alterations(alterations, validate_only=validate_only)
-        results_by_entity: MutableMapping[Entity, Result] = {} if results is None else results
-        sender = AlterationSender(
+        return await AlterationSender(
             self._connections,
-            {alteration.entity: alteration for alteration in alterations},
+            check_alterations(alterations, validate_only=validate_only),
             validate_only=validate_only,
-            results=results_by_entity,
+            results={} if results is None else results,
             progress=progress,
-        )
-        await sender.run(timeout)
-        return results_by_entity
+        ).run(timeout)
 
     async def alter_open(
         self,
@@ -242,17 +241,13 @@ class QuotaClient:
         timeout: float | None = None,
     ) -> Mapping[EntityParts, Result]:
         """Alter entities of any types: the broker checks types and names (KIP-546). Arguments and errors as in :meth:`alter`."""
-        check_open_alterations(alterations, validate_only=validate_only)
-        results: dict[EntityParts, Result] = {}
-        sender = AlterationSender(
+        return await AlterationSender(
             self._connections,
-            {alteration.entity: alteration for alteration in alterations},
+            check_open_alterations(alterations, validate_only=validate_only),
             validate_only=validate_only,
-            results=results,
+            results={},
             progress=None,
-        )
-        await sender.run(timeout)
-        return results
+        ).run(timeout)
 
     async def wait_visible(
         self, expected: Sequence[Alteration], *, timeout: float = VISIBLE_SECONDS
@@ -298,9 +293,9 @@ class QuotaClient:
         requested_users = () if names is None else tuple(dict.fromkeys(names))
         if names is not None and not requested_users:
             return {}
-        ask = scram_requests.request(requested_users)
+        ask = cluster_info.scram_request(requested_users)
         answer = await self._connections.call(ask, deadline=self._connections.deadline(timeout))
-        return scram_requests.credentials_of(answer, self._connections.login.scrubbed)
+        return cluster_info.credentials_of(answer, self._connections.login.scrubbed)
 
     async def quota_callback(self, *, timeout: float | None = None) -> str | None:
         """Return ``client.quota.callback.class`` of a broker; with such a class it does not use Kafka's own rules (KIP-257).
@@ -347,7 +342,3 @@ class QuotaClient:
             error.hint = error.hint or "client quotas need brokers of Kafka 2.6 or later (KIP-546)"
             raise
         return state_of(answer, filter_)
-
-
-async def _no_names() -> frozenset[str]:
-    return frozenset()

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 
 from reconciler.base.redaction import SCRUBBED, SecretScrubber
 from reconciler.base.secret import Secret
-from reconciler.client.auth import jaas
 from reconciler.client.configuration.keys import KEYS, ValueKind
 from reconciler.client.configuration.settings import ClientSettings
 from reconciler.errors import ConfigError
@@ -23,7 +22,9 @@ def _secrets(settings: ClientSettings) -> Iterator[Secret]:
     for key, setting in settings.entries.items():
         if KEYS[key].kind is not ValueKind.HIDDEN or not setting.text.strip():
             continue
-        if key == jaas.KEY:
+        if key == "sasl.jaas.config":
+            from reconciler.client.auth import jaas
+
             try:
                 yield from jaas.parse(setting.text).secrets
             except ConfigError:

@@ -20,9 +20,9 @@ from typing import Any, Self, TypeVar
 
 from reconciler.base.protocols import Progress
 from reconciler.client.client_config import ClientConfig
+from reconciler.client.cluster_info import ScramCredential
 from reconciler.client.events import SILENT, ClientEvents
 from reconciler.client.quota_client import VISIBLE_SECONDS, QuotaClient
-from reconciler.client.scram_requests import ScramCredential
 from reconciler.errors import AuthenticationError, QuotaValueError, WrongCluster
 from reconciler.quota.entity import Entity, EntityParts
 from reconciler.quota.filters import ALL, Filter

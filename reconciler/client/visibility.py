@@ -7,8 +7,9 @@ last change has replayed all before it. *Visible* is not *enforced*, and a chang
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from reconciler.base.backoff import Backoff, Deadline
 from reconciler.base.protocols import Clock
@@ -36,8 +37,7 @@ Describe = Callable[[Filter, int, Deadline], Awaitable[QuotaState]]
 """``describe(filter, node, deadline)``."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _BrokerView:
+class _BrokerView(Struct, kw_only=True):
     """What one broker has shown."""
 
     visible: bool = False
@@ -45,8 +45,7 @@ class _BrokerView:
     error_text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VisibilityWait:
+class VisibilityWait(Struct, frozen=True, kw_only=True):
     """One wait for visibility."""
 
     expected: Sequence[Alteration]  # alterations to wait for, in the order of sending
@@ -66,20 +65,13 @@ class VisibilityWait:
         nodes = await self._brokers()
         self.views_by_broker.update({node.id: _BrokerView() for node in nodes})
         _ = await asyncio.gather(*(self._watch(node.id) for node in nodes))
+        views = [(node, self.views_by_broker[node]) for node in sorted(self.views_by_broker)]
         return Visibility(
-            visible=tuple(
-                sorted(node for node, view in self.views_by_broker.items() if view.visible)
-            ),
-            lagging=tuple(
-                sorted(
-                    node
-                    for node, view in self.views_by_broker.items()
-                    if view.answered and not view.visible
-                )
-            ),
+            visible=tuple(node for node, view in views if view.visible),
+            lagging=tuple(node for node, view in views if view.answered and not view.visible),
             unreachable={
                 node: view.error_text or "no answer before the deadline"
-                for node, view in sorted(self.views_by_broker.items())
+                for node, view in views
                 if not view.answered
             },
         )

@@ -7,7 +7,7 @@ entities of types that Kafka does not combine are moved.
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar, cast
 
-from reconciler.errors import TooManyItems
+from reconciler.errors import ProtocolError, TooManyItems
 from reconciler.quota.entity import ENTITY_TYPES, Entity, is_legal, parts
 from reconciler.quota.filters import ANY, Filter
 from reconciler.quota.keys import COLUMNS
@@ -24,6 +24,8 @@ Subject = TypeVar("Subject")
 
 MAX_STRANGE: Final = 10_000
 """Maximum entities with types that Kafka does not combine; they are stored verbatim, which needs more memory."""
+
+APPLIED: Final = Applied()
 
 LAYOUT: Final = EntryLayout(slots=ENTITY_TYPES, columns=tuple(str(key) for key in COLUMNS))
 
@@ -86,42 +88,42 @@ def state_of(
 
 
 def alteration_request(alteration: Alteration | OpenAlteration) -> WireAlteration:
-    """Return the message for one entity."""
+    """Return the message for one entity, its parts sorted by type: the order in which Kafka answers."""
     if isinstance(alteration, OpenAlteration):
-        return alteration.entity, alteration.operations
-    return parts(alteration.entity), alteration.operations
+        return tuple(sorted(alteration.entity)), alteration.operations
+    return tuple(sorted(parts(alteration.entity))), alteration.operations
 
 
 def results_of(
     answer: AlterClientQuotasResponse,
     entity_by_parts: Mapping[tuple[Part, ...], Subject],
     scrubbed: Callable[[str], str] = str,
-) -> tuple[dict[Subject, Result], str]:
-    """Return results by entity, and why the response is unusable ("" if it is usable).
+) -> dict[Subject, Result]:
+    """Return results by entity.
 
     Match results by entity, never by position: Kafka answers in hash order, collapses duplicate entities (and
     commits the first), and has no error for the whole request.
 
     Args:
         entity_by_parts: Every entity of the request by its parts, sorted by type.
+
+    Raises:
+        ProtocolError: The response has an entity that was not requested, or one twice.
     """
     results: dict[Subject, Result] = {}
     for entity_parts, code, words in answer.results:
         subject = entity_by_parts.get(entity_parts)
         if subject is None:
-            return {}, f"the broker answered for an entity that was not asked for: {entity_parts!r}"
+            raise ProtocolError(
+                f"the broker answered for an entity that was not asked for: {entity_parts!r}"
+            )
         if subject in results:
-            return {}, f"the broker answered twice for {entity_parts!r}"
-        results[subject] = Applied() if code == NONE else rejection(code, scrubbed(words or ""))
-    return results, ""
+            raise ProtocolError(f"the broker answered twice for {entity_parts!r}")
+        results[subject] = APPLIED if code == NONE else rejection(code, scrubbed(words or ""))
+    return results
 
 
 def rejection(code: int, words: str | None) -> Rejected:
     """Return a refusal with the broker's message, or the table's sentence if it sent none."""
     error = error_code(code)
     return Rejected(code=code, name=error.name, message=words or error.sentence)
-
-
-def parts_in_answer(alteration: Alteration | OpenAlteration) -> tuple[Part, ...]:
-    """Return the parts of an entity as in a response: sorted by type."""
-    return tuple(sorted(alteration_request(alteration)[0]))

@@ -142,8 +142,8 @@ class ImpactPart(PlanPart, frozen=True, kw_only=True):
 
     affected: list[AffectedRow]
     hiding: list[HidingRow]
-    known: int
     new_shadows: list[ShadowRow]
+    principal_count: int
     shadows: list[ShadowRow]
     silent_keys: tuple[Key, ...]
     unmatched_client_ids: list[UnmatchedRow]
@@ -156,7 +156,7 @@ class ImpactPart(PlanPart, frozen=True, kw_only=True):
             shadows=tuple(row.shadow() for row in self.shadows),
             new_shadows=tuple(row.shadow() for row in self.new_shadows),
             silent=self.silent_keys,
-            principal_count=self.known,
+            principal_count=self.principal_count,
             hiding=tuple(row.hiding() for row in self.hiding),
             unmatched=tuple(row.unmatched() for row in self.unmatched_client_ids),
         )
@@ -192,8 +192,8 @@ def impact_part(impact: Impact) -> ImpactPart:
             )
             for hiding in impact.hiding
         ],
-        known=impact.principal_count,
         new_shadows=list(map(_shadow_row, impact.new_shadows)),
+        principal_count=impact.principal_count,
         shadows=list(map(_shadow_row, impact.shadows)),
         silent_keys=impact.silent,
         unmatched_client_ids=[

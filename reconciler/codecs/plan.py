@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from reconciler.codecs.plan_file import FORMAT, KIND, PlanFile, plan_file, preview_of
 from reconciler.codecs.plan_rows import printed_finding
@@ -157,6 +158,7 @@ def _summaries(changes: Sequence[QuotaChange], cause: Cause) -> list[Json]:
 
 def _complete_impact(part: dict[str, Any], impact: Impact) -> None:
     """Add what follows from an impact."""
+    part["known"] = part.pop("principalCount")
     for row, affected in zip(part["affected"], impact.affected, strict=True):
         row.update(
             movesBucket=affected.moved,
@@ -205,9 +207,7 @@ def read_plan(text: str, *, location: str, is_shown: bool = True) -> Preview:
     """
     file = _read(text, location)
     _ = simulation_of(file, location=location)
-    return checked_preview(
-        file if is_shown else msgspec.structs.replace(file, impact=None), location=location
-    )
+    return checked_preview(file if is_shown else replace(file, impact=None), location=location)
 
 
 def read_simulation(text: str, *, location: str) -> "Simulation | None":

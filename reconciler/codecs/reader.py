@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Final, NoReturn, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from reconciler.base import bounded_json
 from reconciler.base.compact_json import compact
@@ -28,7 +29,7 @@ from reconciler.render.json_values import SPECIAL, Json, dump
 
 T = TypeVar("T")
 Word = TypeVar("Word", bound=StrEnum)
-Document = TypeVar("Document", bound=msgspec.Struct)
+Document = TypeVar("Document", bound=Struct)
 
 _ENCODE: Final = compact(sort_keys=True)
 
@@ -339,13 +340,16 @@ def edited(message: str, location: str) -> ConfigError:
 
 _WORDS: Final = (
     (
-        r"Object contains unknown field `(.*)`",
+        re.compile(r"Object contains unknown field `(.*)`"),
         r"should be an object without the unknown field '\1'",
     ),
-    (r"Object missing required field `(.*)`", r"should be an object with the field '\1'"),
-    (r"Expected `(.*)`, got `(.*)`", r"should be \1, not \2"),
-    (r"Expected (.*)", r"should be \1"),
-    (r"Invalid enum value (.*)", r"should be another word than \1, which is unknown"),
+    (
+        re.compile(r"Object missing required field `(.*)`"),
+        r"should be an object with the field '\1'",
+    ),
+    (re.compile(r"Expected `(.*)`, got `(.*)`"), r"should be \1, not \2"),
+    (re.compile(r"Expected (.*)"), r"should be \1"),
+    (re.compile(r"Invalid enum value (.*)"), r"should be another word than \1, which is unknown"),
 )
 """What msgspec says of a value -> what a reader of the error needs."""
 
@@ -353,7 +357,5 @@ _WORDS: Final = (
 def _words_of(message: str) -> str:
     words, _, place = message.partition(" - at `$")
     for pattern, replacement in _WORDS:
-        if re.fullmatch(pattern, words, re.DOTALL):
-            words = re.sub(pattern, replacement, words, flags=re.DOTALL)
-            break
+        words = pattern.sub(replacement, words)
     return f"{place.rstrip('`').removeprefix('.') or 'the document'} {words}"

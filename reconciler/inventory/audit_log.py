@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final, TextIO
 
 import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from reconciler.base import bounded_json
 from reconciler.base.compact_json import lines
@@ -126,9 +128,9 @@ def read_entries(path: Path) -> Iterator[AuditEntry]:
             continue
         intent = intents.get(entry.pair)
         apply_entry(intents, entry)
-        if entry.before is msgspec.UNSET:
+        if entry.before is UNSET:
             before = None if intent is None else intent.before
-            entry = msgspec.structs.replace(entry, before=before)
+            entry = replace(entry, before=before)
         yield entry
 
 

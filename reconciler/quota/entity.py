@@ -128,8 +128,9 @@ def level(subject: Entity) -> int:
 def parts(subject: Entity) -> EntityParts:
     """Return ``(type, name)`` of each slot that is present, name ``None`` for the default; in slot order."""
     user, client_id, ip = subject
-    if ip is not ABSENT:
-        return (("ip", ip),)
+    if ip is not ABSENT:  # also beside another slot, if a broker answers so
+        named = zip(ENTITY_TYPES, subject, strict=True)
+        return tuple((kind, slot) for kind, slot in named if slot is not ABSENT)
     if user is ABSENT:
         return () if client_id is ABSENT else (("client-id", client_id),)
     if client_id is ABSENT:

@@ -6,7 +6,7 @@ the outcome would be unknown.
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from reconciler.errors import KquotaError
@@ -18,7 +18,7 @@ from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import SendBatch, SendSchedule, chunks
 from reconciler.quota.state import QuotaState, Visibility
 from reconciler.reconcile.options import ReconcilePorts
-from reconciler.reconcile.visibility import VisibilityProbes, deadline_seconds
+from reconciler.reconcile.visibility import WITNESSES, VisibilityProbes, deadline_seconds
 
 STOP_GRACE_SECONDS: Final = 10.0
 """Maximum wait for the response to the current request after Ctrl-C; responses take milliseconds."""
@@ -27,6 +27,8 @@ PACED_FROM_KEYS: Final = 50_000
 """Above this many changed keys each request waits until the one before is visible: 300,000 keys keep brokers
 busy for 16 s after the acknowledgement.
 """
+
+_KEY_OF: Final = {str(key): key for key in Key}
 
 _T = TypeVar("_T")
 
@@ -59,7 +61,6 @@ class PlanSender:
         self._grace = grace
         self._seconds = deadline_seconds(len(changes))
         self._total = len(changes)
-        self._done = 0
         for alteration, result in obstacles:
             self._schedule.settle(alteration, result)
         for change in withheld:
@@ -112,8 +113,8 @@ class PlanSender:
             )
             for item in operations:
                 if item not in free:
-                    waits_for = waits_by_pair[subject, Key(item[0])]
-                    self._settle(Alteration(subject, (item,)), Held(waits_for=waits_for))
+                    result = Held(waits_for=waits_by_pair[subject, Key(item[0])])
+                    self._settle([Alteration(subject, (item,))], {subject: result})
             if free:
                 sendable.append(Alteration(subject, free))
         return sendable
@@ -128,9 +129,7 @@ class PlanSender:
         try:
             _ = await self._until_stopped(request)
         finally:
-            for alteration in chunk:
-                if alteration.entity in results:
-                    self._settle(alteration, results[alteration.entity])
+            self._settle(chunk, results)
         if self._pace and self._may_continue():
             visibility = await self._wait_until_visible()
             if visibility is not None and not visibility.everywhere:
@@ -141,16 +140,23 @@ class PlanSender:
                     hint="check the lagging brokers, then apply again; it continues where it stopped",
                 )
 
-    def _settle(self, alteration: Alteration, result: Result) -> None:
-        self.results.update(
-            ((alteration.entity, Key(key)), result) for key, _ in alteration.operations
-        )
-        self._schedule.settle(alteration, result)
-        if isinstance(result, Applied):
+    def _settle(self, alterations: Sequence[Alteration], results: Mapping[Entity, Result]) -> None:
+        """Record the results of alterations; those without one were not sent."""
+        answered = [
+            (alteration, results[alteration.entity])
+            for alteration in alterations
+            if alteration.entity in results
+        ]
+        for alteration, result in answered:
+            self.results.update(
+                {(alteration.entity, _KEY_OF[name]): result for name, _ in alteration.operations}
+            )
+            self._schedule.settle(alteration, result)
+        applied = [item for item, result in answered if isinstance(result, Applied)]
+        self.acknowledged_keys += sum(len(alteration.operations) for alteration in applied)
+        for alteration in applied[-WITNESSES:]:
             self.probes.add(alteration)
-            self.acknowledged_keys += len(alteration.operations)
-        self._done += len(alteration.operations)
-        self._progress("apply", self._done, self._total)
+        self._progress("apply", len(self.results), self._total)
 
     async def _until_stopped(self, work: Awaitable[_T]) -> _T | None:
         """Await some work; after a request to stop, wait at most ``grace`` seconds and return ``None`` without a result."""

@@ -5,11 +5,10 @@ last changes are checked together, because a write of the value that was already
 a change that another writer replaced meanwhile is dropped, because no broker will ever show it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from reconciler.errors import KquotaError
-from reconciler.quota.entity import Entity
 from reconciler.quota.filters import exactly
 from reconciler.quota.keys import Key, same_value
 from reconciler.quota.outcome import Alteration
@@ -38,11 +37,9 @@ class VisibilityProbes:
         changes: The plan, for the earlier values.
     """
 
-    def __init__(self, ports: ReconcilePorts, changes: Iterable[QuotaChange]) -> None:
+    def __init__(self, ports: ReconcilePorts, changes: Sequence[QuotaChange]) -> None:
         self._store, self._clock, self._progress = ports.store, ports.clock, ports.progress
-        self._before: dict[tuple[Entity, str], float | None] = {
-            (change.entity, str(change.key)): change.before for change in changes
-        }
+        self._changes = changes
         self._last: list[Alteration] = []
 
     def add(self, acknowledged: Alteration) -> None:
@@ -82,6 +79,7 @@ class VisibilityProbes:
     ) -> list[Alteration]:
         """Return the alterations that no other writer has changed, according to the first lagging broker."""
         node = visibility.lagging[0] if visibility.lagging else None
+        before = {(change.entity, str(change.key)): change.before for change in self._changes}
         remaining: list[Alteration] = []
         for alteration in pending:
             try:
@@ -90,7 +88,7 @@ class VisibilityProbes:
                 return pending  # the broker is unreachable now; check again in the next slice
             if all(
                 same_value(Key(key), (live := state.value(alteration.entity, Key(key))), value)
-                or same_value(Key(key), live, self._before.get((alteration.entity, key)))
+                or same_value(Key(key), live, before.get((alteration.entity, key)))
                 for key, value in alteration.operations
             ):
                 remaining.append(alteration)

@@ -6,8 +6,12 @@ The table also limits the size of each response. The frame size alone does not l
 the smallest items have 3 to 10 bytes on the wire and 100 to 500 in memory.
 """
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Final
+
+from msgspec import Struct
+
+from reconciler.wire.primitives import WireReader, WireWriter
 
 MAX_ENTITIES: Final = 300_000
 """Default limit of entities in one response. A process needs about 150 MB for as many;
@@ -26,8 +30,7 @@ CLUSTER_ITEMS: Final = 20_000
 """Maximum items of such a response, and of responses before authentication: thousands of brokers or settings."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaApi:
+class KafkaApi(Struct, frozen=True, kw_only=True):
     """One API: its number and name, the versions that its module implements, and its limits."""
 
     key: int  # number in the request header
@@ -53,12 +56,30 @@ class KafkaApi:
         """Whether ``version`` uses compact lengths and tagged fields."""
         return self.flexible_from is not None and version >= self.flexible_from
 
+    def writer(self, version: int) -> WireWriter:
+        """Return a writer of one message body."""
+        return WireWriter(flexible=self.is_flexible(version))
+
+    def request_reader(self, version: int, body: bytes) -> WireReader:
+        """Return a reader of the body of a request."""
+        return WireReader(body, flexible=self.is_flexible(version))
+
+    def answer_reader(self, version: int, body: bytes) -> WireReader:
+        """Return a reader of the body of a response, which has at most as many items as the API allows."""
+        return WireReader(body, flexible=self.is_flexible(version), items=self.answer_items)
+
     def begins_with_throttle(self, version: int) -> bool:
         """Whether the body of a response begins with ``throttle_time_ms``."""
         return self.throttled_from is not None and version >= self.throttled_from
 
 
-METADATA: Final = KafkaApi(
+_CLUSTER_API: Final = partial(KafkaApi, answer_bytes=CLUSTER_BYTES, answer_items=CLUSTER_ITEMS)
+_GREETING_API: Final = partial(
+    KafkaApi, throttled_from=None, answer_bytes=GREETING_BYTES, answer_items=CLUSTER_ITEMS
+)
+"""For APIs about the brokers of a cluster, and for those before the client is authenticated."""
+
+METADATA: Final = _CLUSTER_API(
     key=3,
     name="Metadata",
     lowest=0,
@@ -67,57 +88,20 @@ METADATA: Final = KafkaApi(
     flexible_from=9,
     since="2.4",
     throttled_from=3,
-    answer_bytes=CLUSTER_BYTES,
-    answer_items=CLUSTER_ITEMS,
 )
-SASL_HANDSHAKE: Final = KafkaApi(
-    # v0 would be followed by tokens without frames. Never flexible: the version cannot be raised
-    # without breaking older brokers (KAFKA-9577).
-    key=17,
-    name="SaslHandshake",
-    lowest=0,
-    highest=1,
-    floor=1,
-    flexible_from=None,
-    since="1.0",
-    throttled_from=None,
-    answer_bytes=GREETING_BYTES,
-    answer_items=CLUSTER_ITEMS,
+# Version 0 of SaslHandshake would be followed by tokens without frames. Never flexible: the version cannot be raised
+# without breaking older brokers (KAFKA-9577).
+SASL_HANDSHAKE: Final = _GREETING_API(
+    key=17, name="SaslHandshake", lowest=0, highest=1, floor=1, flexible_from=None, since="1.0"
 )
-API_VERSIONS: Final = KafkaApi(
-    key=18,
-    name="ApiVersions",
-    lowest=0,
-    highest=5,
-    floor=0,
-    flexible_from=3,
-    since="0.10",
-    throttled_from=None,
-    answer_bytes=GREETING_BYTES,
-    answer_items=CLUSTER_ITEMS,
+API_VERSIONS: Final = _GREETING_API(
+    key=18, name="ApiVersions", lowest=0, highest=5, floor=0, flexible_from=3, since="0.10"
 )
-DESCRIBE_CONFIGS: Final = KafkaApi(
-    key=32,
-    name="DescribeConfigs",
-    lowest=1,
-    highest=4,
-    floor=1,
-    flexible_from=4,
-    since="1.1",
-    answer_bytes=CLUSTER_BYTES,
-    answer_items=CLUSTER_ITEMS,
+DESCRIBE_CONFIGS: Final = _CLUSTER_API(
+    key=32, name="DescribeConfigs", lowest=1, highest=4, floor=1, flexible_from=4, since="1.1"
 )
-SASL_AUTHENTICATE: Final = KafkaApi(
-    key=36,
-    name="SaslAuthenticate",
-    lowest=0,
-    highest=2,
-    floor=0,
-    flexible_from=2,
-    since="1.0",
-    throttled_from=None,
-    answer_bytes=GREETING_BYTES,
-    answer_items=CLUSTER_ITEMS,
+SASL_AUTHENTICATE: Final = _GREETING_API(
+    key=36, name="SaslAuthenticate", lowest=0, highest=2, floor=0, flexible_from=2, since="1.0"
 )
 DESCRIBE_CLIENT_QUOTAS: Final = KafkaApi(
     key=48, name="DescribeClientQuotas", lowest=0, highest=1, floor=0, flexible_from=1, since="2.6"
@@ -134,16 +118,8 @@ DESCRIBE_USER_SCRAM_CREDENTIALS: Final = KafkaApi(
     flexible_from=0,
     since="2.7",
 )
-DESCRIBE_CLUSTER: Final = KafkaApi(
-    key=60,
-    name="DescribeCluster",
-    lowest=0,
-    highest=2,
-    floor=0,
-    flexible_from=0,
-    since="2.8",
-    answer_bytes=CLUSTER_BYTES,
-    answer_items=CLUSTER_ITEMS,
+DESCRIBE_CLUSTER: Final = _CLUSTER_API(
+    key=60, name="DescribeCluster", lowest=0, highest=2, floor=0, flexible_from=0, since="2.8"
 )
 
 APIS: Final = tuple(api for api in tuple(globals().values()) if isinstance(api, KafkaApi))

@@ -4,10 +4,12 @@ Source: ``org.apache.kafka.common.protocol.Errors`` at Kafka 4.4.0; ``retriable`
 its exception. ``error_code(n)`` accepts unknown codes of newer brokers, too.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 
-class ErrorCode(NamedTuple):
+class ErrorCode(Struct, frozen=True):
     """One error code."""
 
     number: int

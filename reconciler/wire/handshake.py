@@ -18,7 +18,6 @@ from reconciler.wire.error_codes import (
 from reconciler.wire.messages import api_versions, sasl_authenticate, sasl_handshake
 from reconciler.wire.sasl import DeferredStep, Mechanism
 from reconciler.wire.session_events import SessionState
-from reconciler.wire.version_selection import retry_after_refusal
 
 LEAST_RENEWAL_SECONDS: Final = 1.0
 """Minimum time until re-authentication, however short the session; franz-go has the same minimum."""
@@ -37,7 +36,7 @@ def lower_version(
         BrokerError: The response has another error.
     """
     if answer.error_code == UNSUPPORTED_VERSION:
-        lower = retry_after_refusal(answer)
+        lower = api_versions.retry_after_refusal(answer)
         if is_retry or lower == requested_version:
             raise UnsupportedVersion(
                 f"the broker refuses {API_VERSIONS.name} v{requested_version}, which every broker supports"

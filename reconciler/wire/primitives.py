@@ -99,23 +99,19 @@ class WireReader:
 
     def int8(self) -> int:
         """Read a signed byte."""
-        value: int = _INT8.unpack_from(self._body, self._advance(1, "an int8"))[0]
-        return value
+        return int(_INT8.unpack_from(self._body, self._advance(1, "an int8"))[0])
 
     def int16(self) -> int:
         """Read a signed big-endian int16."""
-        value: int = _INT16.unpack_from(self._body, self._advance(2, "an int16"))[0]
-        return value
+        return int(_INT16.unpack_from(self._body, self._advance(2, "an int16"))[0])
 
     def int32(self) -> int:
         """Read a signed big-endian int32."""
-        value: int = _INT32.unpack_from(self._body, self._advance(4, "an int32"))[0]
-        return value
+        return int(_INT32.unpack_from(self._body, self._advance(4, "an int32"))[0])
 
     def int64(self) -> int:
         """Read a signed big-endian int64."""
-        value: int = _INT64.unpack_from(self._body, self._advance(8, "an int64"))[0]
-        return value
+        return int(_INT64.unpack_from(self._body, self._advance(8, "an int64"))[0])
 
     def boolean(self) -> bool:
         """Read one byte; everything except 0 is true, as in Java."""
@@ -123,8 +119,7 @@ class WireReader:
 
     def float64(self) -> float:
         """Read an IEEE-754 binary64; NaN and infinities are returned unchanged."""
-        value: float = _FLOAT64.unpack_from(self._body, self._advance(8, "a float64"))[0]
-        return value
+        return float(_FLOAT64.unpack_from(self._body, self._advance(8, "a float64"))[0])
 
     def uuid(self) -> bytes:
         """Read sixteen bytes."""
@@ -246,6 +241,27 @@ class WireReader:
             tagged_fields[tag] = self._body[begin : begin + size]
         return tagged_fields
 
+    def structure(self, value: T) -> T:
+        """Return a structure that was read, after the tagged fields that end it."""
+        self.skip_tags()
+        return value
+
+    def structures(self, read: Callable[[], T], *, least_size: int) -> tuple[T, ...]:
+        """Read an array of structures, the fields of each by ``read``, that must not be null."""
+        return self.array(lambda: self.structure(read()), least_size=least_size)
+
+    def nullable_structures(
+        self, read: Callable[[], T], *, least_size: int
+    ) -> tuple[T, ...] | None:
+        """Read an array of structures, the fields of each by ``read``; None if it is null."""
+        return self.nullable_array(lambda: self.structure(read()), least_size=least_size)
+
+    def complete(self, message: T) -> T:
+        """Return a message that was read, after the tagged fields that end it and its last byte."""
+        self.skip_tags()
+        self.end()
+        return message
+
     def end(self) -> None:
         """Check that no bytes are left over."""
         if self.remaining:
@@ -340,6 +356,27 @@ class WireWriter:
         else:
             self.array(items, write)
 
+    def structures(self, items: Iterable[T], write: Callable[[T], None]) -> None:
+        """Write an array of structures; ``write`` writes the fields of one."""
+
+        def write_structure(item: T) -> None:
+            write(item)
+            self.tags()
+
+        self.array(items, write_structure)
+
+    def nullable_structures(self, items: Iterable[T] | None, write: Callable[[T], None]) -> None:
+        """Write an array of structures, or null."""
+        if items is None:
+            self.nullable_array(None, write)
+        else:
+            self.structures(items, write)
+
+    def complete(self) -> bytes:
+        """Return the whole message, with the tagged fields that end it."""
+        self.tags()
+        return self.to_bytes()
+
     def tags(self, fields: Mapping[int, bytes] | None = None) -> None:
         """Write the tagged fields that end a structure, ascending; nothing in classic versions."""
         if not self._flexible:
@@ -350,10 +387,6 @@ class WireWriter:
             self.varint(tag)
             self.varint(len(fields[tag]))
             self._written += fields[tag]
-
-    def raw(self, piece: bytes) -> None:
-        """Write bytes that are already encoded."""
-        self._written += piece
 
     def to_bytes(self) -> bytes:
         """Return everything written so far."""

@@ -20,16 +20,17 @@ Tokens are not stored; no ``repr`` and no error shows one.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from reconciler.errors import ClientError, ConnectError, FrameTooLarge, ProtocolError
 from reconciler.wire import frames, handshake
 from reconciler.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, KafkaApi
-from reconciler.wire.frame_buffer import FrameBuffer
-from reconciler.wire.frames import DEFAULT_LIMIT
+from reconciler.wire.frames import DEFAULT_LIMIT, FrameBuffer
 from reconciler.wire.messages import api_versions, sasl_authenticate, sasl_handshake
+from reconciler.wire.messages.api_versions import OfferedVersions, choose, read_offered
 from reconciler.wire.primitives import WireReader
 from reconciler.wire.sasl import DeferredStep, Mechanism
 from reconciler.wire.session_events import (
@@ -41,7 +42,6 @@ from reconciler.wire.session_events import (
     SessionState,
     WorkNeeded,
 )
-from reconciler.wire.version_selection import OfferedVersions, choose, read_offered
 
 MAX_IN_FLIGHT: Final = 5
 """Maximum requests in flight; more would only wait in the broker's socket buffer."""
@@ -55,8 +55,7 @@ _Then: TypeAlias = Callable[[bytes, int, float], list[Event]]
 """Handles the response to a request of the session itself: body, version, time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PendingRequest:
+class _PendingRequest(Struct, frozen=True, kw_only=True):
     """A request in flight; ``then`` is set for requests of the session itself."""
 
     correlation_id: int
@@ -277,15 +276,7 @@ class BrokerSession:
         if slot.correlation_id in self._abandoned:
             self._abandoned.remove(slot.correlation_id)
             return []
-        return [
-            ReplyReceived(
-                correlation_id=slot.correlation_id,
-                api=slot.api,
-                version=slot.version,
-                body=body,
-                throttle_time_ms=throttle_time_ms,
-            )
-        ]
+        return [ReplyReceived(slot.correlation_id, slot.api, slot.version, body, throttle_time_ms)]
 
     def _limit_frames(self) -> None:
         """Set the limit of the next frame to that of the largest pending response."""
@@ -328,7 +319,7 @@ class BrokerSession:
         if self._uses_sasl:
             self.state = SessionState.HANDSHAKE
         else:
-            self._become_ready()
+            self.state = SessionState.READY
         return [Negotiated(offered=self.offered)]
 
     def _begin_exchange(
@@ -352,11 +343,8 @@ class BrokerSession:
         self.reauthenticate_at, self.expires_at = handshake.renewal(
             answer.session_lifetime_ms, fraction=self._fraction, now=now
         )
-        self._become_ready()
-        return [SessionAuthenticated(lifetime_ms=answer.session_lifetime_ms)]
-
-    def _become_ready(self) -> None:
         self.state = SessionState.READY
+        return [SessionAuthenticated(lifetime_ms=answer.session_lifetime_ms)]
 
     # ---- sending ----------------------------------------------------------------------------
 

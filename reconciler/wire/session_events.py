@@ -1,12 +1,14 @@
 """States and events of a session, for its driver."""
 
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+from msgspec import Struct
 
 from reconciler.errors import ClientError
 from reconciler.wire.apis import KafkaApi
+from reconciler.wire.messages.api_versions import OfferedVersions
 from reconciler.wire.sasl import DeferredStep
-from reconciler.wire.version_selection import OfferedVersions
 
 
 class SessionState(Enum):
@@ -21,25 +23,25 @@ class SessionState(Enum):
     CLOSED = "closed"
 
 
-class Negotiated(NamedTuple):
+class Negotiated(Struct, frozen=True):
     """The broker's versions were received. With SASL, ``authenticate`` is next."""
 
     offered: OfferedVersions
 
 
-class WorkNeeded(NamedTuple):
+class WorkNeeded(Struct, frozen=True):
     """A token takes long to compute: run ``work`` elsewhere and pass the result to ``resume``."""
 
     work: DeferredStep
 
 
-class SessionAuthenticated(NamedTuple):
+class SessionAuthenticated(Struct, frozen=True):
     """The client is authenticated; requests may be sent. ``lifetime_ms`` 0 means unlimited."""
 
     lifetime_ms: int
 
 
-class ReplyReceived(NamedTuple):
+class ReplyReceived(Struct, frozen=True):
     """The response to a request that was not abandoned."""
 
     correlation_id: int
@@ -53,7 +55,7 @@ class ReplyReceived(NamedTuple):
         return f"Reply({self.api.name} v{self.version}, {len(self.body)} bytes)"
 
 
-class SessionClosed(NamedTuple):
+class SessionClosed(Struct, frozen=True):
     """The end of a session: its error, and the requests without a response (abandoned ones excluded)."""
 
     error: ClientError

@@ -51,7 +51,7 @@ class Recorder:
         self._something = asyncio.Event()
 
     def events(self) -> ClientEvents:
-        kinds = ClientEvents.__dataclass_fields__
+        kinds = ClientEvents.__struct_fields__
         return ClientEvents(**{kind: functools.partial(self._keep, kind) for kind in kinds})
 
     def _keep(self, kind: str, event: Any) -> None:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from reconciler.client.alteration_checks import check_alterations, check_open_alterations
+from reconciler.client.alteration_sender import check_alterations, check_open_alterations
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import ABSENT, Entity, entity
 from reconciler.quota.outcome import Alteration, OpenAlteration

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.client import cluster_info
-from reconciler.wire.version_selection import OfferedVersions
+from reconciler.wire.messages.api_versions import OfferedVersions
 
 
 @pytest.mark.parametrize(

@@ -22,4 +22,4 @@ async def test_an_exception_of_a_listener_goes_to_the_event_loop_and_not_into_th
 
 def test_listeners_do_nothing_by_default() -> None:
     events = ClientEvents()
-    assert {getattr(events, name)(object()) for name in ClientEvents.__dataclass_fields__} == {None}
+    assert {getattr(events, name)(object()) for name in ClientEvents.__struct_fields__} == {None}

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import dataclasses
 import gc
 import io
 import json
@@ -15,6 +14,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from reconciler.client import BearerToken, ClientConfig, QuotaClient, Secret, cluster_info
@@ -50,10 +50,8 @@ class Net:
         """Print the representations that a person prints when debugging."""
         for thing in things:
             self.texts += [repr(thing), str(thing), f"{thing}"]
-            if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-                self.texts.append(
-                    repr({f.name: getattr(thing, f.name) for f in dataclasses.fields(thing)})
-                )
+            if isinstance(thing, msgspec.Struct):
+                self.texts.append(repr(msgspec.structs.asdict(thing)))
 
     def failed(self, error: BaseException) -> None:
         chain: BaseException | None = error
@@ -168,7 +166,7 @@ def test_a_broker_message_about_a_request_is_quoted_without_the_password() -> No
     )
     assert str(refused).endswith("who is <hidden>?")
     alice = entity(user="alice")
-    result, _ = results_of(
+    result = results_of(
         AlterClientQuotasResponse(
             throttle_time_ms=0, results=(((("user", "alice"),), 42, f"no {PLANTED}"),)
         ),

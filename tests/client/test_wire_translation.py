@@ -5,10 +5,10 @@ import pytest
 from reconciler.client.wire_translation import (
     alteration_request,
     filter_request,
-    parts_in_answer,
     rejection,
     results_of,
 )
+from reconciler.errors import ProtocolError
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.filters import ANY, Component, Filter
 from reconciler.quota.outcome import Alteration, Applied, OpenAlteration, Rejected
@@ -17,7 +17,7 @@ from reconciler.wire.messages import describe_client_quotas
 from reconciler.wire.messages.alter_client_quotas import AlterClientQuotasResponse
 
 SHOP, ANYONE = entity(user="alice", client_id="shop"), entity(user=DEFAULT)
-BY_PARTS = {parts_in_answer(Alteration(subject, ())): subject for subject in (SHOP, ANYONE)}
+BY_PARTS = {alteration_request(Alteration(subject, ()))[0]: subject for subject in (SHOP, ANYONE)}
 
 
 def answer(*results: tuple[tuple[tuple[str, str | None], ...], int, str | None]):
@@ -41,10 +41,9 @@ def test_the_three_ways_to_match_a_part_have_three_encodings() -> None:
 
 def test_results_are_matched_to_entities_in_any_order() -> None:
     parts = list(BY_PARTS)
-    results, doubt = results_of(
+    results = results_of(
         answer((parts[1], NONE, None), (parts[0], INVALID_REQUEST, "no")), BY_PARTS
     )
-    assert doubt == ""
     assert results == {
         ANYONE: Applied(),
         SHOP: Rejected(code=INVALID_REQUEST, name="INVALID_REQUEST", message="no"),
@@ -58,16 +57,15 @@ def test_results_are_matched_to_entities_in_any_order() -> None:
         ([(next(iter(BY_PARTS)), NONE, None)] * 2, "answered twice"),
     ],
 )
-def test_a_response_that_does_not_match_the_request_gives_no_results(rows, words) -> None:
-    results, doubt = results_of(answer(*rows), BY_PARTS)
-    assert results == {}
-    assert words in doubt
+def test_a_response_that_does_not_match_the_request_is_refused(rows, words) -> None:
+    with pytest.raises(ProtocolError, match=words):
+        results_of(answer(*rows), BY_PARTS)
 
 
 def test_messages_of_a_broker_are_scrubbed_and_missing_ones_are_replaced() -> None:
     parts = next(iter(BY_PARTS))
     refused = answer((parts, INVALID_REQUEST, "password secret is bad"))
-    results, _ = results_of(refused, BY_PARTS, lambda words: words.replace("secret", "***"))
+    results = results_of(refused, BY_PARTS, lambda words: words.replace("secret", "***"))
     assert results[SHOP] == Rejected(
         code=INVALID_REQUEST, name="INVALID_REQUEST", message="password *** is bad"
     )
@@ -77,13 +75,11 @@ def test_messages_of_a_broker_are_scrubbed_and_missing_ones_are_replaced() -> No
     assert rejection(9_999, "").name == "UNKNOWN(9999)"
 
 
-def test_an_entity_of_any_types_is_sent_unchanged() -> None:
+def test_the_parts_of_an_entity_are_sent_in_the_order_in_which_kafka_answers() -> None:
     operations = (("rate", 1.0),)
-    assert alteration_request(OpenAlteration((("group", "b"),), operations)) == (
-        (("group", "b"),),
+    open_alteration = OpenAlteration((("user", "a"), ("group", None)), operations)
+    assert alteration_request(open_alteration) == ((("group", None), ("user", "a")), operations)
+    assert alteration_request(Alteration(SHOP, operations)) == (
+        (("client-id", "shop"), ("user", "alice")),
         operations,
-    )
-    assert parts_in_answer(Alteration(SHOP, operations)) == (
-        ("client-id", "shop"),
-        ("user", "alice"),
     )

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-
 from reconciler.codecs.change_rows import ChangeReader, change_row
+
 from reconciler.codecs.reader import DocumentReader
 from reconciler.errors import ConfigError
 from reconciler.quota.keys import Key

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.codecs.plan import saved_plan, read_plan
+from reconciler.codecs.plan import read_plan, saved_plan
 from reconciler.errors import ConfigError, StalePlan
 from reconciler.render.json_values import dump
 from tests.render.previews import empty, sample

@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from reconciler.codecs.plan import saved_plan, read_plan
+from reconciler.codecs.plan import read_plan, saved_plan
 from reconciler.errors import ConfigError, StalePlan
 from reconciler.quota.planner.desired_state import DeclarationConflict
 from reconciler.quota.precedence import UnrankedLimit

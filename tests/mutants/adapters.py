@@ -264,9 +264,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="the null of a response is read as the empty name",
-        file="reconciler/wire/messages/describe_client_quotas.py",
-        old="        part = (reader.string(), reader.nullable_string())",
-        new='        part = (reader.string(), reader.nullable_string() or "")',
+        file="reconciler/wire/messages/entry_layout.py",
+        old="lambda: (reader.string(), reader.nullable_string())",
+        new='lambda: (reader.string(), reader.nullable_string() or "")',
         tests=("tests/wire/messages/test_describe_client_quotas.py",),
     ),
     Fault(

@@ -94,8 +94,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "the end of an override is held with the other changes of its entity",
-            "        ends_override = change.cause is Cause.ENDED\n",
-            "        ends_override = False\n",
+            "        place = change.entity, change.after is None, change.cause is Cause.ENDED\n",
+            "        place = change.entity, change.after is None, False\n",
             ORDER,
         ),
         (
@@ -130,8 +130,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "the default user does not wait for changes of named users",
-            '        yield "second", None, second_name\n',
-            '        yield "second", second_name, None\n',
+            '    (False, True): "second",\n',
+            '    (False, True): "first",\n',
             ORDER,
         ),
         (
@@ -779,8 +779,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "the default is written as the text <default>",
-            '        present_parts.append(("user", user))',
-            '        present_parts.append(("user", "<default>" if user is None else user))',
+            '        return (("user", user),)',
+            '        return (("user", "<default>" if user is None else user),)',
             ("tests/quota/test_entity.py",),
         ),
     ),

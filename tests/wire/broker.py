@@ -11,7 +11,7 @@ from reconciler.wire.apis import (
     SASL_HANDSHAKE,
     KafkaApi,
 )
-from reconciler.wire.frame_buffer import FrameBuffer
+from reconciler.wire.frames import FrameBuffer
 from reconciler.wire.messages import api_versions, sasl_authenticate, sasl_handshake
 from reconciler.wire.messages.api_versions import ApiRange
 from reconciler.wire.session import BrokerSession

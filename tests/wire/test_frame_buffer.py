@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import FrameTooLarge
-from reconciler.wire.frame_buffer import SMALL_BYTES, FrameBuffer
+from reconciler.wire.frames import SMALL_BYTES, FrameBuffer
 
 
 def framed(*bodies: bytes) -> bytes:

@@ -27,7 +27,7 @@ from reconciler.wire.apis import (
     SASL_HANDSHAKE,
     KafkaApi,
 )
-from reconciler.wire.frame_buffer import FrameBuffer
+from reconciler.wire.frames import FrameBuffer
 from reconciler.wire.messages import (
     alter_client_quotas,
     api_versions,

@@ -9,8 +9,10 @@ from reconciler.wire.apis import (
     METADATA,
     SASL_HANDSHAKE,
 )
-from reconciler.wire.messages.api_versions import ApiRange, ApiVersionsResponse, Feature
-from reconciler.wire.version_selection import (
+from reconciler.wire.messages.api_versions import (
+    ApiRange,
+    ApiVersionsResponse,
+    Feature,
     OfferedVersions,
     choose,
     read_offered,

@@ -124,7 +124,7 @@ class ClusterTarget(QuietRepr, Struct, frozen=True, kw_only=True):
                 command_config=self.options.command_config,
                 timeout=self.options.timeout,
             )
-        from reconciler.client import ANYTHING, ClientConfig
+        from reconciler.client import ANYTHING, ClientConfig, anything_in
 
         properties_by_name = located_properties(
             {**self._file_properties(), **self.settings.properties}, partial(place_of, self.root)
@@ -132,7 +132,7 @@ class ClusterTarget(QuietRepr, Struct, frozen=True, kw_only=True):
         config = ClientConfig.from_mapping(
             properties_by_name | dict(overriding(None, self.options.timeout)),
             location=f"{self.project.path}, cluster {self.name}",
-            allowed=ANYTHING if self.files is None else replace(ANYTHING, files=self.files),
+            allowed=ANYTHING if self.files is None else anything_in(self.files),
         )
         for warning in config.warnings:
             notices.warning(warning)

@@ -196,11 +196,14 @@ class DriftWatcher:
     async def _correct(
         self, ports: ReconcilePorts, documents: DesiredState, pairs: frozenset[Pair]
     ) -> Reconciliation:
-        # Not Sync, which may remove.
-        policy = min(self._target.settings.policy, Policy.UPSERT, key=STRICTNESS.index)
         options = replace(
             self._options,
-            rules=replace(self._options.rules, policy=policy, drift=DriftMode.CORRECT),
+            rules=replace(
+                self._options.rules,
+                # Not Sync, which may remove.
+                policy=min(self._target.settings.policy, Policy.UPSERT, key=STRICTNESS.index),
+                drift=DriftMode.CORRECT,
+            ),
             guards=self._target.settings.guards,
             only=lambda subject, key: (subject, key) in pairs,
         )

@@ -16,7 +16,7 @@ from reconciler.base import properties
 from reconciler.base.clock import SystemClock
 from reconciler.base.redaction import QuietRepr
 from reconciler.base.regular_files import read_regular
-from reconciler.client import ANYTHING, ClientConfig
+from reconciler.client import ANYTHING, ClientConfig, anything_in
 from reconciler.client.configuration.references import AllowedReferences
 from reconciler.errors import ConfigError, GitError, ManifestErrors, Problem
 from reconciler.git.repository import CommitTree
@@ -134,7 +134,7 @@ def read_revision(tree: CommitTree, places: RevisionPaths) -> Revision:
     files = TrustedFiles(tree=tree, revision=tree.commit[:12])
     return replace(
         revision,
-        allowed=replace(ANYTHING, files=files),
+        allowed=anything_in(files),
         contents=_contents(tree, properties_by_cluster),
     )
 

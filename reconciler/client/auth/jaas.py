@@ -8,40 +8,21 @@ single quotes and C-like escapes; ``//`` and ``/* */`` are comments. A bare numb
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.base.secret import Secret
 from reconciler.errors import ConfigError
 
 KEY: Final = "sasl.jaas.config"
-OPTIONS: Final = frozenset(
-    {
-        "awsProfileName",
-        "awsRoleArn",
-        "awsRoleSessionName",
-        "clientId",
-        "clientSecret",
-        "doNotPrompt",
-        "keyTab",
-        "oauth.client.id",
-        "oauth.client.secret",
-        "oauth.scope",
-        "oauth.token.endpoint.uri",
-        "password",
-        "principal",
-        "refreshKrb5Config",
-        "renewTGT",
-        "scope",
-        "serviceName",
-        "storeKey",
-        "ticketCache",
-        "tokenauth",
-        "useKeyTab",
-        "username",
-        "useTicketCache",
-    }
-)
+_OPTION_NAMES: Final = """
+awsProfileName awsRoleArn awsRoleSessionName clientId clientSecret doNotPrompt keyTab
+oauth.client.id oauth.client.secret oauth.scope oauth.token.endpoint.uri password principal
+refreshKrb5Config renewTGT scope serviceName storeKey ticketCache tokenauth useKeyTab username
+useTicketCache
+"""
+OPTIONS: Final = frozenset(_OPTION_NAMES.split())
 """Options whose names may be shown in messages. Any other word may be a piece of a password without quotes."""
 
 _SECRET_OPTION: Final = re.compile(r"password|secret|token|assertion|credential", re.IGNORECASE)
@@ -58,8 +39,7 @@ _TOKEN: Final = re.compile(
 _ESCAPE: Final = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}|.)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoginModule:
+class LoginModule(Struct, frozen=True, kw_only=True):
     """One login module. All option values are treated as secrets."""
 
     name: str
@@ -86,8 +66,7 @@ class LoginModule:
         return None if value is None else value.reveal()
 
 
-@dataclass(frozen=True, slots=True)
-class _JaasToken:
+class _JaasToken(Struct, frozen=True):
     kind: str
     text: str
 

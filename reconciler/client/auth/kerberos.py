@@ -17,8 +17,6 @@ _NO_LAYER: Final = 1
 class KerberosClient:
     """The client side of one exchange."""
 
-    __slots__ = ("_context", "_gssapi", "_layer_chosen", "server_error")
-
     name = NAME
 
     def __init__(self, gssapi: Any, context: Any) -> None:  # noqa: ANN401 - an extra without types

@@ -19,7 +19,7 @@ from reconciler.base.protocols import Clock
 from reconciler.base.secret import Secret
 from reconciler.client.auth import jaas
 from reconciler.client.auth.jaas import LoginModule
-from reconciler.client.auth.token import BearerToken, TokenSource, check_extensions
+from reconciler.client.auth.sasl import BearerToken, TokenSource, check_extensions
 from reconciler.client.configuration.settings import ClientSettings, Setting
 from reconciler.client.tls import context
 from reconciler.errors import AuthenticationError, ConfigError
@@ -151,9 +151,7 @@ def _equivalent_key(settings: ClientSettings) -> str:
 
 
 def _oidc(
-    settings: ClientSettings,
-    options: Mapping[str, Secret],
-    make: "Callable[..., OidcSettings]",
+    settings: ClientSettings, options: Mapping[str, Secret], make: "Callable[..., OidcSettings]"
 ) -> "OidcSettings":
     def first(key: str, *names: str) -> Secret | None:
         return settings.secret(key) or next(

@@ -11,8 +11,9 @@ import math
 import ssl
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from reconciler.base import bounded_json
 from reconciler.base.backoff import Backoff
@@ -23,7 +24,7 @@ from reconciler.base.http.retry import POLICIES, Exhausted, Failure, Peer, Retry
 from reconciler.base.protocols import Clock
 from reconciler.base.redaction import redact_url
 from reconciler.base.secret import Secret, scrubbed
-from reconciler.client.auth.token import BearerToken
+from reconciler.client.auth.sasl import BearerToken
 from reconciler.errors import AuthenticationError, ConfigError
 
 RETRY: Final = POLICIES[Peer.TOKEN_ENDPOINT]
@@ -37,8 +38,7 @@ _MAX_ANSWER: Final = bounded_json.ANSWER
 _MAX_DIGITS: Final = 18
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OidcSettings:
+class OidcSettings(Struct, frozen=True, kw_only=True):
     """Settings of a token request."""
 
     url: str  # `https://...`, or `http://` for a loopback address

@@ -12,8 +12,7 @@ from typing import Final
 from reconciler.base.secret import Secret
 from reconciler.client.auth import jaas, oauth
 from reconciler.client.auth.jaas import LoginModule
-from reconciler.client.auth.sasl import Gssapi, OAuthBearer, Plain, Sasl, Scram
-from reconciler.client.auth.token import TokenSource
+from reconciler.client.auth.sasl import Gssapi, OAuthBearer, Plain, Sasl, Scram, TokenSource
 from reconciler.client.configuration.settings import ClientSettings
 
 _MODULES: Final[dict[str, tuple[str, ...]]] = {
@@ -116,16 +115,13 @@ def _login(settings: ClientSettings, module: LoginModule | None) -> tuple[str, S
 
 
 def _gssapi(settings: ClientSettings, module: LoginModule | None) -> Gssapi:
-    service = settings.text("sasl.kerberos.service.name") or (
-        module.text("serviceName") if module is not None else None
-    )
+    option_text = (lambda _: None) if module is None else module.text
+    service = settings.text("sasl.kerberos.service.name") or option_text("serviceName")
     if not service:
         raise settings.error("sasl.kerberos.service.name", "is missing; brokers mostly use kafka")
-    principal = settings.text("sasl.kerberos.principal") or (
-        module.text("principal") if module is not None else None
-    )
+    principal = settings.text("sasl.kerberos.principal") or option_text("principal")
     for option, variable in (("keyTab", "KRB5_CLIENT_KTNAME"), ("ticketCache", "KRB5CCNAME")):
-        if module is not None and module.text(option):
+        if option_text(option):
             raise settings.error(
                 jaas.KEY,
                 f"{option} is not read from here",

@@ -6,7 +6,9 @@ meanings, a comment has the one that applies here.
 """
 
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 
 class ValueKind(Enum):
@@ -21,7 +23,7 @@ class ValueKind(Enum):
     IGNORED = "ignored"  # a setting of Kafka clients without an effect here
 
 
-class KeyRule(NamedTuple):
+class KeyRule(Struct, frozen=True):
     """One key."""
 
     name: str
@@ -37,7 +39,6 @@ def _rules(kind: ValueKind, names: str) -> tuple[KeyRule, ...]:
 _KNOWN: Final = (
     KeyRule(name="bootstrap.servers", kind=ValueKind.LIST, aliases=("metadata.broker.list",)),
     KeyRule(name="security.protocol", choices=("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")),
-    KeyRule(name="client.id"),
     KeyRule(
         name="client.dns.lookup",
         choices=("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
@@ -58,19 +59,9 @@ sasl.login.read.timeout.ms sasl.login.retry.backoff.ms sasl.login.retry.backoff.
     ),
     # TLS. ssl.keystore.location is Java's: its type comes from ssl.keystore.type or from the file itself,
     # which covers librdkafka's meaning (always PKCS#12) as well.
-    KeyRule(name="ssl.truststore.location", aliases=()),
-    KeyRule(name="ssl.truststore.type"),
-    KeyRule(name="ssl.truststore.password", kind=ValueKind.HIDDEN),
     KeyRule(name="ssl.truststore.certificates", aliases=("ssl.ca.pem",)),
-    KeyRule(name="ssl.ca.location"),
-    KeyRule(name="ssl.keystore.location"),
-    KeyRule(name="ssl.keystore.type"),
-    KeyRule(name="ssl.keystore.password", kind=ValueKind.HIDDEN),
     KeyRule(name="ssl.keystore.certificate.chain", aliases=("ssl.certificate.pem",)),
     KeyRule(name="ssl.keystore.key", kind=ValueKind.HIDDEN, aliases=("ssl.key.pem",)),
-    KeyRule(name="ssl.certificate.location"),
-    KeyRule(name="ssl.key.location"),
-    KeyRule(name="ssl.key.password", kind=ValueKind.HIDDEN),
     KeyRule(name="ssl.endpoint.identification.algorithm", choices=("", "https", "none")),
     KeyRule(name="ssl.protocol", choices=("tls", "tlsv1.2", "tlsv1.3")),
     KeyRule(name="ssl.enabled.protocols", kind=ValueKind.LIST),
@@ -78,18 +69,8 @@ sasl.login.read.timeout.ms sasl.login.retry.backoff.ms sasl.login.retry.backoff.
     KeyRule(name="enable.ssl.certificate.verification", kind=ValueKind.SWITCH),
     # SASL
     KeyRule(name="sasl.mechanism", aliases=("sasl.mechanisms",)),
-    KeyRule(name="sasl.jaas.config", kind=ValueKind.HIDDEN),
-    KeyRule(name="sasl.username"),
-    KeyRule(name="sasl.password", kind=ValueKind.HIDDEN),
-    KeyRule(name="sasl.kerberos.service.name"),
-    KeyRule(name="sasl.kerberos.principal"),
-    KeyRule(name="sasl.login.callback.handler.class"),
-    KeyRule(name="sasl.client.callback.handler.class"),
-    KeyRule(name="sasl.login.class"),
-    KeyRule(name="sasl.oauthbearer.jwt.retriever.class"),
     KeyRule(name="sasl.oauthbearer.method", choices=("default", "oidc")),
     KeyRule(name="sasl.oauthbearer.grant.type", choices=("client_credentials",)),
-    KeyRule(name="sasl.oauthbearer.token.endpoint.url"),
     KeyRule(
         name="sasl.oauthbearer.client.id",
         aliases=("sasl.oauthbearer.client.credentials.client.id",),
@@ -99,13 +80,8 @@ sasl.login.read.timeout.ms sasl.login.retry.backoff.ms sasl.login.retry.backoff.
         kind=ValueKind.HIDDEN,
         aliases=("sasl.oauthbearer.client.credentials.client.secret",),
     ),
-    KeyRule(name="sasl.oauthbearer.scope"),
-    KeyRule(name="sasl.oauthbearer.extensions"),
     KeyRule(name="sasl.oauthbearer.header.urlencode", kind=ValueKind.SWITCH),
-    KeyRule(name="https.ca.location"),
-    KeyRule(name="https.ca.pem"),
     # specific to this client
-    KeyRule(name="proxy.url", kind=ValueKind.HIDDEN),
     KeyRule(name="receive.max.entities", kind=ValueKind.COUNT),
     # Settings of Kafka's admin client and of librdkafka that change nothing here.
     *_rules(
@@ -129,6 +105,25 @@ sasl.login.read.timeout.ms sasl.login.retry.backoff.ms sasl.login.retry.backoff.
         socket.send.buffer.bytes socket.max.fails statistics.interval.ms
         topic.metadata.refresh.interval.ms message.max.bytes
         """,
+    ),
+    # without an alias
+    *_rules(
+        ValueKind.TEXT,
+        """
+client.id ssl.truststore.location ssl.truststore.type ssl.ca.location ssl.keystore.location
+ssl.keystore.type ssl.certificate.location ssl.key.location sasl.username
+sasl.kerberos.service.name sasl.kerberos.principal sasl.login.callback.handler.class
+sasl.client.callback.handler.class sasl.login.class sasl.oauthbearer.jwt.retriever.class
+sasl.oauthbearer.token.endpoint.url sasl.oauthbearer.scope sasl.oauthbearer.extensions
+https.ca.location https.ca.pem
+""",
+    ),
+    *_rules(
+        ValueKind.HIDDEN,
+        """
+ssl.truststore.password ssl.keystore.password ssl.key.password sasl.jaas.config sasl.password
+proxy.url
+""",
     ),
 )
 

@@ -46,11 +46,7 @@ class DiskFiles:
     """The files of this machine. Implements ``ConfigFiles``."""
 
     def read(self, path: Path) -> bytes:
-        """Return the bytes of a file, at most 4 MiB.
-
-        Raises:
-            ConfigError: It cannot be read.
-        """
+        """Return the bytes of a file, at most 4 MiB."""
         return properties.read_bytes(path)
 
     def list_folder(self, path: Path) -> Sequence[Path] | None:
@@ -58,7 +54,7 @@ class DiskFiles:
         return sorted(path.iterdir()) if path.is_dir() else None
 
 
-_DISK: Final = DiskFiles()
+DISK: Final = DiskFiles()
 
 
 class AllowedReferences(Struct, frozen=True, kw_only=True):
@@ -72,7 +68,7 @@ class AllowedReferences(Struct, frozen=True, kw_only=True):
 
     variables: str | None = None
     paths: tuple[Path, ...] = ()
-    files: ConfigFiles = _DISK
+    files: ConfigFiles = DISK
 
     def variable(self, name: str) -> bool:
         """Whether this environment variable may be read."""
@@ -85,7 +81,14 @@ class AllowedReferences(Struct, frozen=True, kw_only=True):
 
 
 NOTHING: Final = AllowedReferences()
-ANYTHING: Final = AllowedReferences(variables=".*", paths=(Path("/"),))
+
+
+def anything_in(files: ConfigFiles) -> AllowedReferences:
+    """Return the permission for everything, with another reader of files."""
+    return AllowedReferences(variables=".*", paths=(Path("/"),), files=files)
+
+
+ANYTHING: Final = anything_in(DISK)
 """For files that the user of the program wrote or selected."""
 
 

@@ -5,8 +5,10 @@ The result still has one entry per key, each with its place, so that later error
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.base.secret import Secret
 from reconciler.client.configuration import references
@@ -19,7 +21,7 @@ from reconciler.client.configuration.keys import (
     KeyRule,
     ValueKind,
 )
-from reconciler.client.configuration.references import ConfigFiles, DiskFiles
+from reconciler.client.configuration.references import ConfigFiles
 from reconciler.errors import ConfigError
 
 _SWITCHES: Final = {"true": True, "false": False}
@@ -28,8 +30,7 @@ _PROTECTION: Final = ("security.", "ssl.", "sasl.")
 _MAX_MILLIS: Final = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(Struct, frozen=True, kw_only=True):
     """One value with its name and place as configured. The text may be a secret: not in ``repr``."""
 
     name: str
@@ -46,14 +47,13 @@ class Setting:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientSettings:
+class ClientSettings(Struct, frozen=True, kw_only=True):
     """Settings by canonical key, warnings about the keys, and the reader of their files."""
 
     entries: Mapping[str, Setting]
     warnings: tuple[str, ...]
     location: str
-    files: ConfigFiles = field(default_factory=DiskFiles)
+    files: ConfigFiles = references.DISK
 
     def __contains__(self, key: str) -> bool:
         return key in self.entries
@@ -170,7 +170,7 @@ def _unknown_key_warning(setting: Setting) -> Iterator[str]:
     if owner is not None:
         yield f"{place}{setting.name} is a {owner} setting and has no effect here"
         return
-    import difflib  # noqa: PLC0415 - a spelling mistake alone needs it, and it costs a tenth of the import
+    import difflib
 
     near = difflib.get_close_matches(setting.name, KEYS, n=1, cutoff=0.75)
     if (near[0] if near else setting.name).startswith(_PROTECTION):

@@ -17,8 +17,7 @@ from reconciler.base.protocols import Clock
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.events import ClientEvents, Connecting, Rebootstrapped, Retried, emit
 from reconciler.client.network.connection import Connection
-from reconciler.client.network.connector import connect
-from reconciler.client.network.first_flight import FirstFlight, RequestSeconds
+from reconciler.client.network.connector import FirstFlight, RequestSeconds, connect
 from reconciler.client.network.login import Login
 from reconciler.client.network.nodes import (
     MAX_CONNECTING,
@@ -27,8 +26,14 @@ from reconciler.client.network.nodes import (
     DialChoice,
     Nodes,
 )
-from reconciler.client.network.requests import ClientRequest, RequestFailed
-from reconciler.client.network.retries import ConnectAttempts, can_retry, listed_text, turn
+from reconciler.client.network.requests import (
+    ClientRequest,
+    ConnectAttempts,
+    RequestFailed,
+    can_retry,
+    listed_text,
+    turn,
+)
 from reconciler.errors import (
     AuthenticationError,
     BrokerError,
@@ -46,7 +51,7 @@ from reconciler.wire.error_codes import (
     UNKNOWN_SERVER_ERROR,
 )
 from reconciler.wire.handshake import ListenerHint
-from reconciler.wire.version_selection import OfferedVersions
+from reconciler.wire.messages.api_versions import OfferedVersions
 
 Answer = TypeVar("Answer")
 
@@ -297,9 +302,8 @@ class ClusterConnections:
         """
         if isinstance(error, AuthenticationError):
             if not attempts.renewed and self.login.forget_token():
-                attempts.renewed = (
-                    True  # the cached token may have been revoked; fetch one new token, no more
-                )
+                # The cached token may have been revoked: fetch one new token, no more.
+                attempts.renewed = True
                 return
             error.hint = error.hint or _LOGIN_HINT
             self.login_error = error

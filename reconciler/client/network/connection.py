@@ -34,10 +34,10 @@ from reconciler.errors import (
 )
 from reconciler.wire import session_events as sessions
 from reconciler.wire.handshake import ListenerHint
+from reconciler.wire.messages.api_versions import OfferedVersions
 from reconciler.wire.sasl import DeferredStep
 from reconciler.wire.session import BrokerSession
 from reconciler.wire.session_events import ReplyReceived, SessionState
-from reconciler.wire.version_selection import OfferedVersions
 
 Answer = TypeVar("Answer")
 
@@ -114,11 +114,12 @@ class Connection:
         try:
             async with asyncio.timeout(seconds):
                 await self._turn(seconds)
-                version = self._version(ask)
-                correlation_id = self._send(ask, version)
+                correlation_id = self._send(ask, self._session.version(ask.api))
                 reply = await self._replies[correlation_id]
         except TimeoutError:
             raise self._timeout_error(ask, correlation_id, seconds) from None
+        except UnsupportedVersion as error:
+            raise add_node(error, self.node, self.scrubbed) from None
         except asyncio.CancelledError:
             self._abandon(correlation_id)
             raise
@@ -129,13 +130,11 @@ class Connection:
         if self._error is None:
             error = ConnectError(reason or "closed by this client", node=self.node)
             self._end(self._session.close(error), reason=reason)
-        tasks = [*self._steps, *([self._login_task] if self._login_task is not None else [])]
+        tasks = [*self._steps, *([] if self._login_task is None else [self._login_task])]
+        tasks = [task for task in tasks if task is not asyncio.current_task()]
         for task in tasks:
-            if task is not asyncio.current_task():
-                _ = task.cancel()
-        _ = await asyncio.gather(
-            *(task for task in tasks if task is not asyncio.current_task()), return_exceptions=True
-        )
+            _ = task.cancel()
+        _ = await asyncio.gather(*tasks, return_exceptions=True)
 
     # ---- setting up -------------------------------------------------------------------------
 
@@ -198,24 +197,14 @@ class Connection:
             self._flush()
             async with asyncio.timeout(self._config.request_seconds):
                 await self._until(SessionState.READY)
-        except TimeoutError:
-            self._end(
-                self._session.close(ConnectError("re-authentication got no answer", node=self.node))
-            )
         except RequestFailed:
             return  # the waiting caller gets the same error
-        except ClientError as error:
-            self._end(
-                self._session.close(
-                    ConnectError(f"re-authentication failed: {error.message}", node=self.node)
-                )
+        except (TimeoutError, ClientError) as error:
+            cause = (
+                f"failed: {error.message}" if isinstance(error, ClientError) else "got no answer"
             )
-
-    def _version(self, ask: ClientRequest[Answer]) -> int:
-        try:
-            return self._session.version(ask.api)
-        except UnsupportedVersion as error:
-            raise add_node(error, self.node, self.scrubbed) from None
+            failure = ConnectError(f"re-authentication {cause}", node=self.node)
+            self._end(self._session.close(failure))
 
     def _send(self, ask: ClientRequest[Answer], version: int) -> int:
         body = ask.encode(version)
@@ -283,7 +272,7 @@ class Connection:
         return self._session.get_buffer()
 
     def buffer_updated(self, count: int) -> None:
-        """Process received bytes."""
+        """Process ``count`` bytes that were written into the last buffer."""
         if self._session.state is SessionState.CLOSED:
             return
         for event in self._session.buffer_updated(count, now=self._clock.monotonic()):

@@ -10,8 +10,9 @@ import os
 import random
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from reconciler.base.installation import install_hint
 from reconciler.client.client_config import Address, ClientConfig
@@ -30,8 +31,7 @@ NoteCause = Callable[[Address, str], None]
 """Receives at once why an address failed: the dial may be cancelled while another address does not answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DialTarget:
+class DialTarget(Struct, frozen=True, kw_only=True):
     """One address to dial."""
 
     address: Address  # the configured or advertised address, which identifies the node in messages

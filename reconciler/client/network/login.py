@@ -1,16 +1,20 @@
 """Creates a SASL mechanism for each exchange from the configured login; adds nonces and tokens."""
 
-import secrets
 from typing import Final
 
 from reconciler.base.protocols import Clock
 from reconciler.base.redaction import SecretScrubber, remember
-from reconciler.client.auth import kerberos
-from reconciler.client.auth.sasl import Gssapi, OAuthBearer, Plain, Scram
-from reconciler.client.auth.token import CachedTokenSource, TokenSource
+from reconciler.client.auth.sasl import (
+    CachedTokenSource,
+    Gssapi,
+    OAuthBearer,
+    Plain,
+    Scram,
+    TokenSource,
+)
 from reconciler.client.client_config import ClientConfig
 from reconciler.errors import AuthenticationError, KquotaError
-from reconciler.wire.sasl import Mechanism, oauthbearer, plain, scram
+from reconciler.wire.sasl import Mechanism
 
 _TOKENS_REMEMBERED: Final = 2
 """A broker's message may contain the previous token while another connection logs in with the next one."""
@@ -62,11 +66,19 @@ class Login:
         """
         match self._sasl:
             case Plain(username=user, password=password):
+                from reconciler.wire.sasl import plain
+
                 return plain.PlainClient(user=user, password=password.reveal())
             case Scram(mechanism=name, username=user, password=password):
+                import secrets
+
+                from reconciler.wire.sasl import scram
+
                 nonce = secrets.token_urlsafe(24)
                 return scram.ScramClient(name, user=user, password=password.reveal(), nonce=nonce)
             case Gssapi(service=service, principal=principal):
+                from reconciler.client.auth import kerberos
+
                 return kerberos.stepper(service, principal, server_name)
             case _:
                 return await self._bearer()
@@ -85,6 +97,8 @@ class Login:
             ) from None
         self._sent = (*self._sent, token.value.reveal())[-_TOKENS_REMEMBERED:]
         self._scrub = self._scrubber()
+        from reconciler.wire.sasl import oauthbearer
+
         return oauthbearer.OAuthBearerClient(
             token=token.value.reveal(), extensions=dict(token.extensions)
         )

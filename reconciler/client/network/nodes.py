@@ -8,8 +8,9 @@ and the bootstrap addresses are used again (KIP-899, KIP-1102).
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.network.requests import ClientRequest, ResponseStatus
@@ -25,8 +26,7 @@ MAX_CONNECTING: Final = 16
 """Connections that a client sets up at the same time; those to the other brokers wait."""
 
 
-@dataclass(slots=True)
-class _AddressFailures:
+class _AddressFailures(Struct):
     """Failures of one address since its last success."""
 
     failures: int = 0
@@ -34,7 +34,7 @@ class _AddressFailures:
     cause: str = ""  # why the last attempt failed whose reason is known; "" = no reason is known
 
 
-class DialChoice(NamedTuple):
+class DialChoice(Struct, frozen=True):
     """The addresses to dial next."""
 
     addresses: tuple[Address, ...]  # all may be tried at once; the first connection is used
@@ -152,8 +152,7 @@ def address_of(node: Node) -> Address:
     return Address(host=node.host, port=node.port)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterMetadata:
+class ClusterMetadata(Struct, frozen=True, kw_only=True):
     """The cluster as one broker describes it; after a successful response the id is never ""."""
 
     cluster_id: str

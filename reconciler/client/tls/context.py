@@ -8,13 +8,14 @@ import os
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from reconciler.base.secret import Secret
 from reconciler.client.configuration.settings import ClientSettings
-from reconciler.client.tls import key_stores, pem
+from reconciler.client.tls import key_stores
 from reconciler.client.tls.key_stores import Identity, StoreConfig
 from reconciler.errors import ConfigError
 
@@ -22,8 +23,7 @@ _VERSIONS: Final = {"tlsv1.2": ssl.TLSVersion.TLSv1_2, "tlsv1.3": ssl.TLSVersion
 _OPENSSL_CIPHERS: Final = {"AES_128_": "AES128-", "AES_256_": "AES256-"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
+class Tls(Struct, frozen=True, kw_only=True):
     """TLS configuration."""
 
     trusted: str | None = None  # PEM certificates of the authorities; None = those of the machine
@@ -91,7 +91,7 @@ def _trusted_certificates(settings: ClientSettings) -> str | None:
     if not given_keys:
         return None
     if given_keys[0] == inline:
-        certificates_pem = pem.certificates(settings.text(inline) or "")
+        certificates_pem = key_stores.certificates_of(settings.text(inline) or "")
         if not certificates_pem:
             raise settings.error(inline, "contains no PEM certificate")
         return certificates_pem
@@ -99,7 +99,9 @@ def _trusted_certificates(settings: ClientSettings) -> str | None:
     folder_files = settings.files.list_folder(path) if given_keys[0] == "ssl.ca.location" else None
     if folder_files is not None:
         parts = [_content(settings, given_keys[0], file) for file in folder_files]
-        return pem.certificates("\n".join(part.decode("utf-8", "replace") for part in parts))
+        return key_stores.certificates_of(
+            "\n".join(part.decode("utf-8", "replace") for part in parts)
+        )
     password = settings.secret("ssl.truststore.password")
     return key_stores.trusted_certificates(
         _store(settings, given_keys[0], "ssl.truststore", password)
@@ -239,7 +241,7 @@ def _private_file(text: str) -> Iterator[str]:
         finally:
             os.close(descriptor)
         return
-    import tempfile  # noqa: PLC0415 - not on Linux; it loads two compression libraries
+    import tempfile
 
     descriptor, name = tempfile.mkstemp()
     try:

@@ -10,9 +10,9 @@ chain of SHA-1(password + previous), 20 bytes of SHA-1(password + key).
 
 import hashlib
 import hmac
-import struct
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.base.secret import Secret
 
@@ -29,8 +29,7 @@ class JksError(ValueError):
     """The bytes are not a valid key store, or the password is wrong."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyEntry:
+class KeyEntry(Struct, frozen=True, kw_only=True):
     """A private key, still protected, and its chain of DER certificates, leaf first."""
 
     alias: str
@@ -41,8 +40,7 @@ class KeyEntry:
         return f"KeyEntry(alias={self.alias!r})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyStore:
+class KeyStore(Struct, frozen=True, kw_only=True):
     """The entries of a file, in its order."""
 
     keys: tuple[KeyEntry, ...]
@@ -63,12 +61,10 @@ class _Cursor:
         return self._content[self._at - size : self._at]
 
     def int32(self) -> int:
-        value: int = struct.unpack(">i", self.take(4))[0]
-        return value
+        return int.from_bytes(self.take(4), signed=True)
 
     def text(self) -> str:
-        size: int = struct.unpack(">H", self.take(2))[0]
-        return self.take(size).decode("utf-8", "replace")
+        return self.take(int.from_bytes(self.take(2))).decode("utf-8", "replace")
 
     @property
     def ended(self) -> bool:
@@ -127,9 +123,7 @@ def unprotect(entry: KeyEntry, password: Secret) -> bytes:
     while len(stream) < len(mixed):
         block = hashlib.sha1(secret + block).digest()  # noqa: S324 - the format's own
         stream += block
-    plain = bytes(
-        mixed_byte ^ stream_byte for mixed_byte, stream_byte in zip(mixed, stream, strict=False)
-    )
+    plain = bytes(octet ^ mask for octet, mask in zip(mixed, stream, strict=False))
     if not hmac.compare_digest(hashlib.sha1(secret + plain).digest(), check):  # noqa: S324 - as above
         raise JksError("the key password is wrong")
     return plain

@@ -180,8 +180,9 @@ class SessionKeeper:
     ) -> _ClientSession:
         """Return a session with new credentials, or the old session with the reason why they cannot be used."""
         now = self._clock.monotonic()
-        rejected = session.state.rejected_version == credentials.version
-        if rejected and now - session.rejected_at < REFUSED_AGAIN_SECONDS:
+        if session.state.rejected_version == credentials.version and (
+            now - session.rejected_at < REFUSED_AGAIN_SECONDS
+        ):
             return session
         try:
             config = self._config(cluster, credentials)

@@ -40,6 +40,9 @@ from reconciler.quota.state import QuotaState
 NAMED_OBSTACLES: Final = 8
 """Maximum number of entities that are listed for a held operation."""
 
+NAME_OF: Final = {key: str(key) for key in Key}
+"""Kafka's name of each key: one text for all operations, whose hash is computed once."""
+
 Position: TypeAlias = tuple[bool, int, bool]
 """A place in the order: whether it removes, its level (negative for removals), whether it ends an override."""
 
@@ -78,23 +81,21 @@ class SendBatch:
 
 def batches(changes: Iterable[QuotaChange]) -> tuple[SendBatch, ...]:
     """Return the batches of both phases, in the order in which they must be sent."""
-    grouped: dict[Position, dict[Entity, list[tuple[str, float | None]]]] = {}
+    grouped: dict[tuple[Entity, bool, bool], list[tuple[str, float | None]]] = {}
     for change in changes:
-        ends_override = change.cause is Cause.ENDED
-        position = position_of(change.entity, change.after, ends_override=ends_override)
-        batch = grouped.setdefault(position, {})
-        batch.setdefault(change.entity, []).append((str(change.key), change.after))
+        place = change.entity, change.after is None, change.cause is Cause.ENDED
+        grouped.setdefault(place, []).append((NAME_OF[change.key], change.after))
+    batch_by_position: dict[Position, list[Alteration]] = {}
+    for (subject, _, ends_override), operations in grouped.items():
+        position = position_of(subject, operations[0][1], ends_override=ends_override)
+        batch = batch_by_position.setdefault(position, [])
+        batch.append(Alteration(subject, tuple(operations)))
     return tuple(
         SendBatch(
             position=position,
-            alterations=tuple(
-                Alteration(subject, tuple(operations))
-                for subject, operations in sorted(
-                    by_entity.items(), key=lambda item: sort_key(item[0])
-                )
-            ),
+            alterations=tuple(sorted(batch, key=lambda alteration: sort_key(alteration.entity))),
         )
-        for position, by_entity in sorted(grouped.items())
+        for position, batch in sorted(batch_by_position.items())
     )
 
 
@@ -264,6 +265,14 @@ class SendSchedule:
         self._undone.add(Alteration(subject, ((key, value),)), holds_ends=holds_ends)
 
 
+_SLOTS_WITH_A_NAME: Final = {
+    (True, True): "both",
+    (True, False): "first",
+    (False, True): "second",
+    (False, False): "any",
+}
+
+
 class _Obstacle(NamedTuple):
     """An operation that later ones may have to wait for."""
 
@@ -330,15 +339,7 @@ def _names(subject: Entity) -> tuple[str | None, str | None]:
 def _addresses(subject: Entity) -> Iterator[tuple[str, object, object]]:
     """Yield the index keys of all obstacles that can match a client of this entity."""
     first_name, second_name = _names(subject)
-    if first_name is None and second_name is None:
-        yield "any", None, None
-    elif second_name is None:
-        yield "first", first_name, None
-        yield "first", None, None
-    elif first_name is None:
-        yield "second", None, second_name
-        yield "second", None, None
-    else:
-        for first in (first_name, None):
-            for second in (second_name, None):
-                yield "both", first, second
+    slots = _SLOTS_WITH_A_NAME[first_name is not None, second_name is not None]
+    for first in dict.fromkeys((first_name, None)):
+        for second in dict.fromkeys((second_name, None)):
+            yield slots, first, second

@@ -6,10 +6,13 @@ version. Features are tagged fields (KIP-584).
 """
 
 import re
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final
 
-from reconciler.errors import DecodeError, EncodeError
-from reconciler.wire.apis import API_VERSIONS
+from msgspec import Struct
+
+from reconciler.errors import ControllerUnavailable, DecodeError, EncodeError, UnsupportedVersion
+from reconciler.wire.apis import ALTER_CLIENT_QUOTAS, API_VERSIONS, KafkaApi
 from reconciler.wire.error_codes import UNSUPPORTED_VERSION
 from reconciler.wire.primitives import WireReader, WireWriter
 
@@ -25,7 +28,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Texts that ``ApiVersionsRequest.isValid`` accepts; a broker answers others with error 42."""
 
 
-class ApiVersionsRequest(NamedTuple):
+class ApiVersionsRequest(Struct, frozen=True):
     """The client software (version 3 and later), and the node that it expects (version 5 and later, KIP-1242)."""
 
     software_name: str = ""  # letters, digits, `-` and `.`; "" only below version 3
@@ -34,7 +37,7 @@ class ApiVersionsRequest(NamedTuple):
     node_id: int = UNKNOWN_NODE  # expected node, -1 for no check
 
 
-class ApiRange(NamedTuple):
+class ApiRange(Struct, frozen=True):
     """One API of the broker with its lowest and highest version, both inclusive."""
 
     api_key: int
@@ -42,7 +45,7 @@ class ApiRange(NamedTuple):
     highest: int
 
 
-class Feature(NamedTuple):
+class Feature(Struct, frozen=True):
     """One feature with its lowest and highest level, both inclusive."""
 
     name: str
@@ -50,7 +53,7 @@ class Feature(NamedTuple):
     highest: int
 
 
-class ApiVersionsResponse(NamedTuple):
+class ApiVersionsResponse(Struct, frozen=True):
     """The APIs and features of a broker."""
 
     error_code: int
@@ -74,7 +77,7 @@ def encode_request(version: int, request: ApiVersionsRequest) -> bytes:
     Raises:
         EncodeError: Brokers would refuse the software's name or version.
     """
-    writer = WireWriter(flexible=API_VERSIONS.is_flexible(version))
+    writer = API_VERSIONS.writer(version)
     if version >= 3:
         for text in (request.software_name, request.software_version):
             if not is_valid_software(text):
@@ -83,22 +86,20 @@ def encode_request(version: int, request: ApiVersionsRequest) -> bytes:
     if version >= 5:
         writer.nullable_string(request.cluster_id)
         writer.int32(request.node_id)
-    writer.tags()
-    return writer.to_bytes()
+    return writer.complete()
 
 
 def decode_request(version: int, body: bytes) -> ApiVersionsRequest:
     """Decode a request body; its texts are not validated."""
-    reader = WireReader(body, flexible=API_VERSIONS.is_flexible(version))
-    request = ApiVersionsRequest(
-        software_name=reader.string() if version >= 3 else "",
-        software_version=reader.string() if version >= 3 else "",
-        cluster_id=reader.nullable_string() if version >= 5 else None,
-        node_id=reader.int32() if version >= 5 else UNKNOWN_NODE,
+    reader = API_VERSIONS.request_reader(version, body)
+    return reader.complete(
+        ApiVersionsRequest(
+            software_name=reader.string() if version >= 3 else "",
+            software_version=reader.string() if version >= 3 else "",
+            cluster_id=reader.nullable_string() if version >= 5 else None,
+            node_id=reader.int32() if version >= 5 else UNKNOWN_NODE,
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return request
 
 
 def encode_response(version: int, response: ApiVersionsResponse) -> bytes:
@@ -108,16 +109,15 @@ def encode_response(version: int, response: ApiVersionsResponse) -> bytes:
     refuse the whole response (KAFKA-17011).
     """
     layout = 0 if response.error_code == UNSUPPORTED_VERSION else version
-    writer = WireWriter(flexible=API_VERSIONS.is_flexible(layout))
+    writer = API_VERSIONS.writer(layout)
 
     def write_range(api: ApiRange) -> None:
         writer.int16(api.api_key)
         writer.int16(api.lowest)
         writer.int16(api.highest)
-        writer.tags()
 
     writer.int16(response.error_code)
-    writer.array(response.apis, write_range)
+    writer.structures(response.apis, write_range)
     if layout >= 1:
         writer.int32(response.throttle_time_ms)
     writer.tags(_feature_tags(version, response))
@@ -128,17 +128,12 @@ def decode_response(version: int, body: bytes) -> ApiVersionsResponse:
     """Decode a response body; a refusal in the layout of version 0 is accepted in every version."""
     is_refused = body[:2] == UNSUPPORTED_VERSION.to_bytes(2, "big")
     layout = 0 if is_refused else version
-    reader = WireReader(
-        body, flexible=API_VERSIONS.is_flexible(layout), items=API_VERSIONS.answer_items
-    )
-
-    def read_range() -> ApiRange:
-        api = ApiRange(api_key=reader.int16(), lowest=reader.int16(), highest=reader.int16())
-        reader.skip_tags()
-        return api
-
+    reader = API_VERSIONS.answer_reader(layout, body)
     error_code = reader.int16()
-    apis = reader.array(read_range, least_size=6)
+    apis = reader.structures(
+        lambda: ApiRange(api_key=reader.int16(), lowest=reader.int16(), highest=reader.int16()),
+        least_size=6,
+    )
     throttle_time_ms = reader.int32() if layout >= 1 else 0
     tags = reader.tags()
     reader.end()
@@ -154,10 +149,8 @@ def decode_response(version: int, body: bytes) -> ApiVersionsResponse:
 
 
 def _read_flag(content: bytes) -> bool:
-    reader = WireReader(content, flexible=True)
-    flag = reader.boolean()
-    reader.end()
-    return flag
+    reader = WireReader(content, flexible=False)
+    return reader.complete(reader.boolean())
 
 
 def _feature_tags(version: int, response: ApiVersionsResponse) -> dict[int, bytes]:
@@ -185,9 +178,8 @@ def _write_features(features: tuple[Feature, ...], *, highest_first: bool) -> by
         writer.string(feature.name)
         writer.int16(feature.highest if highest_first else feature.lowest)
         writer.int16(feature.lowest if highest_first else feature.highest)
-        writer.tags()
 
-    writer.array(features, write)
+    writer.structures(features, write)
     return writer.to_bytes()
 
 
@@ -196,11 +188,10 @@ def _read_features(field: bytes, *, highest_first: bool) -> tuple[Feature, ...]:
 
     def read() -> Feature:
         name, first, second = reader.string(), reader.int16(), reader.int16()
-        reader.skip_tags()
         lowest, highest = (second, first) if highest_first else (first, second)
         return Feature(name=name, lowest=lowest, highest=highest)
 
-    features = reader.array(read, least_size=6)
+    features = reader.structures(read, least_size=6)
     reader.end()
     return features
 
@@ -211,3 +202,70 @@ def _read_epoch(field: bytes | None) -> int:
     if len(field) != 8:
         raise DecodeError(f"the finalized features epoch has {len(field)} bytes, not 8")
     return WireReader(field, flexible=True).int64()
+
+
+_KRAFT_FEATURE: Final = "metadata.version"
+
+
+class OfferedVersions(Struct, frozen=True, kw_only=True):
+    """The versions that one broker offers, per connection: brokers of one cluster may differ."""
+
+    ranges: Mapping[int, tuple[int, int]]  # lowest and highest version by API key, both inclusive
+    # True if the finalized features show a KRaft cluster (or one migrating to it).
+    is_kraft: bool = False
+
+    def offers(self, api: KafkaApi) -> bool:
+        """Whether ``choose`` would return a version."""
+        lowest, highest = self.ranges.get(api.key, (0, -1))
+        return max(lowest, api.floor) <= min(highest, api.highest)
+
+
+def read_offered(answer: ApiVersionsResponse) -> OfferedVersions:
+    """Return the versions in a response to ApiVersions."""
+    return OfferedVersions(
+        ranges={
+            api_range.api_key: (api_range.lowest, api_range.highest) for api_range in answer.apis
+        },
+        is_kraft=any(feature.name == _KRAFT_FEATURE for feature in answer.finalized),
+    )
+
+
+def choose(api: KafkaApi, offered: OfferedVersions) -> int:
+    """Return the highest version of ``api`` that both client and broker support.
+
+    Raises:
+        ControllerUnavailable: A KRaft broker omits AlterClientQuotas: it offers an API that it
+            forwards only in versions that the active controller supports, too
+            (``ApiVersionsResponse.intersectForwardableApis``), so it is offered again once a controller is active.
+        UnsupportedVersion: There is none for another reason.
+    """
+    if offered.offers(api):
+        return min(offered.ranges[api.key][1], api.highest)
+    supported_text = (
+        f"v{api.floor}" if api.floor == api.highest else f"v{api.floor} to v{api.highest}"
+    )
+    if api.key in offered.ranges:
+        lowest, highest = offered.ranges[api.key]
+        raise UnsupportedVersion(
+            f"the broker offers {api.name} v{lowest} to v{highest}, this client supports {supported_text}",
+            api=api.name,
+        )
+    if api.key == ALTER_CLIENT_QUOTAS.key and offered.is_kraft:
+        raise ControllerUnavailable(
+            f"broker offers no {api.name}: its controller is unavailable or too old",
+            api=api.name,
+            hint="try again when the cluster has an active controller",
+        )
+    needs = f" (needs Kafka {api.since})" if api.since else ""
+    raise UnsupportedVersion(f"broker offers no {api.name}{needs}", api=api.name)
+
+
+def retry_after_refusal(answer: ApiVersionsResponse) -> int:
+    """Return the version of ApiVersions to request after a broker refused with error 35.
+
+    Brokers since Kafka 2.4 include their range in the refusal; older ones do not, and support version 0.
+    """
+    for offer in answer.apis:
+        if offer.api_key == API_VERSIONS.key:
+            return max(0, min(offer.highest, API_VERSIONS.highest))
+    return 0

@@ -11,7 +11,9 @@ error.
 """
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from reconciler.errors import DecodeError, TooManyItems
 from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS
@@ -24,9 +26,11 @@ from reconciler.wire.messages.entry_layout import (
     Row,
     SlotKey,
     Value,
+    read_parts,
+    write_parts,
 )
 from reconciler.wire.messages.fast_entry_reader import read_entries
-from reconciler.wire.primitives import WireReader, WireWriter
+from reconciler.wire.primitives import WireReader
 from reconciler.wire.varints import MAX_VARINT
 
 __all__ = [
@@ -48,19 +52,15 @@ Component: TypeAlias = tuple[str, int, str | None]
 Entry: TypeAlias = tuple[tuple[Part, ...], tuple[Value, ...]]
 """An entity's components and its values, as on the wire."""
 
-_LEAST_PART: Final = 3
-_LEAST_VALUE: Final = 10
-_LEAST_ENTRY: Final = 3
 
-
-class DescribeClientQuotasRequest(NamedTuple):
+class DescribeClientQuotasRequest(Struct, frozen=True):
     """A filter: components combine with *and*; strict also forbids other types."""
 
     components: tuple[Component, ...]
     strict: bool
 
 
-class DescribeClientQuotasResponse(NamedTuple):
+class DescribeClientQuotasResponse(Struct, frozen=True):
     """The response in the caller's layout.
 
     Brokers send null entries with an error; entries beside an error are decoded, too, so callers check
@@ -81,36 +81,30 @@ class DescribeClientQuotasResponse(NamedTuple):
 
 def encode_request(version: int, request: DescribeClientQuotasRequest) -> bytes:
     """Encode the body of a request."""
-    writer = WireWriter(flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
+    writer = DESCRIBE_CLIENT_QUOTAS.writer(version)
 
     def write_component(component: Component) -> None:
         entity_type, match_type, match = component
         writer.string(entity_type)
         writer.int8(match_type)
         writer.nullable_string(match)
-        writer.tags()
 
-    writer.array(request.components, write_component)
+    writer.structures(request.components, write_component)
     writer.boolean(request.strict)
-    writer.tags()
-    return writer.to_bytes()
+    return writer.complete()
 
 
 def decode_request(version: int, body: bytes) -> DescribeClientQuotasRequest:
     """Decode a request body; the filter is not validated."""
-    reader = WireReader(body, flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
-
-    def read_component() -> Component:
-        component = (reader.string(), reader.int8(), reader.nullable_string())
-        reader.skip_tags()
-        return component
-
-    request = DescribeClientQuotasRequest(
-        components=reader.array(read_component, least_size=4), strict=reader.boolean()
+    reader = DESCRIBE_CLIENT_QUOTAS.request_reader(version, body)
+    return reader.complete(
+        DescribeClientQuotasRequest(
+            components=reader.structures(
+                lambda: (reader.string(), reader.int8(), reader.nullable_string()), least_size=4
+            ),
+            strict=reader.boolean(),
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return request
 
 
 def encode_response(
@@ -122,29 +116,21 @@ def encode_response(
     error_message: str | None = None,
 ) -> bytes:
     """Encode the body of a response; brokers send ``entries`` None together with an error."""
-    writer = WireWriter(flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
-
-    def write_part(part: Part) -> None:
-        writer.string(part[0])
-        writer.nullable_string(part[1])
-        writer.tags()
+    writer = DESCRIBE_CLIENT_QUOTAS.writer(version)
 
     def write_value(value: Value) -> None:
         writer.string(value[0])
         writer.float64(value[1])
-        writer.tags()
 
     def write_entry(entry: Entry) -> None:
-        writer.array(entry[0], write_part)
-        writer.array(entry[1], write_value)
-        writer.tags()
+        write_parts(writer, entry[0])
+        writer.structures(entry[1], write_value)
 
     writer.int32(throttle_time_ms)
     writer.int16(error_code)
     writer.nullable_string(error_message)
-    writer.nullable_array(entries, write_entry)
-    writer.tags()
-    return writer.to_bytes()
+    writer.nullable_structures(entries, write_entry)
+    return writer.complete()
 
 
 def decode_response(
@@ -168,7 +154,7 @@ def decode_response(
     throttle_time_ms, error_code = reader.int32(), reader.int16()
     error_message = reader.nullable_string()
     gathering = EntryCollection(layout=layout, most_entities=most_entities)
-    count = reader.nullable_count(least_size=_LEAST_ENTRY)
+    count = reader.nullable_count(least_size=3)
     if count is not None and count > most_entities:
         raise TooManyItems(
             f"the answer holds {count} entities, the limit is {most_entities}",
@@ -178,16 +164,15 @@ def decode_response(
     if count is None and error_code == 0:
         raise DecodeError("an answer without an error has no entries", offset=reader.offset)
     offset = _read_entries(body, reader.offset, count or 0, gathering, flexible=flexible)
-    reader = WireReader(body, flexible=flexible, offset=offset)
-    reader.skip_tags()
-    reader.end()
-    return DescribeClientQuotasResponse(
-        throttle_time_ms=throttle_time_ms,
-        error_code=error_code,
-        error_message=error_message,
-        entries=gathering.entries,
-        foreign_values=gathering.foreign_values,
-        foreign_entities=tuple(sorted(gathering.foreign.items(), key=_by_parts)),
+    return WireReader(body, flexible=flexible, offset=offset).complete(
+        DescribeClientQuotasResponse(
+            throttle_time_ms=throttle_time_ms,
+            error_code=error_code,
+            error_message=error_message,
+            entries=gathering.entries,
+            foreign_values=gathering.foreign_values,
+            foreign_entities=tuple(sorted(gathering.foreign.items(), key=_by_parts)),
+        )
     )
 
 
@@ -203,8 +188,7 @@ def _read_entries(
 
     def read_any(start: int) -> int:
         reader = WireReader(body, flexible=flexible, offset=start, items=ENTRY_ITEMS)
-        parts, values = _read_entry(reader)
-        gathering.add(parts, values, offset=start)
+        gathering.add(*_read_entry(reader), offset=start)
         return reader.offset
 
     if flexible:
@@ -218,17 +202,6 @@ def _read_entries(
 
 
 def _read_entry(reader: WireReader) -> Entry:
-    def read_part() -> Part:
-        part = (reader.string(), reader.nullable_string())
-        reader.skip_tags()
-        return part
-
-    def read_value() -> Value:
-        value = (reader.string(), reader.float64())
-        reader.skip_tags()
-        return value
-
-    parts = reader.array(read_part, least_size=_LEAST_PART)
-    values = reader.array(read_value, least_size=_LEAST_VALUE)
-    reader.skip_tags()
-    return parts, values
+    parts = read_parts(reader)
+    values = reader.structures(lambda: (reader.string(), reader.float64()), least_size=10)
+    return reader.structure((parts, values))

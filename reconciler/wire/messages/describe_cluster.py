@@ -5,9 +5,10 @@ Version 1 adds the kind of endpoint (KIP-919), version 2 fenced brokers (KIP-107
 
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import DESCRIBE_CLUSTER
-from reconciler.wire.primitives import WireReader, WireWriter
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
@@ -16,7 +17,7 @@ OPERATIONS_NOT_ASKED: Final = -(2**31)
 """``cluster_authorized_operations`` if the request did not include it."""
 
 
-class DescribeClusterRequest(NamedTuple):
+class DescribeClusterRequest(Struct, frozen=True):
     """The options of a request."""
 
     # Also request the operations on the cluster that the caller may perform.
@@ -61,32 +62,30 @@ def encode_request(version: int, request: DescribeClusterRequest) -> bytes:
         raise EncodeError(f"DescribeCluster v{version} cannot ask for controllers")
     if version < 2 and request.include_fenced:
         raise EncodeError(f"DescribeCluster v{version} cannot ask for fenced brokers")
-    writer = WireWriter(flexible=DESCRIBE_CLUSTER.is_flexible(version))
+    writer = DESCRIBE_CLUSTER.writer(version)
     writer.boolean(request.include_operations)
     if version >= 1:
         writer.int8(request.endpoint_type)
     if version >= 2:
         writer.boolean(request.include_fenced)
-    writer.tags()
-    return writer.to_bytes()
+    return writer.complete()
 
 
 def decode_request(version: int, body: bytes) -> DescribeClusterRequest:
     """Decode a request body."""
-    reader = WireReader(body, flexible=DESCRIBE_CLUSTER.is_flexible(version))
-    request = DescribeClusterRequest(
-        include_operations=reader.boolean(),
-        endpoint_type=reader.int8() if version >= 1 else BROKERS,
-        include_fenced=reader.boolean() if version >= 2 else False,
+    reader = DESCRIBE_CLUSTER.request_reader(version, body)
+    return reader.complete(
+        DescribeClusterRequest(
+            include_operations=reader.boolean(),
+            endpoint_type=reader.int8() if version >= 1 else BROKERS,
+            include_fenced=reader.boolean() if version >= 2 else False,
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return request
 
 
 def encode_response(version: int, response: DescribeClusterResponse) -> bytes:
     """Encode the body of a response."""
-    writer = WireWriter(flexible=DESCRIBE_CLUSTER.is_flexible(version))
+    writer = DESCRIBE_CLUSTER.writer(version)
 
     def write_broker(broker: ClusterNode) -> None:
         writer.int32(broker.node_id)
@@ -95,7 +94,6 @@ def encode_response(version: int, response: DescribeClusterResponse) -> bytes:
         writer.nullable_string(broker.rack)
         if version >= 2:
             writer.boolean(broker.is_fenced)
-        writer.tags()
 
     writer.int32(response.throttle_time_ms)
     writer.int16(response.error_code)
@@ -104,39 +102,33 @@ def encode_response(version: int, response: DescribeClusterResponse) -> bytes:
         writer.int8(response.endpoint_type)
     writer.string(response.cluster_id)
     writer.int32(response.controller_id)
-    writer.array(response.brokers, write_broker)
+    writer.structures(response.brokers, write_broker)
     writer.int32(response.operations)
-    writer.tags()
-    return writer.to_bytes()
+    return writer.complete()
 
 
 def decode_response(version: int, body: bytes) -> DescribeClusterResponse:
     """Decode a response body."""
-    reader = WireReader(
-        body, flexible=DESCRIBE_CLUSTER.is_flexible(version), items=DESCRIBE_CLUSTER.answer_items
-    )
+    reader = DESCRIBE_CLUSTER.answer_reader(version, body)
 
     def read_broker() -> ClusterNode:
-        broker = ClusterNode(
+        return ClusterNode(
             node_id=reader.int32(),
             host=reader.string(),
             port=reader.int32(),
             rack=reader.nullable_string(),
             is_fenced=reader.boolean() if version >= 2 else False,
         )
-        reader.skip_tags()
-        return broker
 
-    response = DescribeClusterResponse(
-        throttle_time_ms=reader.int32(),
-        error_code=reader.int16(),
-        error_message=reader.nullable_string(),
-        endpoint_type=reader.int8() if version >= 1 else BROKERS,
-        cluster_id=reader.string(),
-        controller_id=reader.int32(),
-        brokers=reader.array(read_broker, least_size=11),
-        operations=reader.int32(),
+    return reader.complete(
+        DescribeClusterResponse(
+            throttle_time_ms=reader.int32(),
+            error_code=reader.int16(),
+            error_message=reader.nullable_string(),
+            endpoint_type=reader.int8() if version >= 1 else BROKERS,
+            cluster_id=reader.string(),
+            controller_id=reader.int32(),
+            brokers=reader.structures(read_broker, least_size=11),
+            operations=reader.int32(),
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return response

@@ -4,11 +4,12 @@ Version 3 adds types and documentation; version 4 is flexible. Quotas are not a 
 this client only checks whether a broker replaces Kafka's quota rules (``client.quota.callback.class``).
 """
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import DESCRIBE_CONFIGS
-from reconciler.wire.primitives import WireReader, WireWriter
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -17,7 +18,7 @@ BROKER: Final = 4
 UNKNOWN_SOURCE: Final = -1
 
 
-class ConfigResource(NamedTuple):
+class ConfigResource(Struct, frozen=True):
     """One resource; ``keys`` None requests all of its settings."""
 
     resource_type: int
@@ -25,7 +26,7 @@ class ConfigResource(NamedTuple):
     keys: tuple[str, ...] | None = None
 
 
-class DescribeConfigsRequest(NamedTuple):
+class DescribeConfigsRequest(Struct, frozen=True):
     """Resources, and whether to include synonyms and (version 3 and later) documentation."""
 
     resources: tuple[ConfigResource, ...]
@@ -33,7 +34,7 @@ class DescribeConfigsRequest(NamedTuple):
     include_documentation: bool = False
 
 
-class ConfigSynonym(NamedTuple):
+class ConfigSynonym(Struct, frozen=True):
     """Another source of a setting, with its value there."""
 
     name: str
@@ -41,7 +42,7 @@ class ConfigSynonym(NamedTuple):
     source: int
 
 
-class ConfigEntry(NamedTuple):
+class ConfigEntry(Struct, frozen=True):
     """One setting; ``value`` is None if it is sensitive or unset."""
 
     name: str
@@ -55,7 +56,7 @@ class ConfigEntry(NamedTuple):
     documentation: str | None = None
 
 
-class ConfigsResult(NamedTuple):
+class ConfigsResult(Struct, frozen=True):
     """The settings of one resource, or the error."""
 
     resource_type: int
@@ -65,7 +66,7 @@ class ConfigsResult(NamedTuple):
     settings: tuple[ConfigEntry, ...] = ()
 
 
-class DescribeConfigsResponse(NamedTuple):
+class DescribeConfigsResponse(Struct, frozen=True):
     """One result per resource; there is no error code for the whole request."""
 
     throttle_time_ms: int = 0
@@ -80,54 +81,48 @@ def encode_request(version: int, request: DescribeConfigsRequest) -> bytes:
     """
     if version < 3 and request.include_documentation:
         raise EncodeError(f"DescribeConfigs v{version} cannot ask for documentation")
-    writer = WireWriter(flexible=DESCRIBE_CONFIGS.is_flexible(version))
+    writer = DESCRIBE_CONFIGS.writer(version)
 
     def write_resource(resource: ConfigResource) -> None:
         writer.int8(resource.resource_type)
         writer.string(resource.name)
         writer.nullable_array(resource.keys, writer.string)
-        writer.tags()
 
-    writer.array(request.resources, write_resource)
+    writer.structures(request.resources, write_resource)
     writer.boolean(request.include_synonyms)
     if version >= 3:
         writer.boolean(request.include_documentation)
-    writer.tags()
-    return writer.to_bytes()
+    return writer.complete()
 
 
 def decode_request(version: int, body: bytes) -> DescribeConfigsRequest:
     """Decode a request body."""
-    reader = WireReader(body, flexible=DESCRIBE_CONFIGS.is_flexible(version))
+    reader = DESCRIBE_CONFIGS.request_reader(version, body)
 
     def read_resource() -> ConfigResource:
-        resource = ConfigResource(
+        return ConfigResource(
             resource_type=reader.int8(),
             name=reader.string(),
             keys=reader.nullable_array(reader.string, least_size=1),
         )
-        reader.skip_tags()
-        return resource
 
-    request = DescribeConfigsRequest(
-        resources=reader.array(read_resource, least_size=4),
-        include_synonyms=reader.boolean(),
-        include_documentation=reader.boolean() if version >= 3 else False,
+    return reader.complete(
+        DescribeConfigsRequest(
+            resources=reader.structures(read_resource, least_size=4),
+            include_synonyms=reader.boolean(),
+            include_documentation=reader.boolean() if version >= 3 else False,
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return request
 
 
 def encode_response(version: int, response: DescribeConfigsResponse) -> bytes:
     """Encode the body of a response; fields that an old version lacks are omitted, as in Kafka."""
-    writer = WireWriter(flexible=DESCRIBE_CONFIGS.is_flexible(version))
+    writer = DESCRIBE_CONFIGS.writer(version)
 
     def write_synonym(synonym: ConfigSynonym) -> None:
         writer.string(synonym.name)
         writer.nullable_string(synonym.value)
         writer.int8(synonym.source)
-        writer.tags()
 
     def write_setting(setting: ConfigEntry) -> None:
         writer.string(setting.name)
@@ -135,68 +130,55 @@ def encode_response(version: int, response: DescribeConfigsResponse) -> bytes:
         writer.boolean(setting.read_only)
         writer.int8(setting.source)
         writer.boolean(setting.is_sensitive)
-        writer.array(setting.synonyms, write_synonym)
+        writer.structures(setting.synonyms, write_synonym)
         if version >= 3:
             writer.int8(setting.config_type)
             writer.nullable_string(setting.documentation)
-        writer.tags()
 
     def write_result(result: ConfigsResult) -> None:
         writer.int16(result.error_code)
         writer.nullable_string(result.error_message)
         writer.int8(result.resource_type)
         writer.string(result.name)
-        writer.array(result.settings, write_setting)
-        writer.tags()
+        writer.structures(result.settings, write_setting)
 
     writer.int32(response.throttle_time_ms)
-    writer.array(response.results, write_result)
-    writer.tags()
-    return writer.to_bytes()
+    writer.structures(response.results, write_result)
+    return writer.complete()
 
 
 def decode_response(version: int, body: bytes) -> DescribeConfigsResponse:
     """Decode a response body."""
-    reader = WireReader(
-        body, flexible=DESCRIBE_CONFIGS.is_flexible(version), items=DESCRIBE_CONFIGS.answer_items
-    )
-
-    def read_synonym() -> ConfigSynonym:
-        synonym = ConfigSynonym(
-            name=reader.string(), value=reader.nullable_string(), source=reader.int8()
-        )
-        reader.skip_tags()
-        return synonym
+    reader = DESCRIBE_CONFIGS.answer_reader(version, body)
 
     def read_setting() -> ConfigEntry:
-        setting = ConfigEntry(
+        return ConfigEntry(
             name=reader.string(),
             value=reader.nullable_string(),
             read_only=reader.boolean(),
             source=reader.int8(),
             is_sensitive=reader.boolean(),
-            synonyms=reader.array(read_synonym, least_size=4),
+            synonyms=reader.structures(
+                lambda: ConfigSynonym(
+                    name=reader.string(), value=reader.nullable_string(), source=reader.int8()
+                ),
+                least_size=4,
+            ),
             config_type=reader.int8() if version >= 3 else 0,
             documentation=reader.nullable_string() if version >= 3 else None,
         )
-        reader.skip_tags()
-        return setting
 
     def read_result() -> ConfigsResult:
-        error_code, error_message = reader.int16(), reader.nullable_string()
-        result = ConfigsResult(
+        return ConfigsResult(
+            error_code=reader.int16(),
+            error_message=reader.nullable_string(),
             resource_type=reader.int8(),
             name=reader.string(),
-            error_code=error_code,
-            error_message=error_message,
-            settings=reader.array(read_setting, least_size=7),
+            settings=reader.structures(read_setting, least_size=7),
         )
-        reader.skip_tags()
-        return result
 
-    response = DescribeConfigsResponse(
-        throttle_time_ms=reader.int32(), results=reader.array(read_result, least_size=7)
+    return reader.complete(
+        DescribeConfigsResponse(
+            throttle_time_ms=reader.int32(), results=reader.structures(read_result, least_size=7)
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return response

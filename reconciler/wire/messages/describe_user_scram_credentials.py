@@ -1,25 +1,24 @@
 """DescribeUserScramCredentials (key 50), version 0: which users have SCRAM credentials (KIP-554)."""
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from reconciler.wire.apis import DESCRIBE_USER_SCRAM_CREDENTIALS
-from reconciler.wire.primitives import WireReader, WireWriter
 
 
-class DescribeUserScramCredentialsRequest(NamedTuple):
+class DescribeUserScramCredentialsRequest(Struct, frozen=True):
     """The requested users; None means all."""
 
     users: tuple[str, ...] | None = None
 
 
-class CredentialInfo(NamedTuple):
+class CredentialInfo(Struct, frozen=True):
     """One credential: mechanism 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512; PBKDF2 iterations."""
 
     mechanism: int
     iterations: int
 
 
-class ScramUser(NamedTuple):
+class ScramUser(Struct, frozen=True):
     """One user; code 91 means unknown, 92 requested twice."""
 
     name: str
@@ -28,7 +27,7 @@ class ScramUser(NamedTuple):
     credentials: tuple[CredentialInfo, ...] = ()
 
 
-class DescribeUserScramCredentialsResponse(NamedTuple):
+class DescribeUserScramCredentialsResponse(Struct, frozen=True):
     """Users in the broker's order, with one error code for the whole request and one per user."""
 
     throttle_time_ms: int = 0
@@ -39,87 +38,62 @@ class DescribeUserScramCredentialsResponse(NamedTuple):
 
 def encode_request(version: int, request: DescribeUserScramCredentialsRequest) -> bytes:
     """Encode the body of a request."""
-    writer = WireWriter(flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version))
-
-    def write_user(name: str) -> None:
-        writer.string(name)
-        writer.tags()
-
-    writer.nullable_array(request.users, write_user)
-    writer.tags()
-    return writer.to_bytes()
+    writer = DESCRIBE_USER_SCRAM_CREDENTIALS.writer(version)
+    writer.nullable_structures(request.users, writer.string)
+    return writer.complete()
 
 
 def decode_request(version: int, body: bytes) -> DescribeUserScramCredentialsRequest:
     """Decode a request body."""
-    reader = WireReader(body, flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version))
-
-    def read_user() -> str:
-        name = reader.string()
-        reader.skip_tags()
-        return name
-
-    request = DescribeUserScramCredentialsRequest(
-        users=reader.nullable_array(read_user, least_size=2)
+    reader = DESCRIBE_USER_SCRAM_CREDENTIALS.request_reader(version, body)
+    return reader.complete(
+        DescribeUserScramCredentialsRequest(
+            users=reader.nullable_structures(reader.string, least_size=2)
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return request
 
 
 def encode_response(version: int, response: DescribeUserScramCredentialsResponse) -> bytes:
     """Encode the body of a response."""
-    writer = WireWriter(flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version))
+    writer = DESCRIBE_USER_SCRAM_CREDENTIALS.writer(version)
 
     def write_credential(credential: CredentialInfo) -> None:
         writer.int8(credential.mechanism)
         writer.int32(credential.iterations)
-        writer.tags()
 
     def write_user(user: ScramUser) -> None:
         writer.string(user.name)
         writer.int16(user.error_code)
         writer.nullable_string(user.error_message)
-        writer.array(user.credentials, write_credential)
-        writer.tags()
+        writer.structures(user.credentials, write_credential)
 
     writer.int32(response.throttle_time_ms)
     writer.int16(response.error_code)
     writer.nullable_string(response.error_message)
-    writer.array(response.users, write_user)
-    writer.tags()
-    return writer.to_bytes()
+    writer.structures(response.users, write_user)
+    return writer.complete()
 
 
 def decode_response(version: int, body: bytes) -> DescribeUserScramCredentialsResponse:
     """Decode a response body."""
-    reader = WireReader(
-        body,
-        flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version),
-        items=DESCRIBE_USER_SCRAM_CREDENTIALS.answer_items,
-    )
-
-    def read_credential() -> CredentialInfo:
-        credential = CredentialInfo(mechanism=reader.int8(), iterations=reader.int32())
-        reader.skip_tags()
-        return credential
+    reader = DESCRIBE_USER_SCRAM_CREDENTIALS.answer_reader(version, body)
 
     def read_user() -> ScramUser:
-        user = ScramUser(
+        return ScramUser(
             name=reader.string(),
             error_code=reader.int16(),
             error_message=reader.nullable_string(),
-            credentials=reader.array(read_credential, least_size=6),
+            credentials=reader.structures(
+                lambda: CredentialInfo(mechanism=reader.int8(), iterations=reader.int32()),
+                least_size=6,
+            ),
         )
-        reader.skip_tags()
-        return user
 
-    response = DescribeUserScramCredentialsResponse(
-        throttle_time_ms=reader.int32(),
-        error_code=reader.int16(),
-        error_message=reader.nullable_string(),
-        users=reader.array(read_user, least_size=6),
+    return reader.complete(
+        DescribeUserScramCredentialsResponse(
+            throttle_time_ms=reader.int32(),
+            error_code=reader.int16(),
+            error_message=reader.nullable_string(),
+            users=reader.structures(read_user, least_size=6),
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return response

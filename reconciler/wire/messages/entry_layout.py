@@ -5,10 +5,12 @@ stops tracking; instances and tuple subclasses stay tracked and make 100,000 ent
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
+from msgspec import Struct, field
+
 from reconciler.errors import DecodeError, TooManyItems
+from reconciler.wire.primitives import WireReader, WireWriter
 
 Slot: TypeAlias = str | Literal[False] | None
 """One slot of an entity: a name, None for the default, False if the type is absent."""
@@ -36,8 +38,22 @@ ENTITIES_HINT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryLayout:
+def read_parts(reader: WireReader) -> tuple[Part, ...]:
+    """Read the components of an entity."""
+    return reader.structures(lambda: (reader.string(), reader.nullable_string()), least_size=3)
+
+
+def write_parts(writer: WireWriter, parts: Sequence[Part]) -> None:
+    """Write the components of an entity."""
+
+    def write_part(part: Part) -> None:
+        writer.string(part[0])
+        writer.nullable_string(part[1])
+
+    writer.structures(parts, write_part)
+
+
+class EntryLayout(Struct, frozen=True, kw_only=True):
     """The caller's layout of entries."""
 
     slots: tuple[str, ...]  # entity types in the order of a `SlotKey`; at least two
@@ -51,8 +67,7 @@ class EntryLayout:
                 raise ValueError(f"{name} must have names of 1 to 126 bytes")
 
 
-@dataclass(slots=True, kw_only=True)
-class EntryCollection:
+class EntryCollection(Struct, kw_only=True):
     """The entries decoded so far; every entity is in exactly one of ``entries`` and ``foreign``."""
 
     layout: EntryLayout

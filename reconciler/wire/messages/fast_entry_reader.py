@@ -17,9 +17,10 @@ never the result. It uses four techniques:
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from reconciler.wire.messages.entry_layout import EntryCollection, EntryLayout, Row, SlotKey
 from reconciler.wire.primitives import MAX_STRING_BYTES
@@ -142,8 +143,7 @@ def read_entries(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per entry w
     return offset
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Template:
+class _Template(Struct, frozen=True, kw_only=True):
     """Reads a values section whose keys have a certain order."""
 
     constants: tuple[bytes, ...]  # every piece of it except the numbers: tags, lengths, keys
@@ -186,8 +186,6 @@ _NO_TEMPLATE: Final = _Template(
 
 class _RowReader:
     """Reads values sections key by key, and builds a template once an order of keys occurred twice in a row."""
-
-    __slots__ = ("_blank", "_columns", "_latest", "_layout", "template")
 
     def __init__(self, layout: EntryLayout) -> None:
         self._layout = layout

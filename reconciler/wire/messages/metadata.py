@@ -5,8 +5,9 @@ other tools connect to the sandbox. Version 0 cannot request no topics: an empty
 means all topics there, and null means all from version 1 on.
 """
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import METADATA
@@ -17,14 +18,14 @@ NO_TOPIC_ID: Final = bytes(16)
 NO_CONTROLLER: Final = -1
 
 
-class RequestTopic(NamedTuple):
+class RequestTopic(Struct, frozen=True):
     """A topic by name, or by id with the name None (version 12 and later)."""
 
     name: str | None
     topic_id: bytes = NO_TOPIC_ID
 
 
-class MetadataRequest(NamedTuple):
+class MetadataRequest(Struct, frozen=True):
     """The options of a request; ``topics`` None means all, () none (and in version 0 all)."""
 
     topics: tuple[RequestTopic, ...] | None = ()
@@ -33,7 +34,7 @@ class MetadataRequest(NamedTuple):
     include_topic_operations: bool = False
 
 
-class MetadataBroker(NamedTuple):
+class MetadataBroker(Struct, frozen=True):
     """One live broker and its advertised address."""
 
     node_id: int
@@ -42,8 +43,7 @@ class MetadataBroker(NamedTuple):
     rack: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
+class Partition(Struct, frozen=True, kw_only=True):
     """One partition of a topic."""
 
     index: int
@@ -85,7 +85,7 @@ def encode_request(version: int, request: MetadataRequest) -> bytes:
         EncodeError: ``version`` does not support an option.
     """
     _check_request(version, request)
-    writer = WireWriter(flexible=METADATA.is_flexible(version))
+    writer = METADATA.writer(version)
 
     def write_topic(topic: RequestTopic) -> None:
         if version >= 10:
@@ -95,17 +95,15 @@ def encode_request(version: int, request: MetadataRequest) -> bytes:
             raise EncodeError(f"Metadata v{version} cannot ask for a topic by its id")
         else:
             writer.string(topic.name)
-        writer.tags()
 
-    writer.nullable_array(request.topics, write_topic)
+    writer.nullable_structures(request.topics, write_topic)
     if version >= 4:
         writer.boolean(request.allow_auto_topic_creation)
     if 8 <= version <= 10:
         writer.boolean(request.include_cluster_operations)
     if version >= 8:
         writer.boolean(request.include_topic_operations)
-    writer.tags()
-    return writer.to_bytes()
+    return writer.complete()
 
 
 def _check_request(version: int, request: MetadataRequest) -> None:
@@ -121,32 +119,30 @@ def _check_request(version: int, request: MetadataRequest) -> None:
 
 def decode_request(version: int, body: bytes) -> MetadataRequest:
     """Decode a request body; the empty list of version 0 becomes None, because it means all topics."""
-    reader = WireReader(body, flexible=METADATA.is_flexible(version))
+    reader = METADATA.request_reader(version, body)
 
     def read_topic() -> RequestTopic:
         topic_id = reader.uuid() if version >= 10 else NO_TOPIC_ID
         name = reader.nullable_string() if version >= 10 else reader.string()
-        reader.skip_tags()
         return RequestTopic(name=name, topic_id=topic_id)
 
     if version >= 1:
-        topics = reader.nullable_array(read_topic, least_size=2)
+        topics = reader.nullable_structures(read_topic, least_size=2)
     else:
-        topics = reader.array(read_topic, least_size=2) or None
-    request = MetadataRequest(
-        topics=topics,
-        allow_auto_topic_creation=reader.boolean() if version >= 4 else True,
-        include_cluster_operations=reader.boolean() if 8 <= version <= 10 else False,
-        include_topic_operations=reader.boolean() if version >= 8 else False,
+        topics = reader.structures(read_topic, least_size=2) or None
+    return reader.complete(
+        MetadataRequest(
+            topics=topics,
+            allow_auto_topic_creation=reader.boolean() if version >= 4 else True,
+            include_cluster_operations=reader.boolean() if 8 <= version <= 10 else False,
+            include_topic_operations=reader.boolean() if version >= 8 else False,
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return request
 
 
 def encode_response(version: int, response: MetadataResponse) -> bytes:
     """Encode the body of a response; fields that an old version lacks are omitted, as in Kafka."""
-    writer = WireWriter(flexible=METADATA.is_flexible(version))
+    writer = METADATA.writer(version)
 
     def write_broker(broker: MetadataBroker) -> None:
         writer.int32(broker.node_id)
@@ -154,22 +150,20 @@ def encode_response(version: int, response: MetadataResponse) -> bytes:
         writer.int32(broker.port)
         if version >= 1:
             writer.nullable_string(broker.rack)
-        writer.tags()
 
     if version >= 3:
         writer.int32(response.throttle_time_ms)
-    writer.array(response.brokers, write_broker)
+    writer.structures(response.brokers, write_broker)
     if version >= 2:
         writer.nullable_string(response.cluster_id)
     if version >= 1:
         writer.int32(response.controller_id)
-    writer.array(response.topics, lambda topic: _write_topic(writer, version, topic))
+    writer.structures(response.topics, lambda topic: _write_topic(writer, version, topic))
     if 8 <= version <= 10:
         writer.int32(response.operations)
     if version >= 13:
         writer.int16(response.error_code)
-    writer.tags()
-    return writer.to_bytes()
+    return writer.complete()
 
 
 def _write_topic(writer: WireWriter, version: int, topic: Topic) -> None:
@@ -183,7 +177,6 @@ def _write_topic(writer: WireWriter, version: int, topic: Topic) -> None:
         writer.array(partition.in_sync, writer.int32)
         if version >= 5:
             writer.array(partition.offline, writer.int32)
-        writer.tags()
 
     if topic.name is None and version < 12:
         raise EncodeError(f"Metadata v{version} cannot show a topic without a name")
@@ -193,63 +186,53 @@ def _write_topic(writer: WireWriter, version: int, topic: Topic) -> None:
         writer.uuid(topic.topic_id)
     if version >= 1:
         writer.boolean(topic.is_internal)
-    writer.array(topic.partitions, write_partition)
+    writer.structures(topic.partitions, write_partition)
     if version >= 8:
         writer.int32(topic.operations)
-    writer.tags()
 
 
 def decode_response(version: int, body: bytes) -> MetadataResponse:
     """Decode a response body."""
-    reader = WireReader(body, flexible=METADATA.is_flexible(version), items=METADATA.answer_items)
+    reader = METADATA.answer_reader(version, body)
 
     def read_broker() -> MetadataBroker:
-        broker = MetadataBroker(
+        return MetadataBroker(
             node_id=reader.int32(),
             host=reader.string(),
             port=reader.int32(),
             rack=reader.nullable_string() if version >= 1 else None,
         )
-        reader.skip_tags()
-        return broker
 
-    response = MetadataResponse(
-        throttle_time_ms=reader.int32() if version >= 3 else 0,
-        brokers=reader.array(read_broker, least_size=10),
-        cluster_id=reader.nullable_string() if version >= 2 else None,
-        controller_id=reader.int32() if version >= 1 else NO_CONTROLLER,
-        topics=reader.array(lambda: _read_topic(reader, version), least_size=5),
-        operations=reader.int32() if 8 <= version <= 10 else OPERATIONS_NOT_ASKED,
-        error_code=reader.int16() if version >= 13 else 0,
+    return reader.complete(
+        MetadataResponse(
+            throttle_time_ms=reader.int32() if version >= 3 else 0,
+            brokers=reader.structures(read_broker, least_size=10),
+            cluster_id=reader.nullable_string() if version >= 2 else None,
+            controller_id=reader.int32() if version >= 1 else NO_CONTROLLER,
+            topics=reader.structures(lambda: _read_topic(reader, version), least_size=5),
+            operations=reader.int32() if 8 <= version <= 10 else OPERATIONS_NOT_ASKED,
+            error_code=reader.int16() if version >= 13 else 0,
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return response
 
 
 def _read_topic(reader: WireReader, version: int) -> Topic:
     def read_partition() -> Partition:
-        error_code = reader.int16()
-        partition = Partition(
+        return Partition(
+            error_code=reader.int16(),
             index=reader.int32(),
             leader_id=reader.int32(),
-            error_code=error_code,
             leader_epoch=reader.int32() if version >= 7 else -1,
             replicas=reader.array(reader.int32, least_size=4),
             in_sync=reader.array(reader.int32, least_size=4),
             offline=reader.array(reader.int32, least_size=4) if version >= 5 else (),
         )
-        reader.skip_tags()
-        return partition
 
-    error_code = reader.int16()
-    topic = Topic(
+    return Topic(
+        error_code=reader.int16(),
         name=reader.nullable_string() if version >= 12 else reader.string(),
-        error_code=error_code,
         topic_id=reader.uuid() if version >= 10 else NO_TOPIC_ID,
         is_internal=reader.boolean() if version >= 1 else False,
-        partitions=reader.array(read_partition, least_size=13),
+        partitions=reader.structures(read_partition, least_size=13),
         operations=reader.int32() if version >= 8 else OPERATIONS_NOT_ASKED,
     )
-    reader.skip_tags()
-    return topic

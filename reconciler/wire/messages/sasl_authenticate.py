@@ -3,69 +3,66 @@
 Tokens contain credentials, so no ``repr`` shows them.
 """
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 from reconciler.wire.apis import SASL_AUTHENTICATE
-from reconciler.wire.primitives import WireReader, WireWriter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaslAuthenticateRequest:
+class SaslAuthenticateRequest(Struct, frozen=True, kw_only=True):
     """The client's token."""
 
-    token: bytes = field(repr=False)
+    token: bytes
+
+    def __repr__(self) -> str:
+        return "SaslAuthenticateRequest(...)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaslAuthenticateResponse:
+class SaslAuthenticateResponse(Struct, frozen=True, kw_only=True):
     """The broker's result and token."""
 
     error_code: int = 0
     error_message: str | None = None
-    token: bytes = field(default=b"", repr=False)
+    token: bytes = b""
     # Milliseconds after which the broker closes the connection unless the client authenticates again (KIP-368); 0
     # means never. Version 1 and later.
     session_lifetime_ms: int = 0
 
+    def __repr__(self) -> str:
+        return f"SaslAuthenticateResponse({self.error_code}, {self.error_message!r})"
+
 
 def encode_request(version: int, request: SaslAuthenticateRequest) -> bytes:
     """Encode the body of a request."""
-    writer = WireWriter(flexible=SASL_AUTHENTICATE.is_flexible(version))
+    writer = SASL_AUTHENTICATE.writer(version)
     writer.binary(request.token)
-    writer.tags()
-    return writer.to_bytes()
+    return writer.complete()
 
 
 def decode_request(version: int, body: bytes) -> SaslAuthenticateRequest:
     """Decode a request body."""
-    reader = WireReader(body, flexible=SASL_AUTHENTICATE.is_flexible(version))
-    request = SaslAuthenticateRequest(token=reader.binary())
-    reader.skip_tags()
-    reader.end()
-    return request
+    reader = SASL_AUTHENTICATE.request_reader(version, body)
+    return reader.complete(SaslAuthenticateRequest(token=reader.binary()))
 
 
 def encode_response(version: int, response: SaslAuthenticateResponse) -> bytes:
     """Encode the body of a response."""
-    writer = WireWriter(flexible=SASL_AUTHENTICATE.is_flexible(version))
+    writer = SASL_AUTHENTICATE.writer(version)
     writer.int16(response.error_code)
     writer.nullable_string(response.error_message)
     writer.binary(response.token)
     if version >= 1:
         writer.int64(response.session_lifetime_ms)
-    writer.tags()
-    return writer.to_bytes()
+    return writer.complete()
 
 
 def decode_response(version: int, body: bytes) -> SaslAuthenticateResponse:
     """Decode a response body."""
-    reader = WireReader(body, flexible=SASL_AUTHENTICATE.is_flexible(version))
-    response = SaslAuthenticateResponse(
-        error_code=reader.int16(),
-        error_message=reader.nullable_string(),
-        token=reader.binary(),
-        session_lifetime_ms=reader.int64() if version >= 1 else 0,
+    reader = SASL_AUTHENTICATE.answer_reader(version, body)
+    return reader.complete(
+        SaslAuthenticateResponse(
+            error_code=reader.int16(),
+            error_message=reader.nullable_string(),
+            token=reader.binary(),
+            session_lifetime_ms=reader.int64() if version >= 1 else 0,
+        )
     )
-    reader.skip_tags()
-    reader.end()
-    return response

@@ -5,12 +5,12 @@ It raises ``AuthenticationError`` for messages of the peer that it cannot accept
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class DeferredStep:
+
+class DeferredStep(Struct, frozen=True):
     """A step that takes long (PBKDF2: some milliseconds): ``run`` returns the token to send.
 
     Run it where it blocks no other task; it changes only its own mechanism.

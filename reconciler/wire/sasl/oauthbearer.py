@@ -24,8 +24,6 @@ class OAuthBearerClient:
     before it receives the refusal itself.
     """
 
-    __slots__ = ("_extensions", "_token", "server_error")
-
     name = NAME
 
     def __init__(self, *, token: str, extensions: Mapping[str, str] | None = None) -> None:

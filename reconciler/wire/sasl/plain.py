@@ -8,8 +8,6 @@ NAME = "PLAIN"
 class PlainClient:
     """The client side."""
 
-    __slots__ = ("_password", "_user")
-
     name = NAME
     server_error = ""
 

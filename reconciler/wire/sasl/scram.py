@@ -11,8 +11,9 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.errors import AuthenticationError, EncodeError
 from reconciler.wire.sasl import DeferredStep
@@ -35,14 +36,16 @@ _FIRST: Final = re.compile(
 _CHALLENGE: Final = re.compile(r"r=([^,]+),s=([^,]+),i=([0-9]{1,10})(?:,.*)?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerCredential:
+class ServerCredential(Struct, frozen=True, kw_only=True):
     """The data that a server stores instead of a password."""
 
-    salt: bytes = field(repr=False)
+    salt: bytes
     iterations: int
-    stored_key: bytes = field(repr=False)
-    server_key: bytes = field(repr=False)
+    stored_key: bytes
+    server_key: bytes
+
+    def __repr__(self) -> str:
+        return f"ServerCredential(iterations={self.iterations})"
 
 
 def make_credential(
@@ -78,8 +81,6 @@ def unescape(text: str) -> str:
 
 class ScramClient:
     """The client side: three messages; the last one proves that the server has the password's keys, too."""
-
-    __slots__ = ("_bare", "_digest", "_nonce", "_password", "_signature", "_step", "name")
 
     server_error = ""
 
@@ -173,8 +174,6 @@ class ScramServer:
         user: The name that the client claims, available after the first message.
         is_complete: True once the client has proved its identity.
     """
-
-    __slots__ = ("_expected", "_first", "_lookup", "_mechanism", "_nonce", "is_complete", "user")
 
     def __init__(
         self, mechanism: str, *, lookup: Callable[[str], ServerCredential | None], nonce: str

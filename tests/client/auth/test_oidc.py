@@ -12,7 +12,7 @@ import pytest
 from reconciler.base.backoff import Backoff
 from reconciler.base.secret import Secret
 from reconciler.client.auth.oidc import OidcSettings, OidcTokens
-from reconciler.client.auth.token import BearerToken, check_extensions
+from reconciler.client.auth.sasl import BearerToken, check_extensions
 from reconciler.errors import AuthenticationError, ConfigError
 from tests.client.support import on_loop
 from tests.fakes.clock import FakeClock

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.client.network.retries import (
+from reconciler.client.network.requests import (
     UNKNOWN_ERROR_RETRIES,
     ConnectAttempts,
     can_retry,

@@ -1,6 +1,6 @@
 import pytest
 
-from reconciler.client.tls import pem
+from reconciler.client.tls.key_stores import blocks, certificates_of, pem_of_der, private_keys
 
 BODY = "QUJD" * 40
 BLOCK = f"-----BEGIN CERTIFICATE-----\n{BODY[:64]}\n{BODY[64:128]}\n{BODY[128:]}\n-----END CERTIFICATE-----\n"
@@ -17,14 +17,14 @@ BLOCK = f"-----BEGIN CERTIFICATE-----\n{BODY[:64]}\n{BODY[64:128]}\n{BODY[128:]}
     ],
 )
 def test_blocks_are_normalised_for_every_layout(text: str) -> None:
-    assert pem.certificates(text) == BLOCK
+    assert certificates_of(text) == BLOCK
 
 
 def test_blocks_are_distinguished_by_their_labels() -> None:
     key = BLOCK.replace("CERTIFICATE", "PRIVATE KEY")
     locked = BLOCK.replace("CERTIFICATE", "ENCRYPTED PRIVATE KEY")
-    assert [block.is_encrypted for block in pem.private_keys(BLOCK + key + locked)] == [False, True]
-    assert pem.certificates(key) == ""
+    assert [block.is_encrypted for block in private_keys(BLOCK + key + locked)] == [False, True]
+    assert certificates_of(key) == ""
 
 
 def test_headers_of_old_encrypted_keys_remain_on_their_lines() -> None:
@@ -32,21 +32,21 @@ def test_headers_of_old_encrypted_keys_remain_on_their_lines() -> None:
         "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n"
         "QUJD\n-----END RSA PRIVATE KEY-----\n"
     )
-    (key,) = pem.private_keys(old)
+    (key,) = private_keys(old)
     assert key.is_encrypted
     assert key.text == old
 
 
 def test_der_is_converted_to_a_block() -> None:
-    assert pem.from_der("CERTIFICATE", b"ABC" * 40) == BLOCK
+    assert pem_of_der("CERTIFICATE", b"ABC" * 40) == BLOCK
 
 
 def test_bodies_are_not_in_the_repr() -> None:
-    (key,) = pem.private_keys(BLOCK.replace("CERTIFICATE", "PRIVATE KEY"))
+    (key,) = private_keys(BLOCK.replace("CERTIFICATE", "PRIVATE KEY"))
     assert BODY[:10] not in repr(key)
 
 
 def test_blocks_without_an_end_are_parsed_in_linear_time() -> None:
     begin = "-----BEGIN CERTIFICATE-----"
-    assert pem.blocks(begin * 100_000 + "-----END KEY-----") == ()
-    assert len(pem.blocks(begin * 2 + "AAAA-----END CERTIFICATE-----" * 2)) == 1
+    assert blocks(begin * 100_000 + "-----END KEY-----") == ()
+    assert len(blocks(begin * 2 + "AAAA-----END CERTIFICATE-----" * 2)) == 1

@@ -1,3 +1,6 @@
+from collections.abc import Sequence
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,6 +71,68 @@ def test_a_response_is_read_back_with_sorted_components(
         (tuple(sorted(parts, key=lambda part: part[0])), code, message)
         for parts, code, message in results
     )
+
+
+def is_decoded_success(version: int, body: bytes, requested: Sequence[Alteration]) -> bool:
+    """Whether a response, fully decoded, has no error for each of these entities."""
+    try:
+        answer = alter_client_quotas.decode_response(version, body)
+    except DecodeError:
+        return False
+    expected = [(tuple(sorted(parts)), 0, None) for parts, _ in requested]
+    return len(answer.results) == len(expected) and set(answer.results) == set(expected)
+
+
+requests = st.lists(
+    st.tuples(samples.parts(), operations), min_size=1, max_size=6, unique_by=lambda item: item[0]
+)
+
+
+@given(versions, requests, st.integers(0, 2**31 - 1), st.randoms())
+def test_an_answer_that_accepts_each_entity_in_any_order_need_not_be_decoded(
+    version: int, requested: list[Alteration], throttle: int, random: Random
+) -> None:
+    entries = alter_client_quotas.encode_entries(version, requested)
+    results: list[Result] = [(parts, 0, None) for parts, _ in requested]
+    random.shuffle(results)
+    body = alter_client_quotas.encode_response(version, results=results, throttle_time_ms=throttle)
+    assert alter_client_quotas.is_plain_success(version, body, entries)
+    assert not alter_client_quotas.is_plain_success(version, body, entries[1:])
+    assert not alter_client_quotas.is_plain_success(version, body, [*entries, (b"\x01", b"\x01")])
+
+
+@given(versions, requests, st.data())
+def test_what_is_taken_for_a_success_is_decoded_as_one_also_if_the_answer_is_damaged(
+    version: int, requested: list[Alteration], data: st.DataObject
+) -> None:
+    entries = alter_client_quotas.encode_entries(version, requested)
+    entities = st.sampled_from([parts for parts, _ in requested])
+    answered = data.draw(
+        st.one_of(
+            st.permutations([(parts, 0, None) for parts, _ in requested]),
+            st.lists(
+                st.tuples(entities, st.sampled_from([0, 42]), st.sampled_from([None, "", "no"]))
+            ),
+        )
+    )
+    body = bytearray(alter_client_quotas.encode_response(version, results=answered))
+    start = data.draw(st.integers(0, len(body)))
+    end = data.draw(st.integers(start, len(body)))
+    body[start:end] = data.draw(st.one_of(st.just(body[start:end]), st.binary(max_size=4)))
+    if alter_client_quotas.is_plain_success(version, bytes(body), entries):
+        assert is_decoded_success(version, bytes(body), requested)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_name_that_looks_like_the_bytes_between_two_results_only_needs_decoding(
+    version: int,
+) -> None:
+    requested = [((("user", name),), ALICE[1]) for name in ("a", "b\0\0\0\0\0c")]
+    entries = alter_client_quotas.encode_entries(version, requested)
+    results = [(parts, 0, None) for parts, _ in requested]
+    body = alter_client_quotas.encode_response(version, results=results)
+    assert is_decoded_success(version, body, requested)
+    assert alter_client_quotas.is_plain_success(version, body, entries) == (version == 0)
 
 
 def test_an_empty_request_is_rejected() -> None:
