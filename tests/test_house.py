@@ -21,7 +21,7 @@ STATEMENTS = {
     "__init__.py": 3,
     "__main__.py": 46,
     "app": 4107,
-    "base": 955,  # with typed rows
+    "base": 958,  # with typed rows
     "cli": 2971,
     "client": 3003,
     "codecs": 962,  # with the declared fields of an outcome
@@ -36,7 +36,7 @@ STATEMENTS = {
     "metrics": 328,
     "notify": 292,
     "ports.py": 25,
-    "quota": 2828,  # with the fields of an audit entry
+    "quota": 2829,  # with the fields of an audit entry
     "reconcile": 1023,
     "render": 2295,
     "sandbox": 1206,

@@ -63,12 +63,12 @@ def value_json(value: float | None) -> float | int | str | None:
 
 def written_value(value: float | None) -> WrittenValue:
     """Return the result of :func:`value_json` for a typed row."""
+    if value is None or (1.0 <= value <= _EXACT and value.is_integer()):
+        return value and int(value)
     result = value_json(value)
-    return exact(result) if type(result) is float else cast("WrittenValue", result)
+    return exact(result) if isinstance(result, float) else cast("WrittenValue", result)
 
 
 def read_value(value: WrittenValue) -> float | None:
     """Return the quota value that :func:`written_value` wrote."""
-    if isinstance(value, str):
-        return SPECIAL[value]
-    return None if value is None else float(value)
+    return None if value is None else SPECIAL[value] if isinstance(value, str) else float(value)
