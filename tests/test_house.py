@@ -24,7 +24,7 @@ STATEMENTS = {
     "base": 958,  # with typed rows
     "cli": 2971,
     "client": 3003,
-    "codecs": 962,  # with the declared fields of an outcome
+    "codecs": 964,  # with the declared fields of an outcome
     "errors.py": 154,
     "evidence": 6403,
     "forge": 620,

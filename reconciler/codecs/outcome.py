@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, Final, Literal, TypeAlias, cast, get_args
 
 import msgspec
@@ -244,6 +245,7 @@ def read_outcome(text: str, *, location: str) -> Outcome:
 
 
 _DECODER: Final = msgspec.json.Decoder(_OutcomeDocument)
+_entity_of: Final = lru_cache(maxsize=64)(from_parts)  # rows about one entity follow one another
 
 
 def _outcome(document: _OutcomeDocument) -> Outcome:
@@ -275,7 +277,7 @@ def _pair(row: _OutcomeRow) -> PairOutcome:
     record = row.record
     return PairOutcome(
         change=QuotaChange(
-            entity=from_parts(row.entity),
+            entity=_entity_of(row.entity),
             key=row.key,
             before=read_value(row.before),
             after=read_value(row.after),

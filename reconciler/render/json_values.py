@@ -32,19 +32,18 @@ def dump(document: "Mapping[str, Json | Sequence[Struct]]") -> str:
     So a line of a diff is a fact that changed, and 30,000 rows are written at the speed of the C encoder. Typed rows
     declare their fields in alphabetical order.
     """
-    fields: list[str] = []
+    pieces = ["{\n"]  # joined once: a copy of 30,000 rows costs as much as their encoding
     for name in sorted(document):
         value = document[name]
-        if isinstance(value, list) and value:
-            if isinstance(value[0], Struct):
-                rows = lines(value)[:-1].decode("ascii").replace("\n", ",\n    ")
-            else:
-                rows = ",\n    ".join(map(_ENCODE, value))
-            text = f"[\n    {rows}\n  ]"
+        pieces.append(("" if len(pieces) == 1 else ",\n") + f"  {_ENCODE(name)}: ")
+        if not (isinstance(value, list) and value):
+            pieces.append(_SMALL(value))
+        elif isinstance(value[0], Struct):
+            rows = str(memoryview(lines(value))[:-1], "ascii").replace("\n", ",\n    ")
+            pieces += ("[\n    ", rows, "\n  ]")
         else:
-            text = _SMALL(value)
-        fields.append(f"  {_ENCODE(name)}: {text}")
-    return json_text("{\n" + ",\n".join(fields) + "\n}\n")
+            pieces += ("[\n    ", ",\n    ".join(map(_ENCODE, value)), "\n  ]")
+    return json_text("".join((*pieces, "\n}\n")))
 
 
 def value_json(value: float | None) -> float | int | str | None:
