@@ -79,6 +79,9 @@ def _json_escape(character: str) -> str:
 
 
 # A name without these characters, and without a leading "<", is not quoted.
+_IS_PLAIN: Final = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9._@/+-]*"
+).fullmatch  # most names, which nothing changes
 _NEEDS_QUOTES: Final = re.compile(r'[",\\]|^<|^\s|\s$|^$')
 
 # A line that begins with "::" is a command to GitHub's runner; "##[" and "##vso[" are commands anywhere.
@@ -134,6 +137,8 @@ def _without_commands(text: str) -> str:
 
 def quoted(name: str) -> str:
     """Quote a name for a terminal: unchanged if it is plain, else a JSON string."""
+    if _IS_PLAIN(name):
+        return name
     safe = escaped(name.replace("\\", "\\\\")) if "\\" in name else escaped(name)
     if safe == name and not _NEEDS_QUOTES.search(name):
         return name

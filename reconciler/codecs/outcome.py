@@ -5,6 +5,7 @@ Fields are declared in the order in which they are written, which is alphabetica
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, Final, Literal, TypeAlias, cast, get_args
 
 import msgspec
@@ -220,6 +221,9 @@ def read_outcome(text: str, *, location: str) -> Outcome:
         raise edited(str(error), location) from error
 
 
+_entity_of: Final = lru_cache(maxsize=64)(from_parts)  # rows about one entity follow one another
+
+
 def _outcome(document: _OutcomeDocument) -> Outcome:
     return Outcome(
         cluster_id=document.cluster_id,
@@ -249,7 +253,7 @@ def _pair(row: _OutcomeRow) -> PairOutcome:
     record = row.record
     return PairOutcome(
         change=QuotaChange(
-            entity=from_parts(row.entity),
+            entity=_entity_of(row.entity),
             key=row.key,
             before=read_value(row.before),
             after=read_value(row.after),

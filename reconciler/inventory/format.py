@@ -301,9 +301,7 @@ def _stored(owned: OwnershipRecords) -> _StoredCluster:
 
 
 def _sorted(pairs: Mapping[Pair, _V]) -> list[tuple[Pair, _V]]:
-    entities = sorted({entity for entity, _ in pairs}, key=sort_key)
-    ranks = {entity: rank for rank, entity in enumerate(entities)}
-    return sorted(pairs.items(), key=lambda item: (ranks[item[0][0]], item[0][1]))
+    return sorted(pairs.items(), key=lambda item: (*sort_key(item[0][0]), item[0][1]))
 
 
 def _number(value: float | None) -> _Number:

@@ -11,6 +11,7 @@ or tuple subclasses. With the 100,000 entities of a large cluster the difference
 
 import ipaddress
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, Literal, NewType, TypeAlias
 
 from reconciler.errors import QuotaValueError
@@ -125,6 +126,7 @@ def level(subject: Entity) -> int:
     return _LEVEL_OF_TYPES[type(user), type(client_id), type(ip)]
 
 
+@lru_cache(maxsize=16_384)  # the documents of a run are about the same entities
 def parts(subject: Entity) -> EntityParts:
     """Return ``(type, name)`` of each slot that is present, name ``None`` for the default; in slot order."""
     user, client_id, ip = subject

@@ -49,10 +49,15 @@ _PART: Final = re.compile(
 # ---- display text ----------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=64)  # rows about one entity follow one another
+@lru_cache(maxsize=16_384)  # the documents of a run are about the same entities
 def entity_text(subject: Entity) -> str:
     """Return an entity as ``user=alice,client-id=<default>``; a name that is not plain is a JSON string."""
-    return parts_text(parts(subject))
+    return ",".join(
+        [
+            f"{kind}={DEFAULT_TEXT if name is None else quoted(name)}"
+            for kind, name in parts(subject)
+        ]
+    )
 
 
 def parts_text(entity_parts: EntityParts) -> str:

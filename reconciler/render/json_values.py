@@ -34,8 +34,10 @@ def dump(document: Mapping[str, Json] | Struct) -> str:
     declare their fields in alphabetical order.
     """
     values = document if isinstance(document, Mapping) else _fields(document)
-    fields = [f"  {_ENCODE(name)}: {_field(values[name])}" for name in sorted(values)]
-    return json_text("{\n" + ",\n".join(fields) + "\n}\n")
+    pieces = ["{\n"]  # joined once: a copy of 30,000 rows costs as much as their encoding
+    for name in sorted(values):
+        pieces += (",\n" if len(pieces) > 1 else "", f"  {_ENCODE(name)}: ", *_field(values[name]))
+    return json_text("".join((*pieces, "\n}\n")))
 
 
 def _fields(document: Struct) -> Mapping[str, object]:
@@ -46,15 +48,14 @@ def _fields(document: Struct) -> Mapping[str, object]:
     return tag | {name: value for name, value in fields.items() if value is not UNSET}
 
 
-def _field(value: object) -> str:
-    if isinstance(value, list) and value:
-        rows = (
-            lines(value).decode("ascii").replace("\n", ",\n    ").removesuffix(",\n    ")
-            if isinstance(value[0], Struct)
-            else ",\n    ".join(map(_ENCODE, value))
-        )
-        return f"[\n    {rows}\n  ]"
-    return _SMALL(msgspec.to_builtins(value, str_keys=True, enc_hook=float))
+def _field(value: object) -> tuple[str, ...]:
+    """Return the pieces of a value."""
+    if not (isinstance(value, list) and value):
+        return (_SMALL(msgspec.to_builtins(value, str_keys=True, enc_hook=float)),)
+    if isinstance(value[0], Struct):
+        rows = str(memoryview(lines(value))[:-1], "ascii").replace("\n", ",\n    ")
+        return "[\n    ", rows, "\n  ]"
+    return "[\n    ", ",\n    ".join(map(_ENCODE, value)), "\n  ]"
 
 
 def value_json(value: float | None) -> float | int | str | None:
