@@ -4,13 +4,17 @@ python -m tools.library_api --write    after an intended change of the API; revi
 """
 
 import argparse
+import ast
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import griffe
 
 ROOT = Path(__file__).parents[1]
+STRUCT = "msgspec.Struct"
+QUOTES = "\"'"
 SNAPSHOT = ROOT / "tests" / "golden" / "library_api.txt"
 
 
@@ -29,8 +33,11 @@ def _lines(name: str, item: griffe.Object) -> Iterator[str]:
     if not isinstance(item, griffe.Class):
         yield _line(name, item)
         return
-    bases = ", ".join(str(base) for base in item.bases)
+    is_struct = any(str(base) == STRUCT for base in item.bases)
+    bases = ", ".join(str(base) for base in item.bases if str(base) != STRUCT)
     yield f"class {name}({bases})" if bases else f"class {name}"
+    if is_struct:
+        yield f"def {name}.__init__{_fields(item)} -> None"
     members = {**item.inherited_members, **item.members}
     for member in sorted(members):
         if member == "__init__" or not member.startswith("_"):
@@ -48,6 +55,27 @@ def _line(name: str, item: griffe.Object) -> str:
             return f"{kind} {name}: {annotation}"
         case _:
             return f"{item.kind.value} {name}"
+
+
+def _fields(struct: griffe.Class) -> str:
+    """Return the parameters of a Struct, which griffe does not derive from the fields as it does for a dataclass."""
+    (definition,) = ast.parse(textwrap.dedent(struct.source)).body
+    if not isinstance(definition, ast.ClassDef):
+        raise TypeError(f"{struct.name} is no class")
+    keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in definition.keywords}
+    texts = ["*"] if keywords.get("kw_only") == "True" else []
+    for field in definition.body:
+        if not isinstance(field, ast.AnnAssign) or ast.unparse(field.annotation) == "ClassVar":
+            continue
+        text = f"{ast.unparse(field.target)}: {ast.unparse(field.annotation).strip(QUOTES)}"
+        match field.value:
+            case None:
+                texts.append(text)
+            case ast.Call(keywords=[ast.keyword(arg="default_factory", value=factory)]):
+                texts.append(f"{text} = {ast.unparse(factory)}()")
+            case value:
+                texts.append(f"{text} = {ast.unparse(value)}")
+    return f"({', '.join(texts)})"
 
 
 def _parameters(function: griffe.Function) -> str:

@@ -89,15 +89,15 @@ def _nothing(_: object, /) -> None:
 class ClientEvents(msgspec.Struct, frozen=True, kw_only=True):
     """One callback per event. They run on the event loop between two steps of the protocol, so they must be quick."""
 
-    connecting: Callable[[Connecting], None] = msgspec.field(default=_nothing)
-    connected: Callable[[Connected], None] = msgspec.field(default=_nothing)
-    disconnected: Callable[[Disconnected], None] = msgspec.field(default=_nothing)
-    authenticated: Callable[[Authenticated], None] = msgspec.field(default=_nothing)
-    request: Callable[[RequestSent], None] = msgspec.field(default=_nothing)
-    response: Callable[[ResponseReceived], None] = msgspec.field(default=_nothing)
-    retry: Callable[[Retried], None] = msgspec.field(default=_nothing)
-    throttled: Callable[[Throttled], None] = msgspec.field(default=_nothing)
-    rebootstrap: Callable[[Rebootstrapped], None] = msgspec.field(default=_nothing)
+    connecting: Callable[[Connecting], None] = _nothing
+    connected: Callable[[Connected], None] = _nothing
+    disconnected: Callable[[Disconnected], None] = _nothing
+    authenticated: Callable[[Authenticated], None] = _nothing
+    request: Callable[[RequestSent], None] = _nothing
+    response: Callable[[ResponseReceived], None] = _nothing
+    retry: Callable[[Retried], None] = _nothing
+    throttled: Callable[[Throttled], None] = _nothing
+    rebootstrap: Callable[[Rebootstrapped], None] = _nothing
 
 
 SILENT: Final = ClientEvents()
