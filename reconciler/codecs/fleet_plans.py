@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from reconciler.codecs.plan import checked_preview, simulation_of
 from reconciler.codecs.plan_file import PlanFile
 from reconciler.codecs.plan_rows import PlanPart
 from reconciler.codecs.reader import typed
 from reconciler.quota.results.report import Preview
-from reconciler.render.fleet_summary import FleetOutcome, FleetRow, fleet_summary_document
+from reconciler.render.fleet_summary import FleetOutcome, FleetRow
 from reconciler.render.json_values import Json
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def plans_document(
         "kind": KIND,
         "format": FORMAT,
         "plans": [{"cluster": cluster, "plan": plan} for cluster, plan in plans],
-        "summary": fleet_summary_document(rows),
+        "summary": [to_builtins(_summary_row(row)) for row in rows],
     }
 
 
@@ -70,16 +70,18 @@ def saved_plans(plans: Iterable[tuple[str, PlanFile]], rows: Sequence[FleetRow])
     return PlansFile(
         format=FORMAT,
         plans=[ClusterPlanRow(cluster=cluster, plan=plan) for cluster, plan in plans],
-        summary=[
-            SummaryRow(
-                changes=row.changes,
-                cluster=row.cluster,
-                drift=row.drift,
-                refused=row.refused,
-                result=row.outcome,
-            )
-            for row in rows
-        ],
+        summary=list(map(_summary_row, rows)),
+    )
+
+
+def _summary_row(row: FleetRow) -> SummaryRow:
+    """Return what became of a cluster, without the duration: equal runs give equal documents."""
+    return SummaryRow(
+        changes=row.changes,
+        cluster=row.cluster,
+        drift=row.drift,
+        refused=row.refused,
+        result=row.outcome,
     )
 
 

@@ -29,16 +29,11 @@ from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Preview
 from reconciler.render.cause_text import REASONS, counts, sections
-from reconciler.render.json_values import Json, dump, value_json
+from reconciler.render.json_values import Json, value_json
 from reconciler.render.units import instant
 
 if TYPE_CHECKING:
     from reconciler.usage.impact.result_rows import Simulation
-
-
-def plan_text(preview: Preview, simulation: dict[str, Json] | None = None) -> str:
-    """Return the document of a saved plan as text; the simulation is that of :func:`plan_document`."""
-    return dump(saved_plan(preview, simulation))
 
 
 def saved_plan(preview: Preview, simulation: dict[str, Json] | None = None) -> PlanFile:

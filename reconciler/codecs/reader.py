@@ -1,11 +1,10 @@
-"""Strict reader of kquota's JSON documents, whose errors contain the place.
+"""Reads kquota's JSON documents strictly; errors contain the place.
 
 Every document is an object with ``kind`` and ``format`` (a number that grows when an old reader could misread a new
-document). The reader refuses duplicate keys, unknown fields, wrong types, truncated text, another kind and
-another format, as after manual edits or a broken transfer.
+document). Its type declares all its fields (:func:`typed`). Duplicate keys, unknown fields, wrong types, truncated text,
+another kind and another format are refused, as after manual edits or a broken transfer.
 
-A codec reads only independent fields, builds the value, and compares the document with the writer's output for it
-(:meth:`DocumentReader.expect`). So only the writer defines the fields and how derived ones follow.
+:class:`DocumentReader` reads documents of recorded use, whose values are dataclasses.
 """
 
 import json
@@ -13,7 +12,6 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from enum import StrEnum
 from typing import Final, NoReturn, TypeVar
 
@@ -22,9 +20,7 @@ from msgspec import Struct
 
 from reconciler.base import bounded_json
 from reconciler.base.compact_json import compact
-from reconciler.errors import ConfigError, QuotaValueError
-from reconciler.quota.entity import Entity, EntityParts, from_parts
-from reconciler.quota.entity_forms import read_json_part
+from reconciler.errors import ConfigError
 from reconciler.render.json_values import SPECIAL, Json, dump
 
 T = TypeVar("T")
@@ -194,38 +190,11 @@ class DocumentReader:
             value = math.inf
         return value if math.isfinite(value) else self.fail("a smaller number")
 
-    def quota_value(self) -> float | None:
-        """Read what :func:`~reconciler.render.json_values.value_json` wrote."""
-        if self.value is None:
-            return None
+    def set_value(self) -> float:
+        """Read a quota value that is set."""
         if isinstance(self.value, str):
             return SPECIAL[self.value] if self.value in SPECIAL else self.fail("a quota value")
         return self.number()
-
-    def set_value(self) -> float:
-        """Read a quota value that is set."""
-        value = self.quota_value()
-        return self.fail("a quota value") if value is None else value
-
-    def instant(self) -> float:
-        """Read what :func:`~reconciler.render.units.instant` wrote, in whole seconds since the epoch."""
-        expected = "an instant such as 2025-11-21T12:00:00Z"
-        try:
-            when = datetime.fromisoformat(self.text())
-        except ValueError:
-            self.fail(expected)
-        return when.timestamp() if when.tzinfo is not None else self.fail(expected)
-
-    def entity(self) -> Entity:
-        """Read what :func:`~reconciler.quota.entity_forms.entity_json` wrote."""
-        try:
-            return from_parts(self.parts())
-        except QuotaValueError as error:
-            self.fail(f"an entity: {error}")
-
-    def parts(self) -> EntityParts:
-        """Return types and names of an entity with any types."""
-        return self.rows(_part)
 
     def choice(self, names: Mapping[str, object]) -> str:
         """Return a string that is one of ``names``."""
@@ -240,22 +209,10 @@ class DocumentReader:
         return DocumentReader(value, step=step, parent=self)
 
 
-def _part(reader: DocumentReader) -> tuple[str, str | None]:
-    try:
-        return read_json_part(reader.value)
-    except QuotaValueError:
-        return reader.fail('a pair such as ["user", "alice"]')
-
-
 def kind_of(text: str, location: str) -> str:
     """Return the kind of a document; "" = none. Only the reader of this kind checks the rest."""
     top = _parse(text, location)
     return str(top.get("kind", "")) if isinstance(top, dict) else ""
-
-
-def parsed(text: str | bytes, *, location: str) -> DocumentReader:
-    """Return the top of a document of any kind."""
-    return DocumentReader(_parse(text, location), location=location)
 
 
 def _parse(text: str | bytes, location: str) -> object:

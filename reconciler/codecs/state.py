@@ -16,7 +16,7 @@ from reconciler.quota.entity_forms import parts_text
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.results.audit_entry import SetValue
 from reconciler.quota.state import ForeignValues, Limits, QuotaState, limits_of, set_values
-from reconciler.render.json_values import dump, read_set_value, written_set_value
+from reconciler.render.json_values import read_set_value, written_set_value
 
 KIND: Final = "kquota-state"
 FORMAT: Final = 1
@@ -82,11 +82,6 @@ def _entry(entity_parts: EntityParts, values: Mapping[str, float]) -> StateEntry
         text=parts_text(entity_parts),
         values={name: written_set_value(values[name]) for name in sorted(values)},
     )
-
-
-def state_text(state: QuotaState, *, cluster_id: str, taken_at: str = "") -> str:
-    """Return the document of a state as text; see :func:`state_document`."""
-    return dump(state_document(state, cluster_id=cluster_id, taken_at=taken_at))
 
 
 def read_state(text: str, *, location: str) -> tuple[str, str, QuotaState]:

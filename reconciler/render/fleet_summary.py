@@ -8,7 +8,6 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.render.json_values import Json
 from reconciler.render.sections import TableForm, name, number, text
 from reconciler.render.table import Style, markdown_heads, markdown_rows, section_lines
 from reconciler.render.units import count
@@ -73,17 +72,3 @@ def fleet_summary_markdown(rows: Sequence[FleetRow]) -> str:
     return "\n".join(
         [f"**{fleet_sentence(rows)}**", "", *markdown_heads(section), *markdown_rows(section)]
     )
-
-
-def fleet_summary_document(rows: Sequence[FleetRow]) -> list[Json]:
-    """Return the rows for programs, without durations: equal runs give equal documents."""
-    return [
-        {
-            "cluster": row.cluster,
-            "result": str(row.outcome),
-            "changes": row.changes,
-            "drift": row.drift,
-            "refused": row.refused,
-        }
-        for row in rows
-    ]
