@@ -72,10 +72,12 @@ class PlanLimits(Struct, frozen=True, kw_only=True):
 
 
 class RecordSource(Struct, frozen=True, kw_only=True):
-    """The source of the last applied values, as typed."""
+    """The ownership records that a run uses."""
 
-    no_inventory: bool = False  # use no records
+    no_inventory: bool = False  # use none
     take_over: bool = False  # records of another project become records of this one
+    # Whether those of any project are used: by a run that writes only what its user named. Not an option.
+    any_project: bool = False
 
     def __post_init__(self) -> None:
         if self.no_inventory and self.take_over:

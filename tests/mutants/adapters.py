@@ -328,8 +328,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="an override is refused on the records of another project",
         file="reconciler/app/change/override.py",
-        old="        RecordOptions(any_project=True),\n",
-        new="        RecordOptions(),\n",
+        old="        RecordSource(any_project=True),\n",
+        new="        RecordSource(),\n",
         tests=("tests/cli/test_drift_override_rollback.py",),
     ),
     Fault(

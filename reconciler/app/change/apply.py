@@ -18,7 +18,7 @@ from reconciler.app.change.plan_preparation import (
     prepare_task,
     task_for,
 )
-from reconciler.app.clusters.runtime import RecordOptions, Runtime, open_runtime
+from reconciler.app.clusters.runtime import Runtime, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits, RecordSource
@@ -184,7 +184,7 @@ async def apply_run(
 async def prepared_run(
     notices: Notices,
     target: ClusterTarget,
-    records: RecordOptions,
+    records: RecordSource,
     prepare: Prepare,
     *,
     command: str,

@@ -12,10 +12,10 @@ from reconciler.app.change.plan_preparation import limit_findings
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.clusters.documents import documents_or_warning
 from reconciler.app.clusters.record_stores import current_principal, read_only_inventory
-from reconciler.app.clusters.runtime import RecordOptions, Runtime, connect_client, expected_cluster
+from reconciler.app.clusters.runtime import Runtime, connect_client, expected_cluster
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
-from reconciler.app.requests import PlanLimits
+from reconciler.app.requests import PlanLimits, RecordSource
 from reconciler.base.clock import SystemClock
 from reconciler.codecs.outcome import RollbackSource
 from reconciler.errors import PlanRefused
@@ -164,7 +164,7 @@ async def override_run(
     async with prepared_run(
         notices,
         target,
-        RecordOptions(any_project=True),
+        RecordSource(any_project=True),
         prepare,
         command=request.command,
         next_command=target.command(*request.next_words),

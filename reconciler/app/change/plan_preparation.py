@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.clusters.documents import STDIN, load, reading
 from reconciler.app.clusters.record_stores import check_records
-from reconciler.app.clusters.runtime import RecordOptions, Runtime
+from reconciler.app.clusters.runtime import Runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits, RecordSource
@@ -32,7 +32,7 @@ class PlanTask(Struct, frozen=True, kw_only=True):
     target: ClusterTarget
     desired: DesiredState
     options: ReconcileOptions
-    records: RecordOptions
+    records: RecordSource
     only: tuple[Entity, ...] = ()  # the entities that were typed; empty = all
 
 
@@ -68,7 +68,7 @@ def task_for(
         target=target,
         desired=documents.desired,
         options=options,
-        records=RecordOptions(none=sources.no_inventory, takes_over=sources.take_over),
+        records=sources,
         only=limits.only,
     )
 

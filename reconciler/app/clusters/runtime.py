@@ -13,6 +13,7 @@ from reconciler.app.clusters.record_stores import (
 )
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices, TextReceiver
+from reconciler.app.requests import RecordSource
 from reconciler.base.clock import SystemClock
 from reconciler.errors import WrongCluster
 from reconciler.inventory.memory import MemoryInventory
@@ -26,15 +27,6 @@ from reconciler.reconcile import ReconcilePorts
 if TYPE_CHECKING:
     from reconciler.client import ClientConfig, QuotaClient
     from reconciler.inventory.audit_log import FileAuditLog
-
-
-class RecordOptions(Struct, frozen=True, kw_only=True):
-    """The records that a run uses, as typed."""
-
-    none: bool = False  # use none (`--no-inventory`)
-    # Whether those of any project are used: by a plan, and by a run that writes only what its user named.
-    any_project: bool = False
-    takes_over: bool = False  # whether those of another project become this one's (`--take-over`)
 
 
 class Runtime(Struct, frozen=True, kw_only=True):
@@ -58,7 +50,7 @@ def own_principal(config: "ClientConfig") -> Principal | None:
 
 @contextlib.asynccontextmanager
 async def open_runtime(
-    notices: Notices, target: ClusterTarget, records: RecordOptions, *, command: str, writes: bool
+    notices: Notices, target: ClusterTarget, records: RecordSource, *, command: str, writes: bool
 ) -> AsyncIterator[Runtime]:
     """Open everything that a run needs, and close it at the end.
 
@@ -76,20 +68,20 @@ async def open_runtime(
     config = target.client_config(notices)
     with contextlib.ExitStack() as stack:
         inventory: Inventory
-        if records.none:
+        if records.no_inventory:
             inventory = MemoryInventory()
         elif writes:
             inventory = stack.enter_context(open_records(target, clock, command=command))
         else:
             inventory = read_only_inventory(target, clock)
         if not records.any_project:
-            inventory = project_inventory(target, inventory, takes_over=records.takes_over)
+            inventory = project_inventory(target, inventory, takes_over=records.take_over)
         async with QuotaClient(config, events=connection_events(notices)) as client:
             ports = ReconcilePorts(
                 store=client,
                 inventory=inventory,
                 clock=clock,
-                audit=_audit(target) if writes and not records.none else None,
+                audit=_audit(target) if writes and not records.no_inventory else None,
                 validator=by_rules,
                 locks_records=writes,
                 progress=notices.progress,

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from reconciler.app.change.reconcile_options import observing_options
 from reconciler.app.clusters.documents import documents_or_warning
-from reconciler.app.clusters.runtime import RecordOptions, open_runtime
+from reconciler.app.clusters.runtime import open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.drift.notifications import DriftNotifications
 from reconciler.app.drift.watcher import DriftWatcher, DriftWatchOptions
@@ -16,7 +16,7 @@ from reconciler.app.loop.health import hung_loops, late_loops
 from reconciler.app.loop.metrics_endpoint import metrics_of, serve_metrics
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.notices import Notices, TextReceiver
-from reconciler.app.requests import MetricsRequest, NotificationRequest
+from reconciler.app.requests import MetricsRequest, NotificationRequest, RecordSource
 from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import escaped
 from reconciler.errors import InventoryError, InventoryLocked
@@ -185,7 +185,7 @@ async def observe_drift(
     """
     options = observing_options(target)
     async with open_runtime(
-        notices, target, RecordOptions(), command="drift", writes=not read_only
+        notices, target, RecordSource(), command="drift", writes=not read_only
     ) as runtime:
         try:
             observation = await observe(runtime.ports, options)

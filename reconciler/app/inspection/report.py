@@ -9,7 +9,7 @@ from reconciler.app.change.offline_plan import plan_offline
 from reconciler.app.change.plan_preparation import PlanTask, prepare_task, task_for
 from reconciler.app.change.principals import knowing
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
-from reconciler.app.clusters.runtime import RecordOptions, open_runtime
+from reconciler.app.clusters.runtime import open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits, RecordSource
@@ -82,7 +82,7 @@ async def _without_documents(
         policy=Policy.OBSERVE, drift=DriftMode.WARN, removals_known=keeps_records
     )
     options = replace(options, rules=rules)
-    records = RecordOptions(none=request.sources.no_inventory, any_project=True)
+    records = RecordSource(no_inventory=request.sources.no_inventory, any_project=True)
     task = PlanTask(target=target, desired=DesiredState(), options=options, records=records)
     first = await _prepare(notices, task, request.snapshot)
     return preview_against_records(first.observation, options, verdict=first.preview.verdict)
