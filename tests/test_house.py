@@ -36,7 +36,7 @@ STATEMENTS = {
     "metrics": 328,
     "notify": 298,
     "ports.py": 25,
-    "quota": 2847,
+    "quota": 2848,
     "reconcile": 1017,
     "render": 2309,
     "sandbox": 1210,

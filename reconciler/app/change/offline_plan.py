@@ -57,7 +57,9 @@ async def plan_on(task: PlanTask, cluster: OfflineCluster) -> PreparedPlan:
 
 
 def _inventory(task: PlanTask, clock: SystemClock) -> Inventory:
-    return MemoryInventory() if task.records.no_inventory else read_only_inventory(task.target, clock)
+    return (
+        MemoryInventory() if task.records.no_inventory else read_only_inventory(task.target, clock)
+    )
 
 
 async def _plan_on_snapshot(

@@ -21,7 +21,7 @@ from reconciler.quota.ownership import (
     RecordDropped,
     Recorded,
 )
-from reconciler.quota.planner.plan import TEMPORARY, Finding, QuotaChange
+from reconciler.quota.planner.plan import BEGINNING, TEMPORARY, Finding, QuotaChange
 from reconciler.quota.planner.three_way_table import Difference, PairView
 from reconciler.quota.policy import Action, Cause, DeclarationEnd, Rules
 
@@ -46,7 +46,7 @@ Filter: TypeAlias = Callable[[Difference, Decision, Rules], Decision]
 def by_policy(difference: Difference, decision: Decision, rules: Rules) -> Decision:
     """Permit what the table of the policy says; a temporary limit begins as a document would write its value."""
     view, cause, end = difference.view, difference.cause, difference.end
-    if cause in TEMPORARY - {Cause.ENDED}:
+    if cause in BEGINNING:
         return replace(decision, action=rules.permits_override(view.live))
     if end not in {None, DeclarationEnd.NOT_READ} and not rules.in_scope(view.entity):
         end = DeclarationEnd.EXPLICIT_RETAIN  # What leaves the scope is released.

@@ -18,6 +18,9 @@ from reconciler.quota.state import QuotaState
 TEMPORARY = frozenset({Cause.OVERRIDE, Cause.TEMPORARY, Cause.ENDED})
 """The causes of temporary limits."""
 
+BEGINNING = TEMPORARY - {Cause.ENDED}
+"""Those of a temporary limit that begins or is in force."""
+
 RESTRICTABLE = frozenset(
     {
         Cause.CREATE,
