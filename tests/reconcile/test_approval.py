@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.codecs.plan import saved_plan, read_plan
+from reconciler.codecs.plan import read_plan, saved_plan
 from reconciler.errors import StalePlan
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key

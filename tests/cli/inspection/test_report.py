@@ -129,7 +129,7 @@ def test_a_file_that_is_not_an_audit_log_is_refused(kquota, prod):
     (prod / "log.jsonl").write_text('{"v": 1, "time": "now"}\n')
     ran = kquota("report", "--history", "log.jsonl")
     assert ran.code == 1
-    assert "entry 1" in ran.err
+    assert "log.jsonl:1: not an audit entry of version 1" in ran.err
 
 
 # ---- who is asked about -----------------------------------------------------------------------
