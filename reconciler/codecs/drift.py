@@ -3,8 +3,15 @@
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from reconciler.codecs.plan_rows import PlanPart, PrintedFinding, Time, printed_finding, time_of
-from reconciler.codecs.reader import edited, typed
+from reconciler.codecs.plan_rows import (
+    PlanPart,
+    PrintedFinding,
+    Time,
+    moment_of,
+    printed_finding,
+    time_of,
+)
+from reconciler.codecs.reader import edited, typed, values_of
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import EntityParts, from_parts, parts
 from reconciler.quota.entity_forms import entity_text
@@ -35,14 +42,18 @@ class ExpiredRow(PlanPart, frozen=True, kw_only=True, rename={"author": "who"}):
     author: str
 
     def expired(self) -> ExpiredOverride:
-        """Return the override."""
+        """Return the override.
+
+        Raises:
+            QuotaValueError: The entity or the time cannot be.
+        """
         live = read_value(self.live)
         return ExpiredOverride(
             override=Override(
                 entity=from_parts(self.entity),
                 key=self.key,
                 value=live,
-                until=self.until.timestamp(),
+                until=moment_of("until", self.until),
                 author=self.author,
                 reason=self.reason,
             ),
@@ -117,8 +128,8 @@ def read_drift(text: str, *, location: str) -> DriftReport:
     """
     file = typed(text, DriftFile, kind=KIND, format_version=FORMAT, location=location)
     try:
-        findings = tuple(row.finding() for row in file.drift)
-        expired = tuple(row.expired() for row in file.expired_overrides)
+        findings = values_of("drift", file.drift, PrintedFinding.finding)
+        expired = values_of("expiredOverrides", file.expired_overrides, ExpiredRow.expired)
     except QuotaValueError as error:
         raise edited(str(error), location) from error
     return DriftReport(

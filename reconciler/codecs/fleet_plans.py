@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct, to_builtins
 
-from reconciler.codecs.plan import checked_preview, simulation_of
+from reconciler.codecs.plan import checked_preview, refuse_printed, simulation_of
 from reconciler.codecs.plan_file import PlanFile
 from reconciler.codecs.plan_rows import PlanPart
 from reconciler.codecs.reader import typed
+from reconciler.errors import ConfigError
 from reconciler.quota.results.report import Preview
 from reconciler.render.fleet_summary import FleetOutcome, FleetRow
 from reconciler.render.json_values import Json
@@ -91,7 +92,11 @@ def read_plans(text: str, *, location: str) -> tuple[tuple[FleetRow, ...], tuple
     Raises:
         ConfigError: It is truncated, edited, or not such a document.
     """
-    file = typed(text, PlansFile, kind=KIND, format_version=FORMAT, location=location)
+    try:
+        file = typed(text, PlansFile, kind=KIND, format_version=FORMAT, location=location)
+    except ConfigError:
+        refuse_printed(text, location)
+        raise
     rows = tuple(
         FleetRow(
             cluster=row.cluster,

@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, field
 
-from reconciler.codecs.plan_rows import PlanPart
+from reconciler.codecs.plan_rows import PlaceRow, PlanPart, place_row
+from reconciler.codecs.reader import values_of
 from reconciler.quota.entity import EntityParts, from_parts, level, parts
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.impact import (
@@ -94,8 +95,16 @@ class HiddenRow(PlanPart, frozen=True, kw_only=True):
     """A limit that an orphan hides."""
 
     entity: EntityParts
-    place: str
+    place: PlaceRow | None
     value: SetValue
+
+    def rule(self) -> HiddenRule:
+        """Return the limit."""
+        return HiddenRule(
+            entity=from_parts(self.entity),
+            value=read_set_value(self.value),
+            place="" if self.place is None else self.place.text,
+        )
 
 
 class HidingRow(PlanPart, frozen=True, kw_only=True):
@@ -112,14 +121,11 @@ class HidingRow(PlanPart, frozen=True, kw_only=True):
 
     def hiding(self) -> HidingOrphan:
         """Return the orphan with its hidden limits."""
-        rules = tuple(
-            HiddenRule(
-                entity=from_parts(row.entity), value=read_set_value(row.value), place=row.place
-            )
-            for row in self.rules
-        )
         return HidingOrphan(
-            entity=from_parts(self.entity), key=self.key, rules=rules, total=self.total
+            entity=from_parts(self.entity),
+            key=self.key,
+            rules=tuple(row.rule() for row in self.rules),
+            total=self.total,
         )
 
 
@@ -142,23 +148,29 @@ class ImpactPart(PlanPart, frozen=True, kw_only=True):
 
     affected: list[AffectedRow]
     hiding: list[HidingRow]
+    principal_count: int = field(name="known")
     new_shadows: list[ShadowRow]
-    principal_count: int
     shadows: list[ShadowRow]
     silent_keys: tuple[Key, ...]
     unmatched_client_ids: list[UnmatchedRow]
 
     def impact(self, effects: tuple[Effect, ...]) -> Impact:
-        """Return the impact with these effects, in plan order."""
+        """Return the impact with these effects, in plan order.
+
+        Raises:
+            QuotaValueError: An entity cannot be; with its place.
+        """
         return Impact(
             effects=effects,
-            affected=tuple(row.affected() for row in self.affected),
-            shadows=tuple(row.shadow() for row in self.shadows),
-            new_shadows=tuple(row.shadow() for row in self.new_shadows),
+            affected=values_of("impact.affected", self.affected, AffectedRow.affected),
+            shadows=values_of("impact.shadows", self.shadows, ShadowRow.shadow),
+            new_shadows=values_of("impact.newShadows", self.new_shadows, ShadowRow.shadow),
             silent=self.silent_keys,
             principal_count=self.principal_count,
-            hiding=tuple(row.hiding() for row in self.hiding),
-            unmatched=tuple(row.unmatched() for row in self.unmatched_client_ids),
+            hiding=values_of("impact.hiding", self.hiding, HidingRow.hiding),
+            unmatched=values_of(
+                "impact.unmatchedClientIds", self.unmatched_client_ids, UnmatchedRow.unmatched
+            ),
         )
 
 
@@ -183,7 +195,7 @@ def impact_part(impact: Impact) -> ImpactPart:
                 rules=[
                     HiddenRow(
                         entity=parts(rule.entity),
-                        place=rule.place,
+                        place=place_row(rule.place),
                         value=written_set_value(rule.value),
                     )
                     for rule in hiding.rules
@@ -192,8 +204,8 @@ def impact_part(impact: Impact) -> ImpactPart:
             )
             for hiding in impact.hiding
         ],
-        new_shadows=list(map(_shadow_row, impact.new_shadows)),
         principal_count=impact.principal_count,
+        new_shadows=list(map(_shadow_row, impact.new_shadows)),
         shadows=list(map(_shadow_row, impact.shadows)),
         silent_keys=impact.silent,
         unmatched_client_ids=[

@@ -5,11 +5,12 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
-from reconciler.codecs.reader import decoded, edited, typed
+from reconciler.codecs.reader import decoded, edited, typed, values_of
 from reconciler.errors import QuotaValueError
 from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity_forms import read_slots
 from reconciler.quota.keys import COLUMNS, Key, read_key_columns
+from reconciler.quota.ownership import Moment
 from reconciler.quota.planner.removal_guard import RemovalCount
 from reconciler.quota.results.audit_entry import WrittenValue
 from reconciler.render.json_values import dump, read_value, row_text, written_value
@@ -26,9 +27,9 @@ class CorrectionRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     entity: tuple[_Slot, _Slot, _Slot]
     key: Key
     document: str
-    limits: Annotated[list[float | None], Meta(min_length=1, max_length=len(COLUMNS))]
-    expected: float | None
-    corrections: list[tuple[float, WrittenValue]]
+    limits: Annotated[list[WrittenValue], Meta(min_length=1, max_length=len(COLUMNS))]
+    expected: WrittenValue
+    corrections: list[tuple[Moment, WrittenValue]]
 
     def history(self) -> CorrectionHistory:
         """Return the corrections.
@@ -40,8 +41,8 @@ class CorrectionRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=
             entity=read_slots(self.entity),
             key=self.key,
             document=self.document,
-            limits=read_key_columns(self.limits),
-            expected=self.expected,
+            limits=read_key_columns([read_value(value) for value in self.limits]),
+            expected=read_value(self.expected),
             corrections=tuple((at, read_value(value)) for at, value in self.corrections),
         )
 
@@ -54,8 +55,8 @@ def corrections_text(histories: Sequence[CorrectionHistory]) -> str:
                 (history.entity[0], history.entity[1], history.entity[2]),
                 history.key,
                 history.document,
-                list(history.limits),
-                history.expected,
+                list(map(written_value, history.limits)),
+                written_value(history.expected),
                 [(at, written_value(value)) for at, value in history.corrections],
             )
             for history in histories
@@ -70,7 +71,8 @@ def read_corrections(text: str, *, location: str) -> tuple[CorrectionHistory, ..
         ConfigError: It is damaged.
     """
     try:
-        return tuple(row.history() for row in decoded(text, list[CorrectionRow], location))
+        rows = decoded(text, list[CorrectionRow], location)
+        return values_of("", rows, CorrectionRow.history)
     except QuotaValueError as error:
         raise edited(str(error), location) from error
 

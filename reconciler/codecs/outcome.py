@@ -4,7 +4,6 @@ Fields are declared in the order in which they are written, which is alphabetica
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Final, Literal, TypeAlias, cast, get_args
 
@@ -12,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from reconciler.base.compact_json import exact
+from reconciler.codecs.plan_rows import Time, moment_of, time_of
 from reconciler.codecs.reader import edited, typed
 from reconciler.errors import ConfigError, QuotaValueError
 from reconciler.quota.entity import EntityParts, from_parts, parts
@@ -95,7 +95,7 @@ class _OutcomeDocument(_OutcomePart, kw_only=True, tag_field="kind", tag=KIND):
     complete: bool
     counts: dict[_Word, int]
     digest: str
-    ended_at: datetime
+    ended_at: Time
     failure: str
     format: Literal[1] = FORMAT
     interrupted: bool
@@ -103,7 +103,7 @@ class _OutcomeDocument(_OutcomePart, kw_only=True, tag_field="kind", tag=KIND):
     pairs: list[_OutcomeRow]
     record_changes: int
     recorded: bool
-    started_at: datetime
+    started_at: Time
 
 
 # ---- writing ---------------------------------------------------------------------------------
@@ -130,14 +130,14 @@ def _document(outcome: Outcome) -> _OutcomeDocument:
         complete=outcome.complete,
         counts={word: outcome.count(word) for word in get_args(_Word)},
         digest=outcome.digest,
-        ended_at=datetime.fromtimestamp(int(outcome.ended_at), UTC),
+        ended_at=time_of(outcome.ended_at),
         failure=outcome.failure,
         interrupted=outcome.interrupted,
         origin=outcome.origin,
         pairs=list(map(_row, outcome.pairs)),
         record_changes=outcome.bookkeeping,
         recorded=outcome.recorded,
-        started_at=datetime.fromtimestamp(int(outcome.started_at), UTC),
+        started_at=time_of(outcome.started_at),
     )
 
 
@@ -235,8 +235,8 @@ def _outcome(document: _OutcomeDocument) -> Outcome:
         recorded=document.recorded,
         interrupted=document.interrupted,
         failure=document.failure,
-        started_at=document.started_at.timestamp(),
-        ended_at=document.ended_at.timestamp(),
+        started_at=moment_of("startedAt", document.started_at),
+        ended_at=moment_of("endedAt", document.ended_at),
         origin=document.origin,
     )
 

@@ -7,7 +7,7 @@ separate, as in Terraform's plan format: ``applyable`` (apply would send changes
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -50,6 +50,9 @@ def document_digest(effect: str, created: float) -> str:
     return "sha256:" + sha256(f"{effect} {float(created)!r}".encode()).hexdigest()
 
 
+_NO_PLACE: Final = {"file": None, "line": None}
+
+
 # ---- printing --------------------------------------------------------------------------------
 
 
@@ -71,19 +74,7 @@ def plan_document(preview: Preview, simulation: dict[str, Json] | None = None) -
         for row, effect in zip(document["changes"], preview.impact.effects, strict=True):
             row["effect"]["factor"] = effect.factor
         _complete_impact(document["impact"], preview.impact)
-    for row, conflict in zip(document["conflicts"], plan.conflicts, strict=True):
-        row["text"] = entity_text(conflict.entity)
-    for row, violation in zip(document["violations"], preview.violations, strict=True):
-        path, line = _path_and_line(row.pop("place"))
-        text = None if violation.entity is None else entity_text(violation.entity)
-        row.update(text=text, file=path, line=line, allowWith=violation.allow_with)
-    for row in document["advice"]:
-        row.update(row.pop("claim"))
-    document["validation"]["why"] = document["validation"].pop("reason")
-    for row, entity in zip(
-        document["validation"]["refused"], sorted(preview.verdict.rejections, key=str), strict=True
-    ):
-        row["text"] = entity_text(entity)
+    _complete_notes(document, preview)
     del document["findings"]
     for name, findings in sections(plan).items():
         printed = map(printed_finding, findings)
@@ -104,6 +95,25 @@ def plan_document(preview: Preview, simulation: dict[str, Json] | None = None) -
     )
 
 
+def _complete_notes(document: dict[str, Any], preview: Preview) -> None:
+    """Add what follows from conflicts, guards, warnings and the answer of the broker."""
+    for row, conflict in zip(document["conflicts"], preview.plan.conflicts, strict=True):
+        row["text"] = entity_text(conflict.entity)
+        for claim in row["claims"]:
+            _ = claim.pop("selection", None), claim.pop("until", None)
+    for row, violation in zip(document["violations"], preview.violations, strict=True):
+        text = None if violation.entity is None else entity_text(violation.entity)
+        del row["cause"]
+        row.update(row.pop("place") or _NO_PLACE, text=text, allowWith=violation.allow_with)
+    for row in document["advice"]:
+        row.update(row.pop("claim"))
+    document["validation"]["why"] = document["validation"].pop("reason")
+    for row, entity in zip(
+        document["validation"]["refused"], sorted(preview.verdict.rejections, key=str), strict=True
+    ):
+        row["text"] = entity_text(entity)
+
+
 def _complete_change(row: dict[str, Any], change: QuotaChange, withheld: Sequence[str]) -> None:
     """Add what follows from a change. ``actions`` is an array, so that a later kind of change may have two.
 
@@ -112,9 +122,8 @@ def _complete_change(row: dict[str, Any], change: QuotaChange, withheld: Sequenc
         change: The change.
         withheld: What refuses it: guards, or "validation".
     """
-    claim = row.pop("claim") or {"document": None, "file": None, "line": None}
     row.update(
-        claim,
+        row.pop("claim") or {"document": None, **_NO_PLACE},
         text=entity_text(change.entity),
         level=level(change.entity),
         actions=[change.action],
@@ -153,7 +162,6 @@ def _summaries(changes: Sequence[QuotaChange], cause: Cause) -> list[Json]:
 
 def _complete_impact(part: dict[str, Any], impact: Impact) -> None:
     """Add what follows from an impact."""
-    part["known"] = part.pop("principalCount")
     for row, affected in zip(part["affected"], impact.affected, strict=True):
         row.update(
             movesBucket=affected.moved,
@@ -176,13 +184,7 @@ def _complete_impact(part: dict[str, Any], impact: Impact) -> None:
             row["text"] = entity_text(value.entity)
     for row, hiding in zip(part["hiding"], impact.hiding, strict=True):
         for rule_row, rule in zip(row["rules"], hiding.rules, strict=True):
-            path, line = _path_and_line(rule_row.pop("place"))
-            rule_row.update(text=entity_text(rule.entity), file=path, line=line)
-
-
-def _path_and_line(place: str) -> tuple[str | None, int | None]:
-    path, _, line = place.rpartition(":")
-    return path or None, int(line) if path else None
+            rule_row.update(rule_row.pop("place") or _NO_PLACE, text=entity_text(rule.entity))
 
 
 # ---- reading ---------------------------------------------------------------------------------
@@ -251,10 +253,19 @@ def _read(text: str, location: str) -> PlanFile:
     except ConfigError as error:
         if error.key == "format":
             raise StalePlan(error.message, hint=error.hint) from error
-        if '"applyable": ' in text:
-            raise ConfigError(
-                "this plan was printed with --format json",
-                location=location,
-                hint="expected: the file of `plan --out`",
-            ) from error
+        refuse_printed(text, location)
         raise
+
+
+def refuse_printed(text: str, location: str) -> None:
+    """Say so of a text that cannot be read because it was printed.
+
+    Raises:
+        ConfigError: It was.
+    """
+    if '"applyable":' in text:
+        raise ConfigError(
+            "this plan was printed with --format json",
+            location=location,
+            hint="expected: the file of `plan --out`",
+        )

@@ -1,7 +1,7 @@
 """A saved plan: the type of its JSON document, made from a preview and back. It holds the facts of a preview alone."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta
 
@@ -10,11 +10,14 @@ from reconciler.codecs.plan_rows import (
     ChangeRow,
     ClaimRow,
     FindingRow,
+    PlaceRow,
     PlanPart,
     change_row,
     claim_row,
     finding_row,
+    place_row,
 )
+from reconciler.codecs.reader import values_of
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import Entity, EntityParts, from_parts, parts
 from reconciler.quota.keys import Key
@@ -37,8 +40,6 @@ FORMAT: Final = 1
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 _ANY_ENTITY: Final = Entity((None, False, False))
-_R = TypeVar("_R")
-_V = TypeVar("_V")
 
 
 # ---- what reviewers are told -----------------------------------------------------------------
@@ -66,7 +67,7 @@ class ViolationRow(PlanPart, frozen=True, kw_only=True):
     guard: Guard
     key: Key | None
     message: str
-    place: str
+    place: PlaceRow | None
 
     def violation(self) -> Violation:
         """Return the violation."""
@@ -75,7 +76,7 @@ class ViolationRow(PlanPart, frozen=True, kw_only=True):
             message=self.message,
             entity=None if self.entity is None else from_parts(self.entity),
             key=self.key,
-            place=self.place,
+            place="" if self.place is None else self.place.text,
             cause=self.cause,
         )
 
@@ -242,8 +243,8 @@ def plan_file(
 
 
 def _advice_row(warning: RuleWarning) -> AdviceRow:
-    claim = warning.claim
-    line = int(warning.place.rpartition(":")[2])
+    claim, key = warning.claim, warning.key
+    line = claim.line if key is None else claim.line_of(key)
     return AdviceRow(
         accepted=warning.accepted,
         claim=ClaimRow(document=claim.document, file=claim.path, line=line),
@@ -260,7 +261,7 @@ def _violation_row(violation: Violation) -> ViolationRow:
         guard=violation.guard,
         key=violation.key,
         message=violation.message,
-        place=violation.place,
+        place=place_row(violation.place),
     )
 
 
@@ -273,7 +274,7 @@ def preview_of(file: PlanFile) -> Preview:
     Raises:
         QuotaValueError: An entity cannot be, a change changes nothing, or effects are missing; with the place.
     """
-    changes = _values("changes", file.changes, ChangeRow.change)
+    changes = values_of("changes", file.changes, ChangeRow.change)
     effects = tuple(_effects(file.changes, changes))
     if file.impact is not None and len(effects) != len(changes):
         raise QuotaValueError("changes: each should have its effect")
@@ -282,20 +283,20 @@ def preview_of(file: PlanFile) -> Preview:
         plan=Plan(
             cluster_id=file.cluster_id,
             changes=changes,
-            pending=_values("pending", file.pending, ChangeRow.change),
-            findings=_values("findings", file.findings, FindingRow.finding),
-            conflicts=_values("conflicts", file.conflicts, ConflictRow.conflict),
+            pending=values_of("pending", file.pending, ChangeRow.change),
+            findings=values_of("findings", file.findings, FindingRow.finding),
+            conflicts=values_of("conflicts", file.conflicts, ConflictRow.conflict),
             desired_pairs=file.counts.declared,
             in_sync=file.counts.in_sync,
             owned_pairs=file.counts.owned,
             removals_known=file.removals_known,
             complete=file.complete,
         ),
-        fallbacks=_values("reliedOn", file.relied_on, FallbackRow.fallback),
-        violations=_values("violations", file.violations, ViolationRow.violation),
+        fallbacks=values_of("reliedOn", file.relied_on, FallbackRow.fallback),
+        violations=values_of("violations", file.violations, ViolationRow.violation),
         verdict=ValidationResult(
             source=file.validation.source,
-            rejections=dict(_values("validation.refused", file.validation.refused, _rejection)),
+            rejections=dict(values_of("validation.refused", file.validation.refused, _rejection)),
             reason=file.validation.reason,
         ),
         impact=None if file.impact is None else file.impact.impact(effects),
@@ -322,14 +323,3 @@ def _effects(rows: Sequence[ChangeRow], changes: Sequence[QuotaChange]) -> Itera
 def _rejection(row: RefusalRow) -> tuple[Entity, Rejected]:
     rejected = Rejected(code=row.code, name=row.name, message=row.message)
     return from_parts(row.entity), rejected
-
-
-def _values(name: str, rows: Sequence[_R], convert: Callable[[_R], _V]) -> tuple[_V, ...]:
-    """Convert rows; an error names the row."""
-    values: list[_V] = []
-    for row in rows:
-        try:
-            values.append(convert(row))
-        except QuotaValueError as error:
-            raise QuotaValueError(f"{name}[{len(values)}]: {error}") from error
-    return tuple(values)

@@ -7,6 +7,7 @@ order in which they are written, which is alphabetical.
 from datetime import UTC, datetime
 from typing import Annotated, TypeAlias
 
+import msgspec
 from msgspec import Meta, Struct
 
 from reconciler.errors import QuotaValueError
@@ -67,6 +68,24 @@ def claim_row(claim: Declaration, key: Key) -> ClaimRow:
         selection=claim.selection_of(key),
         until=claim.until,
     )
+
+
+class PlaceRow(PlanPart, frozen=True):
+    """File and line of a declaration."""
+
+    file: Annotated[str, Meta(min_length=1)]
+    line: int
+
+    @property
+    def text(self) -> str:
+        """``path:line``."""
+        return f"{self.file}:{self.line}"
+
+
+def place_row(place: str) -> PlaceRow | None:
+    """Return the place of a text ``path:line``; ``None`` for ""."""
+    path, _, line = place.rpartition(":")
+    return PlaceRow(path, int(line)) if path else None
 
 
 # ---- changes ---------------------------------------------------------------------------------
@@ -244,7 +263,7 @@ class PrintedFinding(PlanPart, frozen=True, kw_only=True):
         """Return a reported finding; it has the section of drift, or is ignored.
 
         Raises:
-            QuotaValueError: The entity cannot be.
+            QuotaValueError: The entity or the time cannot be.
         """
         subject = from_parts(self.entity)
         return Finding(
@@ -259,7 +278,7 @@ class PrintedFinding(PlanPart, frozen=True, kw_only=True):
             if self.file is None
             else ClaimRow(document="", file=self.file, line=self.line or 0).claim(subject),
             owner=None if self.document is None else Owner(document=self.document),
-            since=None if self.since is None else self.since.timestamp(),
+            since=None if self.since is None else moment_of("since", self.since),
             note=self.note,
             ignored=self.section == "ignored",
         )
@@ -289,3 +308,15 @@ def printed_finding(finding: Finding) -> PrintedFinding:
 def time_of(at: float) -> datetime:
     """Return a time in whole seconds, as documents write it."""
     return datetime.fromtimestamp(int(at), UTC)
+
+
+def moment_of(name: str, time: datetime) -> float:
+    """Return the time of a field in seconds since the epoch.
+
+    Raises:
+        QuotaValueError: It is before the epoch, or after the year 9999 in UTC.
+    """
+    try:
+        return msgspec.convert(time.timestamp(), Moment)
+    except msgspec.ValidationError as error:
+        raise QuotaValueError(f"{name} should be between the years 1970 and 9999") from error

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from reconciler.codecs.reader import typed
 from reconciler.notify.message import ClusterDrift, DriftEvent, Message
+from reconciler.quota.ownership import Moment
 from reconciler.render.json_values import dump
 
 KIND: Final = "kquota-notifications"
@@ -19,8 +20,8 @@ class SentMessage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The last message about drift that a receiver accepted."""
 
     digest: str
-    sent_at: float  # when it was sent, in seconds since the epoch
-    since: float  # when that drift was first observed
+    sent_at: Moment  # when it was sent
+    since: Moment  # when that drift was first observed
     pairs: int
 
 

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET, Struct
+from msgspec.structs import fields
 
 from reconciler.base.compact_json import compact, exact, lines
 from reconciler.base.output_text import json_text
@@ -41,11 +42,13 @@ def dump(document: Mapping[str, Json] | Struct) -> str:
 
 
 def _fields(document: Struct) -> Mapping[str, object]:
-    names = zip(document.__struct_encode_fields__, document.__struct_fields__, strict=True)
-    fields = {name: getattr(document, field) for name, field in names}
     config = document.__struct_config__
-    tag = {} if config.tag_field is None else {config.tag_field: config.tag}
-    return tag | {name: value for name, value in fields.items() if value is not UNSET}
+    values = {} if config.tag_field is None else {config.tag_field: config.tag}
+    for field in fields(document):
+        value = getattr(document, field.name)
+        if value is not UNSET and not (config.omit_defaults and value == field.default):
+            values[field.encode_name] = value
+    return values
 
 
 def _field(value: object) -> tuple[str, ...]:
@@ -96,5 +99,5 @@ def read_set_value(value: SetValue) -> float:
 
 
 def row_text(rows: Sequence[Struct]) -> str:
-    """Return rows as one line of JSON."""
-    return msgspec.json.encode(rows).decode()
+    """Return rows as one line of JSON, in ASCII."""
+    return f"[{','.join(lines(rows).decode('ascii').splitlines())}]"

@@ -1,7 +1,6 @@
 """The size at which `kquota spark simulate --engine auto` changes from core to Spark: whole commands with JVM start."""
 
 import datetime as dt
-import json
 import subprocess
 import sys
 import tempfile
@@ -101,7 +100,7 @@ def switch(sizes: list[int], rounds: int) -> None:
             say(f"a lake of about {size:,} samples")
             amount = lake(Path(folder) / "lake", size)
             after = Path(folder) / "after.json"
-            after.write_text(json.dumps(_after()))
+            after.write_text(_after())
             times: dict[str, list[float]] = {"core": [], "spark": []}
             for _ in range(rounds):
                 for engine, seconds in times.items():
@@ -141,11 +140,11 @@ def switch(sizes: list[int], rounds: int) -> None:
             )
 
 
-def _after() -> dict[str, object]:
-    from reconciler.codecs.state import state_document
+def _after() -> str:
+    from reconciler.codecs.state import state_text
     from reconciler.quota.entity import DEFAULT, entity
     from reconciler.quota.keys import Key
     from reconciler.quota.state import QuotaState
 
     state = QuotaState().with_values([(entity(user=DEFAULT), Key.PRODUCER_BYTE_RATE, 5e6)])
-    return state_document(state, cluster_id=CLUSTER, taken_at="2026-11-15T00:00:00Z")
+    return state_text(state, cluster_id=CLUSTER, taken_at="2026-11-15T00:00:00Z")

@@ -101,7 +101,7 @@ def test_the_notification_state_is_private_contains_no_secret_and_its_path_is_co
     assert kquota(*WEBHOOK, "--notify-state", "told.json").code == 0
     memory = applied / "told.json"
     assert "T0SECRET" not in memory.read_text()
-    assert json.loads(memory.read_text())["told"][0]["receiver"] == "webhook=env:HOOK"
+    assert json.loads(memory.read_text())["sent"][0]["receiver"] == "webhook=env:HOOK"
     assert not (applied / ".kquota/notified.json").exists()
     assert stat.S_IMODE((applied / ".kquota").stat().st_mode) == 0o700
 

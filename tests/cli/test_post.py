@@ -50,6 +50,11 @@ def saved(folder, document, name="plan.json") -> str:
     return name
 
 
+def plan_json(preview) -> dict:
+    """A saved plan, to be edited."""
+    return json.loads(dump(saved_plan(preview)))
+
+
 @pytest.fixture
 def plan(folder) -> str:
     return saved(folder, saved_plan(sample()))
@@ -59,9 +64,13 @@ def drift(folder, *, has_drift=True, records_known=True) -> str:
     findings = [finding for finding in sample().plan.findings if finding.cause.value == "Drift"]
     assert findings
     document = drift_document(
-        findings if has_drift else [], cluster_id="lkc-1", now=NOW, records_known=records_known
+        findings if has_drift else [],
+        cluster_id="lkc-1",
+        now=NOW,
+        owned_pairs=3,
+        records_known=records_known,
     )
-    return saved(folder, document | {"ownedPairs": 3}, "drift.json")
+    return saved(folder, document, "drift.json")
 
 
 def test_a_plan_becomes_comment_summary_outputs_and_annotations(kquota, folder, api, plan):
@@ -120,7 +129,7 @@ def test_names_cannot_forge_markup_in_any_output(kquota, folder, api, plan):
 def test_a_comment_is_one_screen_and_the_summary_fills_the_space_that_the_runner_accepts(
     kquota, folder, api
 ):
-    document = saved_plan(long(300))
+    document = plan_json(long(300))
     for row in document["changes"]:
         row["note"] = "\u5927" * 60
     saved(folder, document)
@@ -136,8 +145,8 @@ def test_a_comment_is_one_screen_and_the_summary_fills_the_space_that_the_runner
 
 
 def test_one_sentence_over_the_limit_is_not_posted_and_not_fatal(kquota, folder, api):
-    document = saved_plan(sample())
-    document["validation"] |= {"source": "sandbox 4.x", "why": "x" * 100_000}
+    document = plan_json(sample())
+    document["validation"] |= {"source": "sandbox 4.x", "reason": "x" * 100_000}
     saved(folder, document)
     assert kquota("post", "github", "plan.json", "--pull", "7", "--required").code == 0
     assert "Too long to show here" in api.bodies(7)[0]
@@ -156,8 +165,8 @@ def test_the_fork_pattern_finds_the_pull_request_by_its_head(kquota, api, plan):
 def test_a_plan_of_a_fork_claims_nothing_about_a_broker_or_a_merge(kquota, folder, api, source):
     """The run of a fork may write any document, also one that is bound to the cluster."""
     api.pull(9, sha="b" * 40, repo="mallory/quotas")
-    document = saved_plan(long(2))
-    document["validation"] |= {"source": source, "why": ""}
+    document = plan_json(long(2))
+    document["validation"] |= {"source": source, "reason": ""}
     name = saved(folder, document)
     assert kquota("post", "github", name, "--pull", "7").code == 0
     assert "Validated by" in api.bodies(7)[0]
@@ -236,7 +245,7 @@ def test_a_failure_of_a_fork_names_its_origin(kquota, folder, api, how):
 
 def test_a_document_cannot_choose_where_it_is_posted(kquota, folder, api):
     """An artifact that names another pull request has unknown fields, so it is refused."""
-    saved(folder, saved_plan(sample()) | {"pull": 7, "pullRequest": 7})
+    saved(folder, plan_json(sample()) | {"pull": 7, "pullRequest": 7})
     api.pull(9, sha="b" * 40, repo="mallory/quotas")
     ran = kquota("post", "github", "plan.json", "--head-repo", "mallory/quotas", "--sha", "b" * 40)
     assert ran.code == 1
@@ -507,7 +516,9 @@ def test_drift_without_an_issue_is_only_printed(kquota, folder, api):
     [
         lambda d: d.pop("checkedAt"),
         lambda d: d.update(kind="kquota-drifts"),
-        lambda d: d["drift"][0].update(text="x"),
+        lambda d: d["drift"][0].update(entity="user=x"),
+        lambda d: d["drift"][0].update(pull=7),
+        lambda d: d.pop("recordsKnown"),
     ],
 )
 def test_a_malformed_drift_report_is_refused(kquota, folder, api, change):
@@ -616,7 +627,7 @@ def plans_of(*names: str) -> dict[str, object]:
     rows = [
         {"cluster": name, "result": "ok", "changes": 0, "drift": 0, "refused": 0} for name in names
     ]
-    plans = [{"cluster": name, "plan": saved_plan(sample())} for name in names]
+    plans = [{"cluster": name, "plan": plan_json(sample())} for name in names]
     return {"kind": "kquota-plans", "format": 1, "plans": plans, "summary": rows}
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from reconciler.codecs.fleet_plans import plans_document, read_plans
-from reconciler.codecs.plan import saved_plan
+from reconciler.codecs.fleet_plans import PlansFile, plans_document, read_plans, saved_plans
+from reconciler.codecs.plan import plan_document, saved_plan
 from reconciler.errors import ConfigError
 from reconciler.render.fleet_summary import FleetOutcome, FleetRow
 from reconciler.render.json_values import dump
@@ -19,27 +19,47 @@ ROWS = [
 ]
 
 
-def document() -> dict[str, object]:
-    return plans_document([("eu", saved_plan(sample()))], ROWS)
+def document() -> PlansFile:
+    return saved_plans([("eu", saved_plan(sample()))], ROWS)
 
 
 def test_rows_and_plans_are_read_back_as_they_were_written():
-    rows, (plan,) = read_plans(dump(document()), location="plans.json")
-    assert list(rows) == ROWS
-    assert plan.cluster == "eu"
-    assert plan.preview.digest == sample().digest
-    assert plan.simulation is None
+    text = dump(document())
+    for layout in (text, json.dumps(json.loads(text))):
+        rows, (plan,) = read_plans(layout, location="plans.json")
+        assert list(rows) == ROWS
+        assert plan.cluster == "eu"
+        assert saved_plan(plan.preview) == saved_plan(sample())
+        assert plan.simulation is None
+
+
+def test_printed_plans_have_the_rows_of_saved_ones():
+    printed = json.loads(dump(plans_document([("eu", plan_document(sample()))], ROWS)))
+    saved = json.loads(dump(document()))
+    assert printed["summary"] == saved["summary"]
+    assert printed["plans"] == [
+        {"cluster": "eu", "plan": json.loads(dump(plan_document(sample())))}
+    ]
+    assert printed["plans"][0]["plan"]["digest"] == saved["plans"][0]["plan"]["digest"]
+
+
+def test_printed_plans_are_not_read():
+    with pytest.raises(ConfigError, match="printed with --format json"):
+        read_plans(
+            dump(plans_document([("eu", plan_document(sample()))], ROWS)), location="plans.json"
+        )
 
 
 @pytest.mark.parametrize(
     ("path", "value", "place"),
     [
-        (("summary", 0, "result"), "fine", "summary[0].result"),
-        (("summary", 0, "changes"), "3", "summary[0].changes"),
-        (("summary", 0, "more"), 1, "summary[0]"),
-        (("plans", 0, "plan"), [], "plans[0].plan"),
-        (("plans", 0, "plan", "digest"), "edited", "digest"),
-        (("more",), 1, "more"),
+        (("summary", 0, "result"), "fine", "summary[0].result should be another word than 'fine'"),
+        (("summary", 0, "changes"), "3", "summary[0].changes should be int | null, not str"),
+        (("summary", 0, "more"), 1, "summary[0] should be an object without the unknown field"),
+        (("plans", 0, "plan"), [], "plans[0].plan should be object, not array"),
+        (("plans", 0, "plan", "digest"), "edited", "its changes and its digest do not match"),
+        (("plans", 0, "plan", "counts", "owned"), None, "plans[0].plan.counts.owned should be int"),
+        (("more",), 1, "the document should be an object without the unknown field 'more'"),
     ],
 )
 def test_an_edited_document_is_refused_at_its_place(path, value, place):
@@ -50,4 +70,4 @@ def test_an_edited_document_is_refused_at_its_place(path, value, place):
     at[path[-1]] = value
     with pytest.raises(ConfigError) as caught:
         read_plans(dump(edited_plans), location="plans.json")
-    assert place in str(caught.value) + str(caught.value.key)
+    assert f"plans.json: {place}" in str(caught.value)

@@ -107,39 +107,46 @@ RECORD = {
     [
         (
             lambda d: d["pairs"][0].update(outcome="FINE"),
-            r"Invalid enum value 'FINE' - at `\$\.pairs\[0\]\.outcome`",
+            r"pairs\[0\]\.outcome should be another word than 'FINE', which is unknown",
         ),
         (
             lambda d: d["pairs"][0].update(before="x"),
-            r"Invalid enum value 'x' - at `\$\.pairs\[0\]\.before`",
+            r"pairs\[0\]\.before should be another word than 'x', which is unknown",
         ),
         (
             lambda d: d["pairs"][0].pop("key"),
-            r"missing required field `key` - at `\$\.pairs\[0\]`",
+            r"pairs\[0\] should be an object with the field 'key'",
         ),
         (lambda d: d.update(kind="kquota-plan"), "not a kquota-outcome document but 'kquota-plan'"),
         (lambda d: d.update(format=9), "format is 9"),
-        (lambda d: d.update(more=1), "unknown field `more`"),
+        (lambda d: d.update(more=1), "the document should be .* without the unknown field 'more'"),
         (
-            lambda d: d["pairs"][1].update(why="so"),
-            r"pairs\[1\] should be an object without the unknown field 'why'",
+            lambda d: d["pairs"][1].update(because="so"),
+            r"pairs\[1\] should be an object without the unknown field 'because'",
         ),
+        (lambda d: d.update(endedAt="9999-12-31T23:59:59-01:00"), "endedAt should be between"),
+        (lambda d: d.update(endedAt="2025-11-21T12:00:00"), "endedAt should be datetime with"),
+        (
+            lambda d: d["counts"].update(FINE=1),
+            "a name in counts should be another word than 'FINE'",
+        ),
+        (lambda d: d["origin"].update(more=1), "origin .* unknown field 'more'"),
         (
             lambda d: d["pairs"][0].update(entity=[["user", "a"], ["user", "b"]]),
-            r"entity type 'user' is given twice - at `\$\.pairs\[0\]`",
+            r"pairs\[0\]: entity type 'user' is given twice",
         ),
         (
             lambda d: d["pairs"][1].update(outcome="UNKNOWN"),
-            r"it is UNKNOWN without its details - at `\$\.pairs\[1\]`",
+            r"pairs\[1\]: it is UNKNOWN without its details",
         ),
         (repeat_the_first_pair, "a quota key of an entity twice"),
         (
             lambda d: d["pairs"][0].update(record=RECORD | {"value": 0.0}),
-            r"Expected `float` > 0\.0 - at `\$\.pairs\[0\]\.record\.value`",
+            r"pairs\[0\]\.record\.value should be float > 0\.0",
         ),
         (
             lambda d: d["pairs"][0].update(record=RECORD | {"document": ""}),
-            r"length >= 1 - at `\$\.pairs\[0\]\.record\.document`",
+            r"pairs\[0\]\.record\.document should be str of length >= 1",
         ),
     ],
 )

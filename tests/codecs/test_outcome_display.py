@@ -19,15 +19,15 @@ def test_a_read_outcome_is_displayed_like_the_original():
 
 
 EDITS = {
-    "complete": lambda d: d.update(complete=True),
+    "complete": lambda d: d.update(complete="yes"),
     "an unknown word": lambda d: d["pairs"][0].update(outcome="FINE"),
     "a refusal without words": lambda d: next(
         p for p in d["pairs"] if p["outcome"] == "REJECTED"
     ).pop("error"),
     "an unknown look": lambda d: d["pairs"][0].update(seen="maybe"),
     "no time": lambda d: d.update(endedAt="later"),
-    "more applied than there are pairs": lambda d: d["counts"].update(APPLIED=278),
-    "a count less": lambda d: d["counts"].pop("HELD"),
+    "a count of an unknown word": lambda d: d["counts"].update(FINE=1),
+    "no counts": lambda d: d.pop("counts"),
     "a field more": lambda d: d.update(hello=1),
 }
 
@@ -38,3 +38,21 @@ def test_an_edited_outcome_is_refused(edit):
     edit(document)
     with pytest.raises(ConfigError, match=r"outcome\.json: "):
         read_outcome(json.dumps(document), location="outcome.json")
+
+
+DERIVED = {
+    "complete": lambda d: d.update(complete=True),
+    "more applied than there are pairs": lambda d: d["counts"].update(APPLIED=278),
+    "a count less": lambda d: d["counts"].pop("HELD"),
+    "another text of an entity": lambda d: d["pairs"][0].update(text="user=mallory"),
+    "a reason of what was applied": lambda d: d["pairs"][0].update(why="all is well"),
+}
+
+
+@pytest.mark.parametrize("edit", DERIVED.values(), ids=DERIVED.keys())
+def test_what_follows_from_the_pairs_is_shown_as_it_follows(edit):
+    document = json.loads(dump(outcome_document(result())))
+    edit(document)
+    read = read_outcome(json.dumps(document), location="outcome.json")
+    assert outcome_document(read) == outcome_document(result())
+    assert outcome_markdown(read) == outcome_markdown(result())

@@ -2,16 +2,17 @@
 
 import json
 import math
+from contextlib import suppress
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from reconciler.codecs.reader import DocumentReader, load
+from reconciler.codecs.reader import DocumentReader, decoded, load, typed
 from reconciler.errors import ConfigError
-from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.entity_forms import entity_json
-from reconciler.render.json_values import dump, value_json
+from reconciler.render.json_values import dump, row_text, value_json
 
 
 def top(text: str) -> DocumentReader:
@@ -34,19 +35,12 @@ def test_equal_values_are_written_as_equal_bytes():
 @given(st.floats(width=64))
 def test_every_value_reads_back_bit_by_bit(value):
     text = json.dumps(value_json(value))
-    back = DocumentReader(json.loads(text)).quota_value()
-    assert back is not None
+    back = DocumentReader(json.loads(text)).set_value()
     assert (
         math.isnan(back)
         if math.isnan(value)
         else (back, math.copysign(1, back)) == (value, math.copysign(1, value))
     )
-
-
-@pytest.mark.parametrize("name", ["alice", "", "<default>", "\ud800", DEFAULT])
-def test_entities_read_back_and_remain_distinct(name):
-    subject = entity(user=name, client_id="c")
-    assert DocumentReader(json.loads(json.dumps(entity_json(subject)))).entity() == subject
 
 
 @pytest.mark.parametrize(
@@ -85,13 +79,7 @@ def test_incomplete_or_foreign_documents_are_refused(text, words):
         ({"a": 1}, lambda r: r.fields("a")["a"].text(), "a should be a string"),
         ({"a": 1}, lambda r: r.fields("a")["a"].boolean(), "a should be true or false"),
         ({"a": "x"}, lambda r: r.fields("a")["a"].choice({"y": 1}), "a should be one of y"),
-        ({"a": "Nan"}, lambda r: r.fields("a")["a"].quota_value(), "a should be a quota value"),
-        ({"a": [["user", 1]]}, lambda r: r.fields("a")["a"].entity(), r"a\[0\] should be a pair"),
-        (
-            {"a": [["group", "x"]]},
-            lambda r: r.fields("a")["a"].entity(),
-            "a should be an entity: .*unknown",
-        ),
+        ({"a": "Nan"}, lambda r: r.fields("a")["a"].set_value(), "a should be a quota value"),
         ({"a": 1}, lambda r: next(next(iter(r.pairs()))[1].items()), r'\["a"\] should be an array'),
         ([], lambda r: r.fields("a"), "the document should be an object"),
         ([], lambda r: list(r.pairs()), "the document should be an object"),
@@ -113,3 +101,96 @@ def test_a_document_of_more_than_64_mebibytes_is_read():
     """A plan of 150,000 changes is so large."""
     text = "x" * (65 << 20)
     assert top(good(text=text))["text"].text() == text
+
+
+# ---- documents with types --------------------------------------------------------------------
+
+
+class Part(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
+    a_number: Annotated[int, Meta(ge=0)]
+    word: Literal["x", "y"] = "x"
+
+
+class Thing(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="thing"
+):
+    anything: dict[str, Any] | None = None
+    format: Literal[2]
+    later: str | UnsetType = UNSET
+    named: dict[Literal["n"], int] = {}
+    parts: list[Part]
+
+
+def thing(text: str) -> Thing:
+    return typed(text, Thing, kind="thing", format_version=2, location="thing.json")
+
+
+THING = Thing(format=2, parts=[Part(1), Part(2, "y")], anything={"b": [1.5], "a": None})
+
+
+@pytest.mark.parametrize("layout", [lambda text: text, lambda text: json.dumps(json.loads(text))])
+def test_a_document_with_a_type_is_read_in_any_layout(layout):
+    assert thing(layout(dump(THING))) == THING
+
+
+def test_a_document_with_a_type_is_the_text_of_its_fields():
+    assert dump(THING) == dump(json.loads(dump(THING)))
+    assert dump(THING) == (
+        '{\n  "anything": {"a": null, "b": [1.5]},\n  "format": 2,\n  "kind": "thing",\n'
+        '  "named": {},\n  "parts": [\n    {"aNumber":1},\n    {"aNumber":2,"word":"y"}\n  ]\n}\n'
+    )
+    assert dump(Part(1)) == '{\n  "aNumber": 1\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        ({"kind": "other"}, "this is not a thing document but 'other'"),
+        ({"format": 3}, "its format is 3; this kquota reads format 2"),
+        ({"parts": 1}, "parts should be array, not int"),
+        ({"parts": [{"aNumber": 1.5}]}, r"parts\[0\]\.aNumber should be int, not float"),
+        ({"parts": [{"aNumber": -1}]}, r"parts\[0\]\.aNumber should be int >= 0"),
+        ({"parts": [{}]}, r"parts\[0\] should be an object with the field 'aNumber'"),
+        (
+            {"parts": [{"aNumber": 1, "word": "a\n`b"}]},
+            r"parts\[0\]\.word should be another word than 'a\\n`b', which is unknown",
+        ),
+        ({"more": 1}, "the document should be an object without the unknown field 'more'"),
+        ({"a\nb`": 1}, r"the document should be an object without the unknown field 'a\\nb`'"),
+        ({"named": {"m": 1}}, "a name in named should be another word than 'm'"),
+        ({"named": {"n": "1"}}, r"named\[\.\.\.\] should be int, not str"),
+        ({"parts": [{"aNumber": 1, "word": "\ud800"}]}, "it has a value that no document has"),
+        ({"later": None}, "later should be str, not null"),
+    ],
+)
+def test_an_edited_document_with_a_type_is_refused_at_its_place(edit, words):
+    document = json.loads(dump(THING)) | edit
+    for layout in (json.dumps, dump):
+        with pytest.raises(ConfigError, match=rf"thing\.json: {words}") as caught:
+            thing(layout(document))
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("place", ['"format": 2', '"aNumber":1', '"a": null'])
+def test_a_name_that_is_given_twice_in_a_document_with_a_type_is_refused(place):
+    text = dump(THING).replace(place, f"{place}, {place}", 1)
+    with pytest.raises(ConfigError, match="is given twice"):
+        thing(text)
+
+
+@pytest.mark.parametrize("levels", [250, 900, 5_000])
+def test_a_deep_value_of_any_type_is_read_or_refused(levels):
+    text = dump(THING).replace("1.5", "[" * levels + "]" * levels)
+    with suppress(ConfigError):
+        assert thing(text).parts == THING.parts
+
+
+def test_rows_are_one_line_of_ascii_and_read_back():
+    rows = [Part(1), Part(2, "y")]
+    assert row_text([]) == "[]"
+    assert row_text(rows) == '[{"aNumber":1},{"aNumber":2,"word":"y"}]'
+    assert decoded(row_text(rows), list[Part], "rows") == rows
+    with pytest.raises(ConfigError, match=r"rows: \[1\]\.aNumber should be int, not null"):
+        decoded('[{"aNumber":1},{"aNumber":null}]', list[Part], "rows")
+    with pytest.raises(ConfigError, match=r"rows: .*the key 'aNumber' is given twice"):
+        decoded('[{"aNumber":1,"aNumber":2}]', list[Part], "rows")

@@ -48,5 +48,7 @@ def test_a_repeated_entity_is_refused():
 
 def test_a_null_value_in_a_state_is_refused():
     text = '{"kind":"kquota-state","format":1,"clusterId":"a","entries":[{"entity":[["user","a"]],"values":{"x":null}}],"foreign":[]}'
-    with pytest.raises(ConfigError, match=r'values\["x"\] should be a quota value'):
+    with pytest.raises(
+        ConfigError, match=r"entries\[0\]\.values\[\.\.\.\] should be int \| float \| str, not null"
+    ):
         read_state(text, location="s.json")

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
+from reconciler.codecs.outcome import read_outcome
 from reconciler.codecs.plan import read_plan
 from reconciler.inventory.format import decode, encode
 from reconciler.kube.api.error_responses import refusal
@@ -94,7 +95,16 @@ def readers() -> list[FuzzedReader]:
             "manifests", _text(lambda text: load_files([("fuzzed.yaml", text)])), manifests
         ),
         FuzzedReader("records", lambda content: decode(content, location="fuzzed"), RECORDS),
-        FuzzedReader("plans", _text(lambda text: read_plan(text, location="fuzzed")), RECORDS),
+        FuzzedReader(
+            "plans",
+            _text(lambda text: read_plan(text, location="fuzzed")),
+            _files("tests/golden/render/saved_plan.json"),
+        ),
+        FuzzedReader(
+            "outcomes",
+            _text(lambda text: read_outcome(text, location="fuzzed")),
+            _files("tests/golden/render/outcome.json"),
+        ),
         FuzzedReader(
             "refusals of an API server",
             lambda content: refusal("get", 500, content),

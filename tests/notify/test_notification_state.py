@@ -1,5 +1,7 @@
 """Which receivers are due: once per drift, again after a while, and recovery only for receivers of the drift."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,12 +88,39 @@ def test_the_state_survives_the_process_and_no_digest_is_reported_twice_within_a
     [
         "",
         "{}",
-        '{"kind": "kquota-told", "format": 2, "told": []}',
-        '{"kind": "kquota-told", "format": 1}',
-        '{"kind": "kquota-told", "format": 1, "told": [{"receiver": "x"}]}',
-        '{"kind": "kquota-told", "format": 1, "told": [], "more": 1}',
+        '{"kind": "kquota-told", "format": 1, "sent": []}',
+        '{"kind": "kquota-notifications", "format": 2, "sent": []}',
+        '{"kind": "kquota-notifications", "format": 1}',
+        '{"kind": "kquota-notifications", "format": 1, "sent": [{"receiver": "x"}]}',
+        '{"kind": "kquota-notifications", "format": 1, "sent": [], "more": 1}',
+        '{"kind": "kquota-notifications", "format": 1, "sent": [], "sent": []}',
     ],
 )
 def test_a_damaged_state_is_refused_with_its_path(text):
     with pytest.raises(ConfigError, match=r"told\.json"):
         read_notification_state(text, location="told.json")
+
+
+MESSAGE = {"digest": "d", "sent_at": 1.0, "since": 0.5, "pairs": 2}
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        ({"digest": None}, "digest should be str, not null"),
+        ({"sent_at": True}, "sent_at should be float, not bool"),
+        ({"sent_at": -1}, "sent_at should be float >= 0"),
+        ({"since": 10**400}, "since "),
+        ({"pairs": 1.5}, "pairs should be int, not float"),
+        ({"more": 1}, "should be an object without the unknown field 'more'"),
+    ],
+)
+def test_an_edited_message_is_refused_with_its_place(edit, words):
+    def text(message):
+        row = {"receiver": "hook", "cluster": "eu", "message": message}
+        return json.dumps({"kind": "kquota-notifications", "format": 1, "sent": [row]})
+
+    (key,) = read_notification_state(text(MESSAGE), location="told.json").entries
+    assert key == ("hook", "eu")
+    with pytest.raises(ConfigError, match=rf"told\.json: sent\[0\]\.message.{words}"):
+        read_notification_state(text(MESSAGE | edit), location="told.json")

@@ -3,7 +3,6 @@
 from reconciler.render.fleet_summary import (
     FleetOutcome,
     FleetRow,
-    fleet_summary_document,
     fleet_summary_markdown,
     fleet_summary_text,
 )
@@ -46,13 +45,3 @@ def test_a_name_cannot_break_a_row_of_a_comment() -> None:
     rows = fleet_summary_markdown(ROWS).splitlines()
     assert rows[0].startswith("**3 clusters: ")
     assert all(line.replace("\\|", "").count("|") == 6 for line in rows[2:])
-
-
-def test_the_json_contains_no_durations_so_that_equal_runs_are_equal() -> None:
-    assert fleet_summary_document(ROWS)[2] == {
-        "cluster": "lost",
-        "result": "unreachable",
-        "changes": None,
-        "drift": None,
-        "refused": None,
-    }

@@ -58,6 +58,10 @@ def test_without_a_file_there_is_no_state(tmp_path: Path) -> None:
         '{"format": 1, "cluster_id": "a", "entities": [{"entity": {"user": "a"}, "values": {"k": "1"}}]}',
         '{"format": 1, "cluster_id": "a", "entities": [{"entity": {"user": "a"}, "values": {"k": true}}]}',
         '{"format": 1, "cluster_id": "a", "entities": [{"entity": {"user": "a"}, "values": 5}]}',
+        '{"format": 1, "cluster_id": "a", "entities": [], "more": 1}',
+        '{"format": 1, "cluster_id": "a", "cluster_id": "b", "entities": []}',
+        '{"format": 1, "cluster_id": "a", "entities": [{"entity": {"user": "a"}, "values": {"k": 1, "k": 2}}]}',
+        '{"format": 1, "cluster_id": "a", "entities": [{"entity": {"user": "a"}, "values": {"k": 1e999}}]}',
     ],
 )
 def test_a_foreign_file_is_refused_with_its_path(tmp_path: Path, text: str) -> None:

@@ -213,11 +213,11 @@ def unpacked(config_map: Obj, name: str = CONTENT) -> bytes:
     return content
 
 
-class _TextReader(Protocol[T_co]):
+class _MemoryReader(Protocol[T_co]):
     def __call__(self, text: str, *, location: str) -> T_co: ...
 
 
-def _rows(config_map: Obj, name: str, read: _TextReader[T]) -> T:
+def _rows(config_map: Obj, name: str, read: _MemoryReader[T]) -> T:
     """Return what ``read`` returns for the plain-text rows of the part; no rows if the entry is missing."""
     try:
         return read(str(_texts(config_map).get(name, "[]")), location=name)

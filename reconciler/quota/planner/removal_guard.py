@@ -12,7 +12,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from reconciler.quota.ownership import OwnershipRecords, Pair
+from reconciler.quota.ownership import Moment, OwnershipRecords, Pair
 from reconciler.quota.planner.guards import Guard, Guards, Violation, too_many_removals
 from reconciler.quota.planner.plan import QuotaChange
 
@@ -34,7 +34,7 @@ class RemovalCount(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_f
 
     tenant: str  # namespace of the documents; "" = limits without a document
     count: Annotated[int, Meta(ge=0)]  # number of removals
-    at: float  # time of the latest one, in seconds since the epoch
+    at: Moment  # time of the latest one
 
 
 def tenant_of(change: QuotaChange) -> str:

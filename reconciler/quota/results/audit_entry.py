@@ -1,5 +1,6 @@
 """An entry of the audit log: a change that is about to be sent, or its outcome. Its fields are those of a line."""
 
+from sys import float_info
 from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -16,9 +17,12 @@ NOT_LANDED: Final = "NOT LANDED"
 """Outcome of a change whose run ended early: a later describe showed that it was not written."""
 
 _WHOLE: Final = Meta(ge=-(2**53), le=2**53)
+_FINITE: Final = Meta(ge=-float_info.max, le=float_info.max)
 
 SetValue: TypeAlias = (
-    Annotated[int, _WHOLE] | float | Literal["NaN", "Infinity", "-Infinity", "-0.0"]
+    Annotated[int, _WHOLE]
+    | Annotated[float, _FINITE]
+    | Literal["NaN", "Infinity", "-Infinity", "-0.0"]
 )
 """A quota value that is set, in a JSON document; JSON has no number for the words."""
 

@@ -438,7 +438,8 @@ def test_removals_are_readable_as_plain_text():
     objects = maps(stored_records(removals=tuple(counts)))
     assert [config_map["data"] for config_map in objects.values()] == [
         {
-            "removals": '[[1.0, 3, "a"], [5.5, 2, "a"], [5.5, 1, "b"]]',
+            "removals": '[{"tenant":"a","count":3,"at":1.0},{"tenant":"a","count":2,"at":5.5},'
+            '{"tenant":"b","count":1,"at":5.5}]',
         }
     ]
 

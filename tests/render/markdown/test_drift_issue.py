@@ -1,12 +1,15 @@
 """Drift as an issue: its text changes only with the facts, is bounded, and names are escaped."""
 
 import html
+import json
 import re
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from reconciler.codecs.drift import drift_document, read_drift
+from reconciler.errors import ConfigError
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
@@ -90,10 +93,48 @@ def test_an_expired_override_is_a_row_of_the_issue_and_a_fact():
     )
 
 
-def test_a_report_of_an_earlier_version_has_no_expired_overrides():
-    document = drift_document((), (EXPIRED,), cluster_id="lkc-1", now=NOW)
-    del document["expiredOverrides"]
-    assert read_drift(dump(document), location="drift.json").table.rows == ()
+def report_json() -> dict[str, Any]:
+    document = drift_document(FOUND, (EXPIRED,), cluster_id="lkc-1", now=NOW, owned_pairs=3)
+    return json.loads(dump(document))
+
+
+@pytest.mark.parametrize("layout", [json.dumps, dump])
+def test_a_report_may_be_laid_out_in_any_way(layout):
+    assert read_drift(layout(report_json()), location="drift.json") == expired_report(FOUND)
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda d: d.pop("expiredOverrides"), "an object with the field 'expiredOverrides'"),
+        (lambda d: d.pop("recordsKnown"), "an object with the field 'recordsKnown'"),
+        (lambda d: d.update(more=1), "the document .* without the unknown field 'more'"),
+        (lambda d: d["drift"][0].update(more=1), r"drift\[0\] .* unknown field 'more'"),
+        (lambda d: d["drift"][0].update(cause="Fun"), r"drift\[0\]\.cause .* 'Fun'"),
+        (lambda d: d["drift"][0].update(since="today"), r"drift\[0\]\.since"),
+        (lambda d: d["drift"][0].update(since="2025-11-21T12:00:00"), r"drift\[0\]\.since"),
+        (lambda d: d["drift"][0].update(since="0001-01-01T00:00:00+01:00"), r"drift\[0\]: since"),
+        (lambda d: d["drift"][0].update(entity=[]), r"drift\[0\]: .*entity"),
+        (lambda d: d["expiredOverrides"][0].pop("who"), r"expiredOverrides\[0\] .* field 'who'"),
+        (lambda d: d["expiredOverrides"][0].update(live="x"), r"expiredOverrides\[0\]\.live"),
+        (
+            lambda d: d["expiredOverrides"][0].update(until="9999-12-31T23:59:59-01:00"),
+            r"expiredOverrides\[0\]: until",
+        ),
+    ],
+)
+def test_an_edited_report_is_refused_with_its_place(edit, words):
+    document = report_json()
+    edit(document)
+    with pytest.raises(ConfigError, match=rf"drift\.json: .*{words}"):
+        read_drift(json.dumps(document), location="drift.json")
+
+
+def test_texts_that_follow_from_facts_are_shown_as_they_follow():
+    document = report_json()
+    document["drift"][0] |= {"text": "user=mallory", "reason": "all is well"}
+    document["expiredOverrides"][0]["text"] = "user=mallory"
+    assert read_drift(json.dumps(document), location="drift.json") == expired_report(FOUND)
 
 
 def test_the_facts_do_not_depend_on_the_time_or_the_age():
