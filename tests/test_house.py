@@ -36,7 +36,7 @@ STATEMENTS = {
     "metrics": 328,
     "notify": 299,
     "ports.py": 25,
-    "quota": 2850,
+    "quota": 2853,
     "reconcile": 1017,
     "render": 2312,
     "sandbox": 1210,

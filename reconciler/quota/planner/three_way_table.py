@@ -14,6 +14,8 @@ row: ``intent_settlement.py`` turns it into a record or ends it first, as far as
 Under an override the table waits; the override has a row of its own, and one for its end, ``Ended`` (``temporary_limits.py``).
 """
 
+from functools import lru_cache
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -63,6 +65,11 @@ def _classify_undeclared(
     return Cause.PRUNE if same_value(key, live, applied) else Cause.CHANGED_BY_ANOTHER
 
 
+@lru_cache(maxsize=64)  # the pairs of a document follow one another, and share its owner
+def _owner(document: str, deletion_policy: DeletionPolicy | None, since: float) -> Owner:
+    return Owner(document=document, deletion_policy=deletion_policy, since=since)
+
+
 class PairView(Struct, frozen=True, kw_only=True, gc=False):
     """One pair with its three values during the comparison."""
 
@@ -99,9 +106,7 @@ class PairView(Struct, frozen=True, kw_only=True, gc=False):
         since = (
             self.owner.since if self.owner is not None and self.applied is not None else self.now
         )
-        return Owner(
-            document=self.claim.document, deletion_policy=self.claim.deletion_policy, since=since
-        )
+        return _owner(self.claim.document, self.claim.deletion_policy, since)
 
     def change(
         self, cause: Cause, after: float | None, note: str = "", *, of_override: bool = False

@@ -254,7 +254,7 @@ def expired_overrides(
     )
 
 
-class Reconciliation(QuietRepr, Struct, frozen=True, kw_only=True, gc=False):
+class Reconciliation(QuietRepr, Struct, frozen=True, kw_only=True):
     """One reconciliation of a loop over one cluster: what it observed, sent and withheld, and why.
 
     Statuses, metrics, events and messages are derived from it.
