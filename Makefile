@@ -88,6 +88,7 @@ check: env  ## format, lint, types, floors, generated files
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.unused_names
+	$(BIN)/python -m tools.key_schemas --check
 	$(BIN)/python -m tools.file_schemas --check
 	$(BIN)/python -m tools.command_docs --check
 	$(BIN)/python -m tools.reason_docs --check
@@ -100,7 +101,8 @@ fmt: env  ## write what the formatter and the safe fixes would
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format .
 
-generate: env  ## file schemas, manifest reference, command reference
+generate: env  ## keys in CRDs and chart, file schemas, manifest reference, command reference
+	$(BIN)/python -m tools.key_schemas --write
 	$(BIN)/python -m tools.file_schemas --write
 	$(BIN)/python -m tools.command_docs --write
 	$(BIN)/python -m tools.reason_docs --write
