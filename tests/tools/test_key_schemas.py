@@ -77,7 +77,7 @@ def test_an_edit_by_hand_of_the_fields_with_fractions_in_the_chart_is_noticed(
     root = copied(tmp_path)
     name = f"{key_schemas.CHART}/templates/admission-policies.yaml"
     text = (root / name).read_text("utf-8")
-    (root / name).write_text(text.replace(' "controllerMutationRate")', ")"), "utf-8")
+    (root / name).write_text(text.replace(' "controllerMutationRate"', ""), "utf-8")
     assert modes.stale(root, key_schemas.generate(root)) == [name]
     assert key_schemas.generate(root)[name] == text
 
