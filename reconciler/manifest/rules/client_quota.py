@@ -237,16 +237,15 @@ _INT: Final = (
     "quantity(string(self)).compareTo(quantity('2147483647')) <= 0"
 )
 _RATES: Final = {
-    key: ("", "must be a number that float64 holds")
-    if not rule.is_integer
-    else (
+    None: ("", "must be a number that float64 holds"),
+    float(LONG_MAX): (
         _LONG,
         "must be a whole number or a quantity such as 10Mi, from 1 to 9223372036854775807 and exact in float64",
-    )
-    if rule.maximum == float(LONG_MAX)
-    else (_INT, "must be a whole number or a quantity such as 2k, from 1 to 2147483647")
-    for key, rule in RULES.items()
+    ),
+    2147483647.0: (_INT, "must be a whole number or a quantity such as 2k, from 1 to 2147483647"),
 }
+"""By the maximum of a key: the rule of its limits in CEL, and its message."""
+
 _ON_IP: Final = f"an ip supports only {', '.join(RULES[key].field for key in IP_KEYS)}"
 
 
@@ -376,11 +375,11 @@ QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
         _ip_broken,
     ),
     *(
-        RuleScope(QUOTA, (*at, "limits", RULES[key].field)).rule(
-            _name(f"rate-{RULES[key].field}", (*at, "limits")), cel, message, _rate_broken(key)
+        RuleScope(QUOTA, (*at, "limits", rule.field)).rule(
+            _name(f"rate-{rule.field}", (*at, "limits")), *_RATES[rule.maximum], _rate_broken(key)
         )
         for at in ((), _CLUSTER_LIMITS)
-        for key, (cel, message) in _RATES.items()
+        for key, rule in RULES.items()
     ),
 )
 """Every rule of a ClientQuota, in the order of the fields."""
