@@ -180,10 +180,13 @@ _WIDTH: Final = 112
 
 
 class _Dumper(yaml.SafeDumper):
-    """Indents lists below their key, as in the CRDs."""
+    """Indents lists below their key, as in the CRDs, and repeats what occurs twice."""
 
     def increase_indent(self, flow: _Json = False, indentless: _Json = False) -> None:  # noqa: ARG002, FBT002 - PyYAML's signature
         super().increase_indent(flow=flow, indentless=False)
+
+    def ignore_aliases(self, data: _Json) -> bool:  # noqa: ARG002 - PyYAML's signature
+        return True
 
 
 def with_values(text: str, values: Mapping[_Path, _Json]) -> str:
