@@ -88,19 +88,22 @@ check: env  ## format, lint, types, floors, generated files
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.unused_names
+	$(BIN)/python -m tools.key_schemas --check
 	$(BIN)/python -m tools.file_schemas --check
 	$(BIN)/python -m tools.command_docs --check
 	$(BIN)/python -m tools.reason_docs --check
 	$(BIN)/python -m tests.charts.crd_templates --check
 	$(BIN)/python -m tests.charts.argocd_patch --check
 	$(BIN)/python -m tests.charts.values_table --check
+	$(BIN)/python -m tests.evidence.ingest.telemetry_docs
 	$(BIN)/python -m tools.library_api
 
 fmt: env  ## write what the formatter and the safe fixes would
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format .
 
-generate: env  ## file schemas, manifest reference, command reference
+generate: env  ## keys in CRDs and chart, file schemas, manifest reference, command reference
+	$(BIN)/python -m tools.key_schemas --write
 	$(BIN)/python -m tools.file_schemas --write
 	$(BIN)/python -m tools.command_docs --write
 	$(BIN)/python -m tools.reason_docs --write
@@ -108,6 +111,7 @@ generate: env  ## file schemas, manifest reference, command reference
 	$(BIN)/python -m tests.charts.argocd_patch --write
 	@cp examples/github/quotas-*.yml reconciler/cli/workflows/github/ && cp examples/gitlab/.gitlab-ci.yml reconciler/cli/workflows/gitlab/
 	$(BIN)/python -m tests.charts.values_table --write
+	$(BIN)/python -m tests.evidence.ingest.telemetry_docs --write
 	$(BIN)/python -m tools.library_api --write
 
 # The same commit gives the same bytes: times come from the commit, build tools from their lock.

@@ -22,8 +22,8 @@ and `kquota.json` for the project file.
 
 - Names are quoted unless they are plain text to YAML 1.1, YAML 1.2 and `kubectl` alike. `y`, `on`, `1e7`, `0o17`, `12:30`,
   `2024-01-01`, `123`, `~` and the like are refused without quotes.
-- Rates are whole numbers (`20000000`) or quantities (`10Mi`, `20M`); `requestPercentage` and `controllerMutationRate` are
-  decimals (`50.5`). No exponents without quotes, no underscores, no leading zeros or signs.
+- A limit is a whole number (`20000000`) or a quantity (`10Mi`, `20M`), or a decimal (`50.5`), as its table says. No
+  exponents without quotes, no underscores, no leading zeros or signs.
 - The default is `{default: true}`. An empty value is an error, never the default. The name `<default>` is just a name.
 - Duplicate keys, tags, merge keys and directives are refused. Anchors are read as long as their aliases stay small.
 - Files may hold many documents, `kind: List` and `kind: ClientQuotaList`; the output of `kubectl get ckq -o yaml` is a manifest.

@@ -26,11 +26,12 @@ from reconciler.cli.framework.exit_codes import ExitCode, run_mapped
 from reconciler.errors import UsageError
 from reconciler.quota.entity import parts
 from reconciler.quota.state import QuotaState, set_values
+from reconciler.render.units import PER_BROKER
 
 if TYPE_CHECKING:
     from reconciler.client import QuotaClient
 
-HELP: Final = """Describe, resolve and alter client quotas, as specified in KIP-546.
+HELP: Final = f"""Describe, resolve and alter client quotas, as specified in KIP-546.
 
 \b
 Example:
@@ -45,8 +46,8 @@ Example:
 \b
 A name that is empty, begins with <, or has a comma, a quote or a
 backslash is a JSON string, as in kquota: --names='user="CN=a,O=b"'.
-The user "<default>" is not the default user, <default>. Limits are per
-broker (controller_mutation_rate: at the active controller)."""
+The user "<default>" is not the default user, <default>.
+{PER_BROKER}"""
 
 
 @click.command(name=PROGRAM, help=HELP, context_settings=dict(CONTEXT))
@@ -155,9 +156,8 @@ async def _resolve(
 async def _alter(console: Console, client: "QuotaClient", call: ClientQuotasArguments) -> ExitCode:
     from reconciler.quota.outcome import Applied, OpenAlteration, Rejected, Unknown
 
-    operations: list[tuple[str, float | None]] = list(call.add.items())
-    operations += [(key, None) for key in call.delete]
-    alteration = OpenAlteration(entity=call.entity, operations=tuple(operations))
+    operations = (*call.add.items(), *((key, None) for key in call.delete))
+    alteration = OpenAlteration(entity=call.entity, operations=operations)
     result = (await client.alter_open([alteration], validate_only=call.validate_only))[call.entity]
     match result:
         case Applied():

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from reconciler.base import properties
 from reconciler.base.backoff import Backoff
 from reconciler.base.secret import Secret
-from reconciler.client.auth.sasl import Sasl, TokenSource
+from reconciler.client.auth.sasl import SENT, Sasl, TokenSource
 from reconciler.client.configuration.keys import KEYS, ValueKind
 from reconciler.client.configuration.references import NOTHING, AllowedReferences
 from reconciler.client.configuration.settings import ClientSettings, Setting, collect
@@ -337,10 +337,6 @@ def _backoff(settings: ClientSettings, name: str, default: Backoff) -> Backoff:
     return Backoff(first=given_first, cap=given_cap)
 
 
-_SENT: Final = {"plain": "the password", "oauthbearer": "the token", "aws_msk_iam": "the token"}
-"""Mechanisms that send the credential itself to the server."""
-
-
 def _setting_warnings(settings: ClientSettings, protocol: SecurityProtocol) -> Iterable[str]:
     """Yield warnings about settings that are probably unintended."""
     if not settings.switch("enable.ssl.certificate.verification", default=True):
@@ -354,10 +350,10 @@ def _setting_warnings(settings: ClientSettings, protocol: SecurityProtocol) -> I
     modern = [name for name in suites if "_WITH_" not in name]
     if modern and protocol.endswith("SSL"):
         yield f"ssl.cipher.suites: {modern[0]} is ignored: the suites of TLS 1.3 are OpenSSL's own choice"
-    secret = _SENT.get(settings.lowered("sasl.mechanism", ""))
+    mechanism = settings.lowered("sasl.mechanism", "").upper()
+    secret = SENT.get(mechanism)
     if secret is None:
         return
-    mechanism = settings.lowered("sasl.mechanism", "").upper()
     if protocol is SecurityProtocol.SASL_PLAINTEXT:
         yield f"{secret} is sent unencrypted: SASL {mechanism} needs security.protocol=SASL_SSL"
     name_check = settings.lowered("ssl.endpoint.identification.algorithm", "https")

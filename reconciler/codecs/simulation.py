@@ -14,9 +14,8 @@ from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation, TierBreach
 from reconciler.usage.impact.verdict import ImpactVerdict, ToleranceBreach
 from reconciler.usage.impact.what_if import REASONS
-from reconciler.usage.samples import LATEST_MOMENT_MS
+from reconciler.usage.samples import LATEST_MOMENT_MS, MODEL_OF
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.throttle_models import MODEL_OF
 
 FORMAT: Final = 1
 

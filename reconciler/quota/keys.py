@@ -45,10 +45,10 @@ class KeyDefinition(NamedTuple):
     is_integer: bool  # only whole numbers (Kafka's LONG and INT)
     # Largest legal value, as the float64 that the broker compares with; None = no bound.
     maximum: float | None
-    on_ip: bool  # valid for ip entities only; otherwise for user and client-id entities only
+    on_ip: bool = False  # valid for ip entities only; otherwise for user and client-id ones
     # Smaller values are probably a mistake in the unit; guards refuse them. 0 = no such bound.
-    slip: float
-    is_bytes: bool  # displayed with binary prefixes
+    slip: float = 0
+    is_bytes: bool = False  # displayed with binary prefixes
 
 
 COLUMNS: Final[tuple[Key, ...]] = tuple(Key)
@@ -89,7 +89,6 @@ RULES: Final[dict[Key, KeyDefinition]] = {
             unit="bytes/s per broker",
             is_integer=True,
             maximum=float(LONG_MAX),
-            on_ip=False,
             slip=1024,
             is_bytes=True,
         ),
@@ -99,7 +98,6 @@ RULES: Final[dict[Key, KeyDefinition]] = {
             unit="bytes/s per broker",
             is_integer=True,
             maximum=float(LONG_MAX),
-            on_ip=False,
             slip=1024,
             is_bytes=True,
         ),
@@ -109,9 +107,7 @@ RULES: Final[dict[Key, KeyDefinition]] = {
             unit="% of one thread per broker",
             is_integer=False,
             maximum=None,
-            on_ip=False,
             slip=1,
-            is_bytes=False,
         ),
         KeyDefinition(
             key=Key.CONTROLLER_MUTATION_RATE,
@@ -119,9 +115,6 @@ RULES: Final[dict[Key, KeyDefinition]] = {
             unit="partition mutations/s at the active controller",
             is_integer=False,
             maximum=None,
-            on_ip=False,
-            slip=0,
-            is_bytes=False,
         ),
         KeyDefinition(
             key=Key.CONNECTION_CREATION_RATE,
@@ -131,7 +124,6 @@ RULES: Final[dict[Key, KeyDefinition]] = {
             maximum=float(INT_MAX),
             on_ip=True,
             slip=1,
-            is_bytes=False,
         ),
     )
 }

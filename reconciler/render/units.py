@@ -35,7 +35,10 @@ __all__ = [
 
 _AGES: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
-PER_BROKER: Final = "Limits apply per broker (controller_mutation_rate: at the active controller)."
+_ELSEWHERE: Final = "; ".join(
+    f"{key}: at {place}" for key, rule in RULES.items() if (place := rule.unit.partition(" at ")[2])
+)
+PER_BROKER: Final = f"Limits apply per broker ({_ELSEWHERE})."
 """Shown wherever a number could be read as a total of the cluster."""
 
 

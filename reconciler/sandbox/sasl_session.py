@@ -26,7 +26,15 @@ from reconciler.wire.error_codes import (
 from reconciler.wire.messages import sasl_authenticate, sasl_handshake
 from reconciler.wire.sasl.plain import NAME as PLAIN
 from reconciler.wire.sasl.plain import read_plain
-from reconciler.wire.sasl.scram import ScramServer, ServerCredential, make_credential
+from reconciler.wire.sasl.scram import (
+    SHA_256,
+    SHA_512,
+    ScramServer,
+    ServerCredential,
+    make_credential,
+)
+
+MECHANISMS: Final = (PLAIN, SHA_256, SHA_512)
 
 _LATE: Final = "SaslAuthenticate request received after successful authentication"
 
@@ -230,5 +238,5 @@ def _credential_of(mechanism: str, password: str) -> ServerCredential:
 
 
 def begin(mechanism: str, users: Mapping[str, str]) -> SaslExchange:
-    """Return a new exchange of one of the mechanisms in ``settings.MECHANISMS``."""
+    """Return a new exchange of one of the :data:`MECHANISMS`."""
     return PlainExchange(users) if mechanism == PLAIN else ScramExchange(mechanism, users)

@@ -4,7 +4,6 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
 
 from msgspec import Struct, field
 
@@ -12,8 +11,7 @@ from reconciler.base.redaction import QuietRepr
 from reconciler.errors import ConfigError
 from reconciler.sandbox.authorizer import OPEN, Authorizer
 from reconciler.sandbox.broker_rules.profiles import NEWEST, BrokerProfile
-
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+from reconciler.sandbox.sasl_session import MECHANISMS
 
 Resolver = Callable[[str], Awaitable[bool]]
 """Returns whether a host name resolves."""

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.errors import QuotaValueError
-from reconciler.quota.keys import Key
+from reconciler.quota.keys import RULES, Key
 
 MILLION: Final = 1_000_000
 DAY_MS: Final = 86_400_000
@@ -50,6 +50,15 @@ class QuotaType(StrEnum):
     IP = "ip"
 
 
+class ThrottleModel(StrEnum):
+    """The broker's treatment of use above the limit."""
+
+    BACKLOG = "backlog"  # delayed until it fits: produce and fetch
+    TOKENS = "tokens"  # a token bucket: partition mutations, on the active controller
+    REJECTED = "rejected"  # closed, not queued: connections of an address
+    APPROXIMATE = "approximate"  # delayed by at most 1 s: request time; only the time over the limit is forecast
+
+
 CONTROLLER: Final = "controller"
 """The ``broker_id`` of partition mutations, for any active controller, so that a series continues after a failover."""
 
@@ -62,12 +71,16 @@ KEY_OF: Final[dict[QuotaType, Key]] = {
 }
 TYPE_OF: Final[dict[Key, QuotaType]] = {key: kind for kind, key in KEY_OF.items()}
 
+MODEL_OF: Final[dict[QuotaType, ThrottleModel]] = {
+    QuotaType.PRODUCE: ThrottleModel.BACKLOG,
+    QuotaType.FETCH: ThrottleModel.BACKLOG,
+    QuotaType.REQUEST: ThrottleModel.APPROXIMATE,
+    QuotaType.CONTROLLER_MUTATION: ThrottleModel.TOKENS,
+    QuotaType.IP: ThrottleModel.REJECTED,
+}
+
 SCALE: Final[dict[QuotaType, int]] = {
-    QuotaType.PRODUCE: 1,
-    QuotaType.FETCH: 1,
-    QuotaType.REQUEST: MILLION,
-    QuotaType.CONTROLLER_MUTATION: MILLION,
-    QuotaType.IP: MILLION,
+    kind: 1 if RULES[key].is_bytes else MILLION for kind, key in KEY_OF.items()
 }
 """Number of units in one of Kafka's units (byte/s, percent of a thread, mutation/s, connection/s)."""
 

@@ -1,10 +1,9 @@
-"""The throttle models, their constants and forecasts. The arithmetic is in :mod:`reconciler.usage.kernel.throttling`."""
+"""Constants of the throttle models, and forecasts. The arithmetic is in :mod:`reconciler.usage.kernel.throttling`."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
-from reconciler.usage.samples import MILLION, QuotaType
+from reconciler.usage.samples import MILLION, ThrottleModel
 
 MIN_DELAY_MS: Final = 1_000
 """A shorter delay is not counted as throttling; without this bound one byte over the limit would count for a whole day."""
@@ -15,27 +14,8 @@ DELIVERY_TIMEOUT_MS: Final = 120_000
 BURST_WINDOWS: Final = 11
 """Seconds of its limit that the controller allows at once (controller.quota.window.num x size)."""
 
-
 LONGEST_MS: Final = 1_000_000_000_000_000
 """Maximum delay, some 30,000 years: the delay of a very large backlog under a tiny limit would not fit 64 bits."""
-
-
-class ThrottleModel(StrEnum):
-    """The broker's treatment of use above the limit."""
-
-    BACKLOG = "backlog"  # delayed until it fits: produce and fetch
-    TOKENS = "tokens"  # a token bucket: partition mutations, on the active controller
-    REJECTED = "rejected"  # closed, not queued: connections of an address
-    APPROXIMATE = "approximate"  # delayed by at most 1 s: request time; only the time over the limit is forecast
-
-
-MODEL_OF: Final[dict[QuotaType, ThrottleModel]] = {
-    QuotaType.PRODUCE: ThrottleModel.BACKLOG,
-    QuotaType.FETCH: ThrottleModel.BACKLOG,
-    QuotaType.REQUEST: ThrottleModel.APPROXIMATE,
-    QuotaType.CONTROLLER_MUTATION: ThrottleModel.TOKENS,
-    QuotaType.IP: ThrottleModel.REJECTED,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

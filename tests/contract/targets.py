@@ -22,7 +22,7 @@ from reconciler.sandbox import (
     Sandbox,
     SandboxSettings,
 )
-from reconciler.sandbox.settings import MECHANISMS
+from reconciler.sandbox.sasl_session import MECHANISMS
 from tests.cli.brokers import SandboxThread
 from tests.contract.raw import RawConnection
 from tests.servers import raw_quotas

@@ -53,7 +53,7 @@ def target(world: World, subject: Entity, key: Key) -> float | None:
 
 def sides_of(world: World, subject: Entity, key: Key) -> Sides:
     column = COLUMNS.index(key)
-    want = world.desired.limits.get(subject, (None,) * 5)[column]
+    want = world.desired.limits.get(subject, (None,) * len(COLUMNS))[column]
     live = world.live.value(subject, key)
     record = world.owned.records.get(subject)
     last = record.applied[column] if record else None

@@ -28,9 +28,8 @@ from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulat
 from reconciler.usage.impact.tier_policy import USUAL, WhatIfPolicy
 from reconciler.usage.impact.verdict import ImpactVerdict, Tolerance, ToleranceBreach
 from reconciler.usage.impact.what_if import row_of, summarize
-from reconciler.usage.samples import DAY_MS, Censored, QuotaType
+from reconciler.usage.samples import DAY_MS, Censored, QuotaType, ThrottleModel
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.throttle_models import ThrottleModel
 from tests.render.previews import EVIL as EVIL_USER
 from tests.render.previews import sample
 from tests.usage.recorded import OldBucket, impact, judged

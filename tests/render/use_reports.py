@@ -27,9 +27,8 @@ from reconciler.usage.reports.usage import (
     UsageRow,
     UsageState,
 )
-from reconciler.usage.samples import DAY_MS, QuotaType
+from reconciler.usage.samples import DAY_MS, QuotaType, ThrottleModel
 from reconciler.usage.tags import Bucket, bucket_of
-from reconciler.usage.throttle_models import ThrottleModel
 
 MIB = 2**20
 FROM = 1_795_000_000_000 // DAY_MS * DAY_MS

@@ -13,10 +13,12 @@ from reconciler.usage.kernel.series import CENSORED, NOT_RECORDED, SampleSeries,
 from reconciler.usage.samples import (
     MAX_UNITS,
     MILLION,
+    MODEL_OF,
     SCALE,
     Cadence,
     Censored,
     QuotaType,
+    ThrottleModel,
     half_up,
 )
 from reconciler.usage.series import spans
@@ -25,9 +27,7 @@ from reconciler.usage.throttle_models import (
     DELIVERY_TIMEOUT_MS,
     LONGEST_MS,
     MIN_DELAY_MS,
-    MODEL_OF,
     Forecast,
-    ThrottleModel,
 )
 
 

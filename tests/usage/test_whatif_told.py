@@ -23,9 +23,8 @@ from reconciler.usage.impact.tier_policy import USUAL, ElasticHandling, TierRule
 from reconciler.usage.impact.verdict import ImpactVerdict, Tolerance
 from reconciler.usage.impact.what_if import portions, summarize, tenants, unread
 from reconciler.usage.recommendation.limit_sizes import GOLD
-from reconciler.usage.samples import DAY_MS, QuotaType
+from reconciler.usage.samples import DAY_MS, QuotaType, ThrottleModel
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.throttle_models import ThrottleModel
 from tests.usage.recorded import judged
 from tests.usage.whatif_cases import CADENCE, case
 

@@ -26,7 +26,7 @@ It follows the rules and error messages of the chosen Kafka version; Kafka's own
 (NaN is accepted, infinities have other messages).
 One line on standard output reports that the broker is ready. Ctrl-C stops it.
 
-With --user it requires SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512) over plain text. A user's rights are
+With --user it requires SASL with a password, over plain text unless TLS is given. A user's rights are
 those of the documented principals: planner reads, applier also alters, all may do everything.
 
 \b

@@ -101,4 +101,11 @@ class Gssapi(Struct, frozen=True, kw_only=True):
     mechanism: ClassVar = "GSSAPI"
 
 
+SENT: Final[Mapping[str, str]] = {
+    "PLAIN": "the password",
+    "OAUTHBEARER": "the token",
+    "AWS_MSK_IAM": "the token",
+}
+"""Mechanisms that send a credential itself to the server, and which."""
+
 Sasl: TypeAlias = Plain | Scram | OAuthBearer | Gssapi

@@ -24,7 +24,7 @@ from reconciler.base import properties
 from reconciler.base.redaction import QuietRepr
 from reconciler.base.secret import Secret, scrubbed
 from reconciler.client import ANYTHING, NOTHING, ClientConfig
-from reconciler.client.auth import jaas
+from reconciler.client.auth import jaas, sasl
 from reconciler.client.configuration.keys import KEYS
 from reconciler.errors import ConfigError, CredentialsError, KquotaError
 from reconciler.kube.api.custom_resources import GROUP
@@ -217,7 +217,7 @@ def _refuse_readable_secrets(config: ClientConfig) -> None:
         ConfigError: The mechanism sends the secret itself, and the connection is not verified TLS.
     """
     mechanism = "" if config.sasl is None else config.sasl.mechanism
-    if mechanism not in {"PLAIN", "OAUTHBEARER"}:
+    if mechanism not in sasl.SENT:
         return
     verified = config.tls is not None and config.tls.verify and config.tls.check_name
     if not verified:

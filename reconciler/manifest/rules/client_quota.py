@@ -8,7 +8,7 @@ Kubernetes turns 9007199254740993 into a float64 before any rule runs.
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
@@ -19,7 +19,7 @@ from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
 from reconciler.manifest.schema_names import QUOTA
 from reconciler.quota.entity import MAX_DECLARED_NAME_BYTES
-from reconciler.quota.keys import FIELDS, LONG_MAX, RULES, Key, check_value
+from reconciler.quota.keys import CLIENT_KEYS, FIELDS, IP_KEYS, LONG_MAX, RULES, Key, check_value
 
 # A document as JSON that its schema has accepted, so its types are certain.
 Json: TypeAlias = Any
@@ -127,9 +127,11 @@ def _carrier_broken(spec: Json) -> str | None:
     wrong = [field for field in spec["limits"] if RULES[FIELDS[field]].on_ip != on_ip]
     if not wrong:
         return None
-    if on_ip:
-        return f"an ip supports only connectionCreationRate, not {', '.join(wrong)}"
-    return "connectionCreationRate is for an ip, not for user or clientId"
+    return (
+        f"{_ON_IP}, not {', '.join(wrong)}"
+        if on_ip
+        else f"{', '.join(wrong)} is for an ip, not for user or clientId"
+    )
 
 
 def _cluster_limits_broken(spec: Json) -> str | None:
@@ -234,26 +236,25 @@ _INT: Final = (
     "quantity(string(self)).isGreaterThan(quantity('0')) && "
     "quantity(string(self)).compareTo(quantity('2147483647')) <= 0"
 )
-_CARRIER: Final = (
-    "has(self.entity.ip) ? !has(self.limits.producerByteRate) && !has(self.limits.consumerByteRate) && "
-    "!has(self.limits.requestPercentage) && !has(self.limits.controllerMutationRate) : "
-    "!has(self.limits.connectionCreationRate)"
-)
-_RATES: Final[Mapping[Key, tuple[str, str]]] = {
-    **dict.fromkeys(
-        (Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE),
-        (
-            _LONG,
-            "must be a whole number or a quantity such as 10Mi, from 1 to 9223372036854775807 and exact in float64",
-        ),
+_RATES: Final = {
+    None: ("", "must be a number that float64 holds"),
+    float(LONG_MAX): (
+        _LONG,
+        "must be a whole number or a quantity such as 10Mi, from 1 to 9223372036854775807 and exact in float64",
     ),
-    Key.REQUEST_PERCENTAGE: ("", "must be a number that float64 holds"),
-    Key.CONTROLLER_MUTATION_RATE: ("", "must be a number that float64 holds"),
-    Key.CONNECTION_CREATION_RATE: (
-        _INT,
-        "must be a whole number or a quantity such as 2k, from 1 to 2147483647",
-    ),
+    2147483647.0: (_INT, "must be a whole number or a quantity such as 2k, from 1 to 2147483647"),
 }
+"""By the maximum of a key: the rule of its limits in CEL, and its message."""
+
+_ON_IP: Final = f"an ip supports only {', '.join(RULES[key].field for key in IP_KEYS)}"
+
+
+def _carrier(limits: str) -> str:
+    """Return in CEL that an ip has only the keys of an ip, and another entity none of them."""
+    return "has(self.entity.ip) ? " + " : ".join(
+        " && ".join(f"!has({limits}.{RULES[key].field})" for key in keys)
+        for keys in (CLIENT_KEYS, IP_KEYS)
+    )
 
 
 class RuleScope(Struct, frozen=True, gc=False):
@@ -278,12 +279,6 @@ class RuleScope(Struct, frozen=True, gc=False):
 _ONE_OF: Final = "exactly one of name and default is needed"
 _ONE_CLUSTER: Final = "exactly one of clusterRef and clusterSelector is needed"
 _CLUSTER_LIMITS: Final = ("clusterLimits", "*")
-_CLUSTER_LIMITS_CARRIER: Final = (
-    "!has(self.clusterLimits) || (has(self.clusterSelector) && self.clusterLimits.all(item, has(self.entity.ip) ? "
-    "!has(item.limits.producerByteRate) && !has(item.limits.consumerByteRate) && "
-    "!has(item.limits.requestPercentage) && !has(item.limits.controllerMutationRate) : "
-    "!has(item.limits.connectionCreationRate)))"
-)
 _REQUIREMENTS: Final = (
     ("clusterSelector", "matchExpressions", "*"),
     (*_CLUSTER_LIMITS, "clusterSelector", "matchExpressions", "*"),
@@ -298,8 +293,8 @@ def _name(prefix: str, at: tuple[str, ...]) -> str:
 QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
     RuleScope(QUOTA, ()).rule(
         "limits-carrier",
-        _CARRIER,
-        "an ip supports only connectionCreationRate; user and clientId support the other keys",
+        _carrier("self.limits"),
+        f"{_ON_IP}; user and clientId support the other keys",
         _carrier_broken,
     ),
     RuleScope(QUOTA, ()).rule(
@@ -316,8 +311,9 @@ QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
     ),
     RuleScope(QUOTA, ()).rule(
         "cluster-limits",
-        _CLUSTER_LIMITS_CARRIER,
-        "clusterLimits needs clusterSelector; an ip supports only connectionCreationRate, user and clientId support the other keys",
+        "!has(self.clusterLimits) || (has(self.clusterSelector) && "
+        f"self.clusterLimits.all(item, {_carrier('item.limits')}))",
+        f"clusterLimits needs clusterSelector; {_ON_IP}, user and clientId support the other keys",
         _cluster_limits_broken,
     ),
     RuleScope(QUOTA, ("until",)).rule("until", UNTIL_CEL, UNTIL_MESSAGE, time_broken),
@@ -379,11 +375,11 @@ QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
         _ip_broken,
     ),
     *(
-        RuleScope(QUOTA, (*at, "limits", RULES[key].field)).rule(
-            _name(f"rate-{RULES[key].field}", (*at, "limits")), cel, message, _rate_broken(key)
+        RuleScope(QUOTA, (*at, "limits", rule.field)).rule(
+            _name(f"rate-{rule.field}", (*at, "limits")), *_RATES[rule.maximum], _rate_broken(key)
         )
         for at in ((), _CLUSTER_LIMITS)
-        for key, (cel, message) in _RATES.items()
+        for key, rule in RULES.items()
     ),
 )
 """Every rule of a ClientQuota, in the order of the fields."""

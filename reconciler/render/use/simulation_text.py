@@ -22,8 +22,7 @@ from reconciler.usage.demand_bounds import FigureBound, LimitMove, move
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation, TierBreach
 from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.impact.what_if import TenantImpact, tenants
-from reconciler.usage.samples import DAY_MS, KEY_OF, MILLION, QuotaType
-from reconciler.usage.throttle_models import ThrottleModel
+from reconciler.usage.samples import DAY_MS, KEY_OF, MILLION, QuotaType, ThrottleModel
 
 _AT_LEAST: Final = {
     FigureBound.EXACT: "",

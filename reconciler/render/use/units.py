@@ -10,8 +10,6 @@ from reconciler.usage.samples import DAY_MS, KEY_OF, MILLION, QuotaType, in_kafk
 from reconciler.usage.tags import Bucket, GroupKind
 
 _TYPES: Final[dict[QuotaType, str]] = {
-    QuotaType.PRODUCE: "produce",
-    QuotaType.FETCH: "fetch",
     QuotaType.REQUEST: "request time",
     QuotaType.CONTROLLER_MUTATION: "partition mutations",
     QuotaType.IP: "connections",
@@ -20,8 +18,8 @@ _LENGTHS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000,
 
 
 def type_text(kind: QuotaType) -> str:
-    """Return the name of a quota type."""
-    return _TYPES[kind]
+    """Return the name of a quota type: its word, unless that would not be understood."""
+    return _TYPES.get(kind, kind.value)
 
 
 def bucket_text(bucket: Bucket, *, any_name: bool = False) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from reconciler.quota.keys import EPSILON, INT_MAX, LONG_MAX, Key
+from reconciler.quota.keys import EPSILON, LONG_MAX
 from reconciler.sandbox.broker_rules.hash_order import hash_ordered
 from reconciler.sandbox.broker_rules.image import (
     NO_VALUES,
@@ -24,7 +24,7 @@ from reconciler.sandbox.broker_rules.image import (
     same_double,
 )
 from reconciler.sandbox.broker_rules.ip_literals import is_literal, is_scoped_by_name, may_be_name
-from reconciler.sandbox.broker_rules.profiles import IP_CONFIGS, BrokerProfile
+from reconciler.sandbox.broker_rules.profiles import INTEGRAL_CONFIGS, IP_CONFIGS, BrokerProfile
 from reconciler.wire.error_codes import INVALID_REQUEST, POLICY_VIOLATION, UNKNOWN_SERVER_ERROR
 from reconciler.wire.messages.alter_client_quotas import Alteration, Operation
 from reconciler.wire.messages.entry_layout import Part
@@ -33,14 +33,6 @@ MAX_RECORDS: Final = 10_000
 """``QuorumController.MAX_RECORDS_PER_USER_OP``, and the maximum of one atomic batch."""
 
 SCRAM_MECHANISMS: Final = frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512"})
-
-_LONG: Final = ("a LONG", float(LONG_MAX))
-_INT: Final = ("an INT", float(INT_MAX))
-_INTEGRAL: Final[dict[str, tuple[str, float]]] = {
-    Key.PRODUCER_BYTE_RATE: _LONG,
-    Key.CONSUMER_BYTE_RATE: _LONG,
-    Key.CONNECTION_CREATION_RATE: _INT,
-}
 
 
 class BrokerFailure(Struct, frozen=True, kw_only=True):
@@ -192,9 +184,9 @@ def _number_failure(profile: BrokerProfile, key: str, value: float) -> str | Non
         return f"Quota {key} must be a finite number"
     if value <= 0:
         return f"Quota {key} must be greater than 0"
-    if key not in _INTEGRAL:
+    if key not in INTEGRAL_CONFIGS:
         return None
-    kind, maximum = _INTEGRAL[key]
+    kind, maximum = INTEGRAL_CONFIGS[key]
     if value > maximum:
         return f"Proposed value for {key} is too large for {kind}."
     if math.isfinite(value) and math.fmod(value, 1.0) > EPSILON:
@@ -207,7 +199,7 @@ def _near(key: str, value: float) -> str | None:
 
     So -1 is refused and -0.0000005 is not, and an INT key has the range of a LONG.
     """
-    if key not in _INTEGRAL or math.isnan(value):
+    if key not in INTEGRAL_CONFIGS or math.isnan(value):
         return None
     bound = float(LONG_MAX)
     integer = float(math.trunc(min(max(value + EPSILON, -bound), bound)))

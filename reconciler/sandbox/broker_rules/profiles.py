@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from reconciler.errors import ConfigError
 from reconciler.quota.entity import ENTITY_TYPES
-from reconciler.quota.keys import Key
+from reconciler.quota.keys import INT_MAX, LONG_MAX, Key
 from reconciler.wire.apis import BY_KEY
 
 
@@ -27,9 +27,18 @@ class FeatureLevel(Struct, frozen=True, kw_only=True):
     finalized: int  # level of the cluster; 0 means that it is not finalized
 
 
-# These are the broker's own rules, so they are not derived from the table of the planner.
+# These are the broker's own rules, so they are not derived from the table of the planner: a wrong row there is noticed.
 IP_CONFIGS: Final[frozenset[str]] = frozenset({Key.CONNECTION_CREATION_RATE})
 """Configuration keys of ip entities (``QuotaConfig.ipConfigs``); all others are of users and client-ids."""
+
+_LONG: Final = ("a LONG", float(LONG_MAX))
+_INT: Final = ("an INT", float(INT_MAX))
+INTEGRAL_CONFIGS: Final[Mapping[str, tuple[str, float]]] = {
+    Key.PRODUCER_BYTE_RATE: _LONG,
+    Key.CONSUMER_BYTE_RATE: _LONG,
+    Key.CONNECTION_CREATION_RATE: _INT,
+}
+"""Configuration keys that are not DOUBLE, with the name of their type in messages and its maximum."""
 
 _CLIENT_KEYS: Final[frozenset[str]] = frozenset(Key) - IP_CONFIGS
 

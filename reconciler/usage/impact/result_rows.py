@@ -18,9 +18,8 @@ from reconciler.usage.impact.verdict import (
     ToleranceBreach,
 )
 from reconciler.usage.recommendation.limit_sizes import Advice, SizingRule
-from reconciler.usage.samples import QuotaType
+from reconciler.usage.samples import QuotaType, ThrottleModel
 from reconciler.usage.tags import Bucket
-from reconciler.usage.throttle_models import ThrottleModel
 
 BLIND: Final = frozenset({ImpactVerdict.NO_DATA, ImpactVerdict.NOT_IDENTIFIABLE})
 """Verdicts without a judgement."""

@@ -37,9 +37,8 @@ from reconciler.usage.impact.verdict import (
     Tolerance,
     ToleranceBreach,
 )
-from reconciler.usage.samples import DAY_MS, QuotaType
+from reconciler.usage.samples import DAY_MS, MODEL_OF, QuotaType, ThrottleModel
 from reconciler.usage.tags import Bucket
-from reconciler.usage.throttle_models import MODEL_OF, ThrottleModel
 
 NO_SAMPLES: Final = "no sample of it lies in the window"
 NO_EVIDENCE: Final = "no evidence counts"

@@ -28,15 +28,13 @@ import numpy as np
 
 from reconciler.errors import QuotaValueError
 from reconciler.usage.kernel.series import IntColumn, SampleSeries
-from reconciler.usage.samples import MAX_UNITS, QuotaType
+from reconciler.usage.samples import MAX_UNITS, MODEL_OF, QuotaType, ThrottleModel
 from reconciler.usage.throttle_models import (
     BURST_WINDOWS,
     DELIVERY_TIMEOUT_MS,
     LONGEST_MS,
     MIN_DELAY_MS,
-    MODEL_OF,
     Forecast,
-    ThrottleModel,
 )
 
 MOST_UNITS: Final = 2**62

@@ -22,8 +22,10 @@ from reconciler.usage.reports.usage import UsageCurve
 from reconciler.usage.samples import (
     KEY_OF,
     MILLION,
+    MODEL_OF,
     Cadence,
     QuotaType,
+    ThrottleModel,
     ValueState,
     limit_state,
     limit_units,
@@ -34,7 +36,6 @@ MOST_POINTS: Final = 400
 """Maximum number of points of a chart; a picture cannot show more."""
 
 _NEVER: Final = ThrottlePromise(share_ppm=0)
-_BYTE_RATES: Final = frozenset({QuotaType.PRODUCE, QuotaType.FETCH})
 
 ClientSeries = Mapping[QuotaType, Mapping[Bucket, Mapping[str, SampleSeries]]]
 """Series by quota type, bucket and broker."""
@@ -166,7 +167,11 @@ def least_limit(kind: QuotaType, limit: int | None, delay_ms: int) -> int | None
     """
     if limit is None:
         return None
-    excess = limit * delay_ms // (1000 * WINDOW_SECONDS) if kind in _BYTE_RATES else 0
+    excess = (
+        limit * delay_ms // (1000 * WINDOW_SECONDS)
+        if MODEL_OF[kind] is ThrottleModel.BACKLOG
+        else 0
+    )
     return limit + max(1, excess)
 
 

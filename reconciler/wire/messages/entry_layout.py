@@ -30,7 +30,7 @@ Value: TypeAlias = tuple[str, float]
 ABSENT: Final = False
 
 ENTRY_ITEMS: Final = 1_000
-"""Maximum components and values of one entry. Kafka has three types of entity and five keys."""
+"""Maximum components and values of one entry. Kafka has three types of entity and a handful of keys."""
 
 ENTITIES_HINT: Final = (
     "if the cluster really has that many, raise receive.max.entities and give the process 1 KB of memory for each"

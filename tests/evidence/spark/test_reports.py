@@ -17,10 +17,9 @@ from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.result_rows import ImpactRow
 from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.reports.usage import TrafficDirection, UsageState
-from reconciler.usage.samples import QuotaType
+from reconciler.usage.samples import QuotaType, ThrottleModel
 from reconciler.usage.tables import CAPACITY_ROW, IMPACT_ROW, NOISY_ROW, RECOMMENDATION, USAGE_ROW
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.throttle_models import ThrottleModel
 from tests.evidence.spark import lakes, replays
 from tests.evidence.spark.report_lake import BEGIN, DAY, FROM, STEP, TIMES, TO, build_lake
 from tests.fakes.progress import silent

@@ -70,7 +70,7 @@ def test_every_pair_occurs_at_most_once_and_in_order(world):
 @given(worlds())
 def test_the_counts_of_a_plan_equal_those_of_its_inputs(world):
     plan = plan_of(world)
-    desired = sum(5 - limits.count(None) for limits in world.desired.limits.values())
+    desired = sum(len(COLUMNS) - limits.count(None) for limits in world.desired.limits.values())
     assert plan.desired_pairs == world.desired.pair_count == desired
     assert plan.owned_pairs == world.owned.pair_count
     assert plan.documents == len(world.desired.documents)

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
 from reconciler.usage.kernel.throttling import MOST_UNITS, delay_ms, demand_of, served, waiting
-from reconciler.usage.samples import MAX_UNITS, Censored, QuotaType
-from reconciler.usage.throttle_models import BURST_WINDOWS, LONGEST_MS, MODEL_OF, ThrottleModel
+from reconciler.usage.samples import MAX_UNITS, MODEL_OF, Censored, QuotaType, ThrottleModel
+from reconciler.usage.throttle_models import BURST_WINDOWS, LONGEST_MS
 from tests.usage import reference
 from tests.usage.recorded import simulate
 from tests.usage.reference import Sample, columns
