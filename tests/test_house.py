@@ -24,7 +24,7 @@ STATEMENTS = {
     "base": 966,
     "cli": 2983,
     "client": 2974,
-    "codecs": 1118,
+    "codecs": 1117,
     "errors.py": 154,
     "evidence": 6405,
     "forge": 620,
@@ -32,7 +32,7 @@ STATEMENTS = {
     "inventory": 507,
     "kafka.py": 17,
     "kube": 6030,
-    "manifest": 2887,
+    "manifest": 2886,
     "metrics": 328,
     "notify": 299,
     "ports.py": 25,
@@ -41,7 +41,7 @@ STATEMENTS = {
     "render": 2312,
     "sandbox": 1210,
     "spark": 34,
-    "usage": 1887,
+    "usage": 1883,
     "wire": 1965,
 }
 """A ratchet: the statements of each package or module, docstrings left out. Only lower a number.
