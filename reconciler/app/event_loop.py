@@ -23,8 +23,10 @@ def run(work: Coroutine[Any, Any, T], *, on_stop: Callable[[], None] = lambda: N
     Raises:
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP was received, and the coroutine raised nothing else.
     """
+    results: list[T] = []
     with asyncio.Runner() as runner:
-        return runner.run(_terminable(work, on_stop))
+        runner.run(_terminable(work, on_stop, results))
+    return results[0]
 
 
 @contextlib.contextmanager
@@ -50,8 +52,14 @@ def signals_handled(handlers: Mapping[signal.Signals, Callable[[], object]]) -> 
             _ = signal.signal(number, handler)
 
 
-async def _terminable(work: Coroutine[Any, Any, T], on_stop: Callable[[], None]) -> T:
-    """Treat SIGTERM (a cancelled CI job) and SIGHUP (a closed terminal) like Ctrl-C, which cancels this coroutine."""
+async def _terminable(
+    work: Coroutine[Any, Any, T], on_stop: Callable[[], None], results: list[T]
+) -> None:
+    """Treat SIGTERM (a cancelled CI job) and SIGHUP (a closed terminal) like Ctrl-C, which cancels this coroutine.
+
+    The result is added to ``results`` and not returned: asyncio builds the ``repr`` of its main task, result included, when
+    it restores the handler of Ctrl-C, which takes seconds and 100 MB for a plan of 300,000 changes.
+    """
     task = asyncio.ensure_future(work)
     is_announced = is_cancelled = False
 
@@ -74,4 +82,4 @@ async def _terminable(work: Coroutine[Any, Any, T], on_stop: Callable[[], None])
                 stop()
         if task.cancelled() and is_announced and not is_cancelled:
             raise KeyboardInterrupt
-        return task.result()
+        results.append(task.result())

@@ -260,11 +260,7 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 class QuietRepr:
-    """The ``repr`` of a value is the name of its type alone.
-
-    A secret must not reach a log. A large value would make asyncio slow: it builds the representation of a finished task,
-    result included, when it restores the handler of Ctrl-C.
-    """
+    """The ``repr`` of a value is the name of its type alone: a secret must not reach a log, and a large value would flood it."""
 
     __slots__ = ()
 

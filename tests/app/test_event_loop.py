@@ -47,6 +47,23 @@ def test_the_handlers_from_before_return_with_the_end_of_the_work() -> None:
     assert [signal.getsignal(number) for number in SIGNALS] == [outer, outer]
 
 
+class Unprintable:
+    """A result that counts how often its representation is built."""
+
+    printed = 0
+
+    def __repr__(self) -> str:
+        self.printed += 1
+        return "a plan of 300,000 changes"
+
+
+def test_the_representation_of_a_result_is_never_built() -> None:
+    async def work() -> Unprintable:
+        return Unprintable()
+
+    assert run(work()).printed == 0
+
+
 def test_an_ignored_hangup_stays_ignored_during_the_work() -> None:
     async def handler() -> object:
         await asyncio.sleep(0)

@@ -1,8 +1,4 @@
-"""Results of a run: a preview before sending, an outcome afterwards, a reconciliation of a loop. Values only.
-
-Large fields are not in ``repr``: asyncio builds the repr of a finished task, result included, when it
-restores the handler of Ctrl-C, and with 30,000 changes that would take longer than the rest of a run.
-"""
+"""Results of a run: a preview before sending, an outcome afterwards, a reconciliation of a loop. Values only."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
