@@ -104,7 +104,6 @@ THOROUGH = {
     r"tests/simulation/.*(same_trace|is_minimised|finds_sets|counted_as_missed|unknown_fault)": "the search for broken laws, which is a tool",
     r"tests/wire/.*every_mutation_at_every_offset": "random damage is compared with the same reference",
     r"tests/recording/test_real_brokers\.py": "eleven recorded runs; the story of the pipeline compares one with its forecast",
-    r"tests/kube/records/test_series_parts\.py.*compresses_well": "a hundred megabytes of records; small limits hold too",
     r"tests/cli/test_demo\.py.*\[sandbox\]": "the demo as a whole; each of its commands has tests",
     r"tests/test_vocabulary\.py.*names_in_tests": "reads all tests",
     r"tests/docs/.*(quick_start|every_example_of_a_document)": "each example of the documents, run",

@@ -31,7 +31,7 @@ STATEMENTS = {
     "git": 468,
     "inventory": 507,
     "kafka.py": 17,
-    "kube": 6030,
+    "kube": 5956,
     "manifest": 2886,
     "metrics": 328,
     "notify": 299,

@@ -54,8 +54,11 @@ TABLE: dict[tuple[str, str, str], str] = {
         for where in (WATCHED, OTHER, DEFAULT, EVERYWHERE)
     },
     **{(verb, "/secrets", OWN): "" for verb in WRITES},
-    **{(verb, "/configmaps", OWN): "alf" for verb in ("list", "create", "update", "delete")},
-    **{(verb, "/configmaps", OWN): "" for verb in ("get", "watch", "patch", "deletecollection")},
+    **{(verb, "/configmaps", OWN): "alf" for verb in ("list", "create", "update")},
+    **{
+        (verb, "/configmaps", OWN): ""
+        for verb in ("get", "watch", "patch", "delete", "deletecollection")
+    },
     **{(verb, "/configmaps", WATCHED): "" for verb in (*READS, *WRITES)},
     **{(verb, LEASES, OWN): "alf" for verb in ("create", "get", "update")},
     **{(verb, LEASES, OWN): "" for verb in ("list", "watch", "patch", "delete")},
@@ -150,10 +153,8 @@ def test_the_release_hook_may_release_and_stop_and_keep_records(
         assert may("patch", "apps/deployments/scale", release.home, FULLNAME)
         assert not may("patch", "apps/deployments/scale", release.home, "another")
         assert not may("patch", "apps/deployments", release.home, FULLNAME)
-        assert all(
-            may(verb, "/configmaps", release.home)
-            for verb in ("list", "create", "update", "delete")
-        )
+        assert all(may(verb, "/configmaps", release.home) for verb in ("list", "create", "update"))
+        assert not may("delete", "/configmaps", release.home)
         assert not may("get", "/secrets", release.home)
 
 

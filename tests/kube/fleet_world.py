@@ -90,7 +90,9 @@ class FleetWorld:
 
     def _reconciler(self, name: str) -> ClusterReconciler:
         if name not in self._reconcilers:
-            inventory = KubeInventory(self.api, self.cache, name=name, namespace="ops")
+            inventory = KubeInventory(
+                self.api, self.cache, name=name, namespace="ops", new_salt=lambda: "salt"
+            )
             context = OperatorContext(
                 settings=OperatorSettings(
                     identity="op", operator_namespace="ops", deletion_timeout=600.0

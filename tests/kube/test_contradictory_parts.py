@@ -11,8 +11,7 @@ from reconciler.kube.api.custom_resources import Obj
 from reconciler.kube.api.resource_paths import CONFIG_MAPS, ApiResource
 from reconciler.kube.records.config_map_reader import read
 from reconciler.kube.records.config_maps import config_maps
-from reconciler.kube.records.series_layout import SeriesLayout, part_of
-from reconciler.kube.records.series_parts import PART_LIMITS
+from reconciler.kube.records.record_parts import part_of
 from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import COLUMN_OF
@@ -22,19 +21,19 @@ from tests.kube.scenarios import resource
 from tests.kube.worlds import KubeWorld
 from tests.reconcile.scenarios import ALICE, BOB, RATE
 
-PARTS = 4
+SALT = "salt"
 
 
 def entity_in_part(number: int, prefix: str) -> Entity:
     names = (entity(user=f"{prefix}{place}") for place in range(99))
-    return next(subject for subject in names if part_of(subject, PARTS) == number)
+    return next(subject for subject in names if part_of(subject, SALT) == number)
 
 
 def store(world: KubeWorld, stored: StoredRecords) -> None:
     """Replace the ConfigMaps of the records, and the process that has read them."""
     for key in [key for key in world.api.objects if key[0] == CONFIG_MAPS.plural]:
         del world.api.objects[key]
-    _, objects = config_maps(stored, namespace="ops", limits=PART_LIMITS)
+    objects = config_maps(stored, namespace="ops")
     for obj in objects.values():
         world.api.put(CONFIG_MAPS, obj)
     world.restart()
@@ -48,18 +47,19 @@ def test_an_interrupted_write_of_parts_removes_no_retained_limit() -> None:
     world.delete("team/x", finalizer=False)
     world.run()
     world.run()
-    store(world, replace(world.load()[0], layout=SeriesLayout(serial=1, parts=PARTS)))
     world.put(resource("x", second, {RATE: 4096}, deletionPolicy="Retain"))
     original = world.api.replace
 
     async def lose_one_part(of: ApiResource, namespace: str, name: str, body: Obj) -> Any:
-        if of is CONFIG_MAPS and "-2of" in name:
+        if of is CONFIG_MAPS and name.endswith("-2"):
             raise KubernetesUnavailable("lost")
         return await original(of, namespace, name, body)
 
     world.api.replace = lose_one_part
-    world.run()
+    with pytest.raises(KubernetesUnavailable):
+        _ = world.run()
     world.api.replace = original
+    world.restart()
     for _ in range(3):
         world.run()
         assert world.live()[first][COLUMN_OF[RATE]] == 2048
@@ -112,8 +112,8 @@ def test_a_restored_document_owns_its_limits_again_and_its_deletion_removes_them
 def test_a_config_map_without_its_content_is_an_error_and_not_empty(
     damage: Callable[[Obj], object],
 ) -> None:
-    stored = StoredRecords(owned=OwnershipRecords(cluster_id="c", is_known=True))
-    _, objects = config_maps(stored, namespace="ops")
+    stored = StoredRecords(owned=OwnershipRecords(cluster_id="c", is_known=True), salt=SALT)
+    objects = config_maps(stored, namespace="ops")
     parts = list(objects.values())
     _ = damage(parts[0])
     with pytest.raises(InventoryError):

@@ -5,6 +5,7 @@ from typing import Final
 
 import pytest
 
+from reconciler.kube.records.record_parts import PARTS
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from tests.kube.faulty_worlds import CUT, KILL, REFUSE, Fault, FaultyWorld
@@ -16,6 +17,9 @@ STEPS: Final = range(7, 15)
 statuses.
 
 Before that a reconciliation changes nothing."""
+
+FIRST_STEPS: Final = range(8, 15 + 2 * PARTS)
+"""The same in the first reconciliation, which creates all parts of the records and writes the intents with each of them."""
 
 
 def follow_up(world: FaultyWorld, change: str) -> None:
@@ -66,11 +70,22 @@ def test_two_reconciliations_may_fail_at_any_step_and_the_next_ones_reach_the_de
         world.settle()
 
 
-def test_a_first_write_that_no_status_shows_is_owned_after_a_second_crash() -> None:
-    for first, second in itertools.product(STEPS, repeat=2):
+def test_the_first_steps_cover_the_creation_of_the_records() -> None:
+    world = FaultyWorld()
+    world.create("alice", {RATE: 2048})
+    world.faulty_turn()
+    creations = [number for number, verb in enumerate(world.order) if verb == "create"]
+    assert len(creations) == PARTS
+    assert FIRST_STEPS[0] < creations[0]
+    assert world.order.index("apply") == FIRST_STEPS[-2]
+
+
+@pytest.mark.parametrize("kind", [KILL, REFUSE, CUT])
+def test_a_first_write_that_no_status_shows_is_owned_after_a_second_crash(kind: str) -> None:
+    for first, second in itertools.product(FIRST_STEPS, STEPS):
         world = FaultyWorld()
         world.create("alice", {RATE: 2048})
-        world.faulty_turn(Fault(step=first))
+        world.faulty_turn(Fault(step=first, kind=kind))
         world.update("alice", {RATE: 6000})
         world.faulty_turn(Fault(step=second))
         world.remove("alice")

@@ -93,7 +93,7 @@ def test_a_concurrent_override_is_not_overwritten_with_older_records():
     cluster_id = world.kafka.cluster_id
     _ = asyncio.run(record_store.change(world.api, "ops", cluster_id, with_override))
     # One part is damaged, so the next reconciliation cannot read the records.
-    (ledger,) = [key for key in world.api.objects if key[0] == CONFIG_MAPS.plural]
+    ledger = next(key for key in world.api.objects if key[0] == CONFIG_MAPS.plural)
     stranger = (ledger[0], ledger[1], "stranger")
     labels = {**world.api.objects[ledger]["metadata"]["labels"], "kafka-quotas.io/records": "other"}
     world.api.put(

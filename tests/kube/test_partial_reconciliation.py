@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import hashlib
 from collections import Counter
 from typing import Any
 
@@ -14,6 +13,9 @@ from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.errors import StalePlan
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import DEFINITIONS, QUOTA_CLUSTERS
+from reconciler.kube.records import record_index
+from reconciler.kube.records.record_parts import part_of
+from reconciler.kube.records.record_shares import size_of
 from reconciler.kube.watch.watch_order import BURST_EVENTS, ORDER_SECONDS
 from reconciler.metrics import reconciliation_values
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
@@ -467,27 +469,29 @@ def test_documents_that_were_given_a_finalizer_count_as_unchanged() -> None:
     assert world.is_partial
 
 
-def test_a_partial_reconciliation_whose_records_need_more_config_maps_writes_all_of_them() -> None:
+def test_a_partial_reconciliation_refuses_what_has_no_room_in_the_records_as_a_complete_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = WatchedWorld(guards=None)
-
-    def declare(number: int) -> str:
-        # Names that gzip cannot compress well.
-        name = "-".join(hashlib.sha512(f"{number} {part}".encode()).hexdigest() for part in "abc")
-        return world.declare(f"user{number}", entity(user=name), 2048 + number)
-
-    count = 30
-    for number in range(count):
-        _ = declare(number)
-    for _ in range(2):
-        _ = world.turn(resync=True)
-    stored, _ = world.load()
-    while stored.layout.parts == 1:
-        _ = world.reconcile(keys=(declare(count),))
-        count += 1
-        assert world.is_partial
-        stored, owned = world.load()
-        assert owned.records.keys() == world.kafka.truth.limits.keys()
-    assert len(stored.uids) == count
+    first = world.declare("first", entity(user="user"), 2048)
+    _ = world.turn(resync=True)
+    monkeypatch.setattr(record_index, "SHARE", size_of(entity(user="user"), "team/first", 1))
+    neighbour = next(
+        entity(user=f"user-{number}")
+        for number in range(99)
+        if part_of(entity(user=f"user-{number}"), "salt") == part_of(entity(user="user"), "salt")
+    )
+    second = world.declare("second", neighbour, 2048)
+    _ = world.reconcile(keys=(second,))
+    assert world.is_partial
+    assert world.reason(second) == "NamespaceLimit"
+    _ = world.reconcile(keys=(world.declare("first", entity(user="user"), 4096),))
+    assert world.is_partial
+    assert world.reason(first) == "Synced"
+    statuses = {name: world.status(name) for name in (first, second)}
+    _ = world.turn(resync=True)
+    assert {name: world.status(name) for name in (first, second)} == statuses
+    assert world.live().keys() == {entity(user="user")}
 
 
 def test_a_removal_that_waited_is_compared_with_the_present_limit_first() -> None:

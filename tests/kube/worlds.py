@@ -148,7 +148,7 @@ class World:
         clock = self.kafka.clock
         self.watch_order = WatchOrder(clock, watches=1)
         inventory = self.inventory = KubeInventory(
-            self.api, self.cache, name="prod", namespace="ops"
+            self.api, self.cache, name="prod", namespace="ops", new_salt=lambda: "salt"
         )
         self.everything = FullListing(
             self.api,

@@ -22,20 +22,17 @@ from reconciler.kube.api.custom_resources import (
     uid_of,
 )
 from reconciler.kube.records.document_presence import CONTRADICTORY_UID
-from reconciler.kube.records.series_layout import current
+from reconciler.kube.records.record_parts import PARTS, part_names
 from reconciler.kube.records.stored_records import (
     CONTENT,
     CORRECTIONS,
     DOCUMENTS,
-    LEDGER,
     REMOVALS,
-    SERIES_LABEL,
+    SALT,
     StoredRecords,
-    hash_of,
 )
 from reconciler.quota.drift_tracker import CorrectionHistory
-from reconciler.quota.entity import Entity
-from reconciler.quota.ownership import OwnershipRecord, OwnershipRecords
+from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.removal_guard import RemovalCount
 
 T = TypeVar("T")
@@ -49,6 +46,7 @@ class DecodedPart(Struct, frozen=True, kw_only=True):
     """The content of one ConfigMap."""
 
     version: tuple[str, str]  # uid and resourceVersion of the object
+    salt: str  # what the hash of an entity is salted with
     records: OwnershipRecords
     uids: Mapping[str, str]  # the uids of the documents that own them
     removals: tuple[RemovalCount, ...]  # counts of removals
@@ -59,34 +57,43 @@ def read(
     cluster_id: str,
     config_maps_found: Iterable[Obj],
     decoded: MutableMapping[str, DecodedPart] | None = None,
-    earlier_records: Mapping[Entity, OwnershipRecord] | None = None,
 ) -> StoredRecords:
-    """Return the content of the ConfigMaps of a cluster id; records that are not known if there is no ConfigMap.
+    """Return the content of the ConfigMaps of a cluster id; records that are not known if they were never written.
 
     Args:
         config_maps_found: All ConfigMaps that :func:`selector` selects, in any order.
         decoded: Decoded ConfigMaps by name, reused if the version is the same; brought up to date.
-        earlier_records: Records that are in memory; equal ones are returned as these objects.
 
     Raises:
-        InventoryError: One cannot be read, or a part of a series is missing.
+        InventoryError: One cannot be read, or one is missing and another one was written.
     """
-    series: dict[str, Obj] = {}
-    for config_map in config_maps_found:
-        label = metadata_of(config_map).get("labels", {}).get(SERIES_LABEL)
-        if label != LEDGER:
-            raise _damaged(config_map, f"{SERIES_LABEL} is {label!r}")
-        series[name_of(config_map)] = config_map
+    names, objects = part_names(cluster_id), {name_of(obj): obj for obj in config_maps_found}
+    for name in sorted(objects.keys() - names):
+        raise InventoryError(
+            f"ConfigMap {name} has the labels of records, but another name",
+            hint=f"delete it, or remove its labels; records are in {names[0]} to {names[-1]}",
+        )
     decoded = {} if decoded is None else decoded
-    for name in set(decoded).difference(series):
+    for name in decoded.keys() - objects.keys():
         del decoded[name]
-    layout, names = current(f"kquota-{hash_of(cluster_id)}-{LEDGER}", series)
     parts = [
-        (series[name], _part(series[name], cluster_id, decoded, earlier_records or {}))
+        (objects[name], _part(objects[name], cluster_id, decoded))
         for name in names
+        if name in objects
     ]
-    owned = OwnershipRecords(cluster_id=cluster_id, is_known=bool(series))
-    return _with_parts(StoredRecords(owned=owned, layout=layout), parts)
+    written = [part.records.is_known for _, part in parts]
+    if any(written) and len(parts) < PARTS:
+        raise InventoryError(
+            f"ConfigMap {min(set(names).difference(objects), key=names.index)} is missing",
+            hint="restore it from a backup; incomplete records are not used",
+        )
+    salt = parts[0][1].salt if parts else ""
+    for config_map, part in parts:
+        if part.salt != salt:
+            raise _damaged(config_map, f"it has another {SALT} than the others")
+    is_known = len(parts) == PARTS and all(written)
+    owned = OwnershipRecords(cluster_id=cluster_id, is_known=is_known)
+    return _with_parts(StoredRecords(owned=owned, salt=salt), parts)
 
 
 def _texts(config_map: Obj) -> Mapping[str, Any]:
@@ -139,7 +146,6 @@ def _part(
     config_map: Obj,
     cluster_id: str,
     decoded: MutableMapping[str, DecodedPart],
-    earlier_records: Mapping[Entity, OwnershipRecord],
 ) -> DecodedPart:
     name, version = name_of(config_map), (uid_of(config_map), resource_version_of(config_map))
     earlier_part = decoded.get(name) if all(version) else None
@@ -147,7 +153,8 @@ def _part(
         return earlier_part
     part = DecodedPart(
         version=version,
-        records=_share_records(_decoded(config_map, cluster_id), earlier_records),
+        salt=_read_salt(config_map),
+        records=_decoded(config_map, cluster_id),
         uids=_read_uids(config_map),
         removals=_rows(config_map, REMOVALS, read_removals),
         corrections=_rows(config_map, CORRECTIONS, read_corrections),
@@ -156,24 +163,19 @@ def _part(
     return part
 
 
-def _share_records(
-    owned: OwnershipRecords, earlier_records: Mapping[Entity, OwnershipRecord]
-) -> OwnershipRecords:
-    shared_records = {
-        subject: earlier
-        if (earlier := earlier_records.get(subject)) is not None and earlier == record
-        else record
-        for subject, record in owned.records.items()
-    }
-    return replace(owned, records=shared_records)
-
-
 def _decoded(config_map: Obj, cluster_id: str) -> OwnershipRecords:
     location = f"ConfigMap {metadata_of(config_map).get('name')}"
     clusters = records_format.decode(unpacked(config_map), location=location)
     if clusters.keys() != {cluster_id}:
         raise _damaged(config_map, "it belongs to another cluster id")
     return clusters[cluster_id]
+
+
+def _read_salt(config_map: Obj) -> str:
+    salt = _texts(config_map).get(SALT)
+    if not isinstance(salt, str) or not salt:
+        raise _damaged(config_map, f"it has no {SALT}")
+    return salt
 
 
 def _read_uids(config_map: Obj) -> Mapping[str, str]:

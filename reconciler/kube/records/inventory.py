@@ -5,7 +5,7 @@ versions that were read; statuses show records and are never read.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -18,11 +18,12 @@ from reconciler.kube.api.custom_resources import (
     uid_of,
 )
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
-from reconciler.kube.records import config_maps, record_store
+from reconciler.kube.records import record_store
 from reconciler.kube.records.config_map_reader import DecodedPart
 from reconciler.kube.records.config_map_reader import read as read_config_maps
 from reconciler.kube.records.document_presence import DEPARTED, DocumentPresence
-from reconciler.kube.records.record_index import RecordIndex, documents_of
+from reconciler.kube.records.record_index import RecordIndex
+from reconciler.kube.records.record_shares import keys_by_document
 from reconciler.kube.records.stored_records import (
     StoredRecords,
     StoredRows,
@@ -36,6 +37,7 @@ from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
 from reconciler.quota.grants import TenantGrant, may_remove
 from reconciler.quota.ownership import OverrideEnded, OwnershipRecords, Pair, RecordChange
+from reconciler.quota.planner.claims import Claim
 from reconciler.quota.planner.removal_guard import RemovalCount
 from reconciler.quota.policy import DeletionPolicy
 
@@ -52,6 +54,7 @@ class KubeInventory:
         cache: The cached documents.
         name: Name of the QuotaCluster.
         namespace: Namespace of the ConfigMaps.
+        new_salt: Returns a salt for new parts.
 
     Attributes:
         owned: The records of this reconciliation; of no cluster if they could not be read.
@@ -60,9 +63,16 @@ class KubeInventory:
     """
 
     def __init__(
-        self, api: KubernetesApi, cache: ResourceCache, *, name: str, namespace: str
+        self,
+        api: KubernetesApi,
+        cache: ResourceCache,
+        *,
+        name: str,
+        namespace: str,
+        new_salt: Callable[[], str] = record_store.new_salt,
     ) -> None:
         self._api, self._cache, self._name, self._namespace = api, cache, name, namespace
+        self._new_salt = new_salt
         self.owned = self._loaded = _UNREAD
         self._stored = StoredRecords(owned=_UNREAD)
         self._objects: dict[str, Obj] = {}
@@ -136,7 +146,7 @@ class KubeInventory:
         self._deleted.update(self._cache.take_departed(self._name, deleted))
         self.take_documents(documents)
         part = stored.owned.part(entities)
-        self._index.update(stored.owned, stored.layout.parts)
+        self._update_index()
         elsewhere = self._index.without(part, orphaned=len(stored.owned.orphaned))
         self.owned = self._loaded = self._presence(documents, stored.uids).judged(
             replace(part, elsewhere=elsewhere)
@@ -144,14 +154,24 @@ class KubeInventory:
 
     def entities_of(self, documents: Collection[str]) -> frozenset[Entity]:
         """Return the entities of which one of these documents owns something, by the records."""
-        self._index.update(self._stored.owned, self._stored.layout.parts)
+        self._update_index()
         return self._index.of_documents(documents)
+
+    def without_room(self, claims: Iterable[Claim]) -> frozenset[str]:
+        """Return the documents whose new pairs have no room in the records; none while the records could not be read."""
+        if not self.owned.cluster_id:
+            return frozenset()
+        self._update_index()
+        return self._index.without_room(claims)
+
+    def _update_index(self, among: Collection[Entity] | None = None) -> None:
+        self._index.update(self._stored.owned, self._stored.salt, among=among)
 
     def owners_of(self, entities: Collection[Entity]) -> frozenset[str]:
         """Return the documents that own something of these entities, by the records."""
         records = self._stored.owned.records
         return frozenset().union(
-            *(documents_of(records[entity]) for entity in entities if entity in records)
+            *(keys_by_document(records[entity]) for entity in entities if entity in records)
         )
 
     @property
@@ -266,10 +286,8 @@ class KubeInventory:
     async def _read(self, cluster_id: str) -> None:
         listing = await self._api.list(CONFIG_MAPS, self._namespace, labels=selector(cluster_id))
         self._objects = {name_of(obj): obj for obj in listing.items}
-        earlier_records = self._stored.owned.records
-        self._stored = await asyncio.to_thread(
-            read_config_maps, cluster_id, listing.items, self._decoded, earlier_records
-        )
+        stored = await asyncio.to_thread(read_config_maps, cluster_id, listing.items, self._decoded)
+        self._stored = replace(stored, salt=stored.salt or self._new_salt())
         self.removals.rows = tuple(self._stored.removals)
         self.corrections.rows = tuple(self._stored.corrections)
 
@@ -308,18 +326,16 @@ class KubeInventory:
 
     async def _save(self) -> None:
         for tries_left in reversed(range(TRIES)):
-            # In a thread, so that events, probes and other clusters are served meanwhile.
-            stored, objects = await asyncio.to_thread(
-                config_maps.config_maps,
-                self._changed(),
-                namespace=self._namespace,
-                before=self._stored,
-                objects=self._objects,
-                among=self._entities,
-                index=None if self._entities is None else self._index,
-            )
             try:
-                await record_store.put(self._api, self._namespace, self._objects, objects)
+                stored = await record_store.save(
+                    self._api,
+                    self._namespace,
+                    self._objects,
+                    self._changed(),
+                    before=self._stored,
+                    among=self._entities,
+                    index=None if self._entities is None else self._index,
+                )
             except KubernetesConflict:
                 if not tries_left:
                     raise
@@ -327,7 +343,7 @@ class KubeInventory:
             else:
                 self._stored = stored
                 if self._entities is not None:
-                    self._index.update(stored.owned, stored.layout.parts, among=self._entities)
+                    self._update_index(self._entities)
                 return
 
     async def _reload_after_conflict(self) -> None:
@@ -344,7 +360,7 @@ class KubeInventory:
         now, own, loaded = self._stored.owned, self.owned, self._loaded
         if entities is not None:
             before, now = before.part(entities), now.part(entities)
-            self._index.update(self._stored.owned, self._stored.layout.parts)
+            self._update_index()
         self._foreign_overrides.update(
             pair
             for pair in before.overrides.keys() | now.overrides.keys()

@@ -1,15 +1,18 @@
-"""Where the records of a cluster are: the entities of each part and of each document, and the owned pairs of each namespace.
+"""Where the records of a cluster are: the entities of each part and document, and what each namespace owns and fills.
 
 A partial reconciliation looks up its entities here instead of reading all records. The index is brought up to date by
 comparing identities: records that did not change are one object.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from reconciler.kube.records.series_layout import part_of
+from reconciler.kube.records.record_parts import part_of
+from reconciler.kube.records.record_shares import ROOM, SHARE, keys_by_document, size_of, sizes_of
 from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMNS
 from reconciler.quota.ownership import OwnershipRecord, OwnershipRecords, RecordCounts
+from reconciler.quota.planner.claims import Claim
 from reconciler.quota.planner.removal_guard import owned_by_tenant
 
 
@@ -17,26 +20,28 @@ class RecordIndex:
     """An index of the records of one cluster."""
 
     def __init__(self) -> None:
-        self._clear(1)
+        self._clear("")
 
-    def _clear(self, parts: int) -> None:
-        self._parts = parts
+    def _clear(self, salt: str) -> None:
+        self._salt = salt
         self._records: Mapping[Entity, OwnershipRecord] = {}
         self._by_part: dict[int, set[Entity]] = {}
         self._by_document: dict[str, list[Entity]] = {}
         self._pairs: Counter[str] = Counter()
+        # What the pairs of each part count for, and of each namespace in it.
+        self._sizes: Counter[int | tuple[int, str]] = Counter()
 
     def update(
-        self, owned: OwnershipRecords, parts: int, *, among: Collection[Entity] | None = None
+        self, owned: OwnershipRecords, salt: str, *, among: Collection[Entity] | None = None
     ) -> None:
-        """Index the records of a layout with this number of parts.
+        """Index the records.
 
         Args:
-            parts: Number of parts; if it changed, all records are indexed again.
+            salt: That of their parts; if it changed, all records are indexed again.
             among: The entities whose records may differ from the indexed ones; ``None`` = any.
         """
-        if parts != self._parts:
-            self._clear(parts)
+        if salt != self._salt:
+            self._clear(salt)
             among = None
         if self._records is owned.records:
             return
@@ -47,19 +52,57 @@ class RecordIndex:
         self._pairs.subtract(owned_by_tenant(_some(self._records, entities)))
         for subject in entities:
             if (record := owned.records.get(subject)) is not None:
-                self._by_part.setdefault(part_of(subject, self._parts), set()).add(subject)
-                for document in documents_of(record):
+                number = part_of(subject, salt)
+                self._by_part.setdefault(number, set()).add(subject)
+                self._count(number, sizes_of(subject, record))
+                for document in keys_by_document(record):
                     self._by_document.setdefault(document, []).append(subject)
         self._pairs.update(owned_by_tenant(_some(owned.records, entities)))
         self._records = owned.records
 
     def _discard(self, subject: Entity, record: OwnershipRecord) -> None:
-        self._by_part[part_of(subject, self._parts)].discard(subject)
-        for document in documents_of(record):
+        number = part_of(subject, self._salt)
+        self._by_part[number].discard(subject)
+        sizes = sizes_of(subject, record)
+        self._count(number, {namespace: -size for namespace, size in sizes.items()})
+        for document in keys_by_document(record):
             entities = self._by_document[document]
             entities.remove(subject)
             if not entities:
                 del self._by_document[document]
+
+    def _count(self, number: int, sizes: Mapping[str, int]) -> None:
+        for namespace, size in sizes.items():
+            self._sizes[number] += size
+            self._sizes[number, namespace] += size
+
+    def without_room(self, claims: Iterable[Claim]) -> frozenset[str]:
+        """Return the documents whose new pairs do not fit into the shares of their namespaces, or the part; the oldest fit first."""
+        growth = [(claim.created, claim, size) for claim in claims if (size := self._growth(claim))]
+        refused: set[str] = set()
+        added: Counter[int | tuple[int, str]] = Counter()
+        for _, claim, size in sorted(growth, key=lambda row: (row[0], row[1].declaration.document)):
+            number = part_of(claim.declaration.entity, self._salt)
+            share = number, claim.namespace
+            if (
+                self._sizes[share] + added[share] + size > SHARE
+                or self._sizes[number] + added[number] + size > ROOM
+            ):
+                refused.add(claim.declaration.document)
+            else:
+                added[share] += size
+                added[number] += size
+        return frozenset(refused)
+
+    def _growth(self, claim: Claim) -> int:
+        """Return what the pairs of a claim count for beyond those that are recorded for its document."""
+        declared = claim.declaration
+        record, document = self._records.get(declared.entity), declared.document
+        owned = 0 if record is None else keys_by_document(record).get(document, 0)
+        keys = len(COLUMNS) - declared.limits.count(None)
+        if keys <= owned:
+            return 0
+        return size_of(declared.entity, document, keys) - size_of(declared.entity, document, owned)
 
     def in_parts(self, numbers: Collection[int]) -> frozenset[Entity]:
         """Return the entities with a record in these parts."""
@@ -79,13 +122,6 @@ class RecordIndex:
         remaining = self._pairs.copy()
         remaining.subtract(owned_by_tenant(part))
         return RecordCounts(owned=+remaining, orphaned=orphaned - len(part.orphaned))
-
-
-def documents_of(record: OwnershipRecord) -> Collection[str]:
-    """Return the documents that own something of an entity."""
-    if record.sole is not None:
-        return (record.sole.document,)
-    return {owner.document for owner in record.owners if owner is not None}
 
 
 def _differing(

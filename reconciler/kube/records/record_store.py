@@ -5,8 +5,8 @@ resource version that was read.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Collection, Mapping
+import secrets
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -17,12 +17,25 @@ from reconciler.kube.api.custom_resources import Obj, metadata_of, name_of
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import config_maps, finalizers
 from reconciler.kube.records.config_map_reader import read as read_config_maps
-from reconciler.kube.records.stored_records import CLUSTER_ID, SERIES_LABEL, StoredRecords, selector
+from reconciler.kube.records.record_index import RecordIndex
+from reconciler.kube.records.record_parts import PARTS
+from reconciler.kube.records.stored_records import (
+    CLUSTER_ID,
+    RECORDS_LABEL,
+    StoredRecords,
+    selector,
+)
+from reconciler.quota.entity import Entity
 
 TRIES: Final = 5
 
 IN_FLIGHT: Final = 8
 """ConfigMaps written concurrently."""
+
+
+def new_salt() -> str:
+    """Return a salt for new parts."""
+    return secrets.token_hex(16)
 
 
 async def read(api: KubernetesApi, namespace: str, cluster_id: str) -> StoredRecords:
@@ -42,52 +55,74 @@ async def cluster_ids(api: KubernetesApi, namespace: str) -> list[str]:
     Raises:
         KubernetesError: They cannot be listed.
     """
-    listing = await api.list(CONFIG_MAPS, namespace, labels=SERIES_LABEL)
+    listing = await api.list(CONFIG_MAPS, namespace, labels=RECORDS_LABEL)
     annotations = (metadata_of(config_map).get("annotations") or {} for config_map in listing.items)
     return sorted({str(named[CLUSTER_ID]) for named in annotations if CLUSTER_ID in named})
 
 
-async def put(
-    api: KubernetesApi, namespace: str, stored: dict[str, Obj], wanted_objects: Mapping[str, Obj]
-) -> None:
-    """Write the wanted ConfigMaps in the order in which a crash loses nothing; ``stored`` is updated after each write.
+async def save(
+    api: KubernetesApi,
+    namespace: str,
+    objects: dict[str, Obj],
+    stored: StoredRecords,
+    *,
+    before: StoredRecords,
+    among: Collection[Entity] | None = None,
+    index: RecordIndex | None = None,
+) -> StoredRecords:
+    """Write the parts that changed, and return what is stored now. Before the first records all parts are created empty.
 
     Args:
         namespace: The operator's own.
-        stored: The present ConfigMaps by name, from the API server.
-        wanted_objects: From :func:`config_maps.config_maps`.
+        objects: The present ConfigMaps by name, from the API server; brought up to date after each write.
+        stored: The records to store.
+        before: The records in ``objects``.
+        among: The entities whose records may differ from ``before``; ``None`` = any.
+        index: Of the records in ``before``; ``None`` = all records are read.
 
     Raises:
-        KubernetesConflict: Another writer changed or deleted one meanwhile.
+        InventoryError: A part is larger than a ConfigMap may be.
+        KubernetesConflict: Another writer created, changed or deleted one meanwhile.
         KubernetesError: They cannot be written.
     """
-    changes = config_maps.diff(stored, wanted_objects)
 
     async def create(config_map: Obj) -> None:
-        stored[name_of(config_map)] = await api.create(CONFIG_MAPS, namespace, dict(config_map))
+        objects[name_of(config_map)] = await api.create(CONFIG_MAPS, namespace, dict(config_map))
 
     async def update(config_map: Obj) -> None:
         name = name_of(config_map)
         try:
-            stored[name] = await api.replace(CONFIG_MAPS, namespace, name, dict(config_map))
-        except NotFound as error:  # Another writer changed the layout.
+            objects[name] = await api.replace(CONFIG_MAPS, namespace, name, dict(config_map))
+        except NotFound as error:
             raise KubernetesConflict(error.message, status=error.status) from error
 
-    for write, objects in ((create, changes.create), (update, changes.update)):
-        # The first part has the counts of removals: write it before the intents of any other part.
-        for config_map in objects[:1]:
-            await write(config_map)
-        for start in range(1, len(objects), IN_FLIGHT):
-            batch = objects[start : start + IN_FLIGHT]
-            results = await asyncio.gather(*map(write, batch), return_exceptions=True)
-            for result in results:
-                if result is not None:
-                    raise result
-    for name in changes.delete:
-        # Another writer, or an earlier attempt without a response, may have deleted it.
-        with contextlib.suppress(NotFound):
-            await api.delete(CONFIG_MAPS, namespace, name)
-        del stored[name]
+    if len(objects) < PARTS:
+        cluster_id = stored.owned.cluster_id
+        empty_parts = config_maps.empty_parts(cluster_id, stored.salt, namespace=namespace)
+        await _each(create, [obj for name, obj in empty_parts.items() if name not in objects])
+    stored = replace(stored, owned=replace(stored.owned, is_known=True))
+    wanted_objects = await asyncio.to_thread(
+        config_maps.config_maps,
+        stored,
+        namespace=namespace,
+        before=before,
+        among=among,
+        index=index,
+    )
+    await _each(update, config_maps.updates(objects, wanted_objects))
+    return stored
+
+
+async def _each(write: Callable[[Obj], Awaitable[None]], objects: Sequence[Obj]) -> None:
+    """Write the first part before the others: it decides which creator's salt counts, and has the counts of removals."""
+    for config_map in objects[:1]:
+        await write(config_map)
+    for start in range(1, len(objects), IN_FLIGHT):
+        batch = objects[start : start + IN_FLIGHT]
+        results = await asyncio.gather(*map(write, batch), return_exceptions=True)
+        for result in results:
+            if result is not None:
+                raise result
 
 
 async def change(
@@ -109,21 +144,17 @@ async def change(
     """
     for tries_left in reversed(range(TRIES)):
         listing = await api.list(CONFIG_MAPS, namespace, labels=selector(cluster_id))
-        before: dict[str, Obj] = {name_of(config_map): config_map for config_map in listing.items}
+        objects: dict[str, Obj] = {name_of(config_map): config_map for config_map in listing.items}
         present = read_config_maps(cluster_id, listing.items)
         changed = work(present)
         if changed == present:
             return present
-        stored, after = await asyncio.to_thread(
-            config_maps.config_maps, changed, namespace=namespace, before=present, objects=before
-        )
+        changed = replace(changed, salt=present.salt or new_salt())
         try:
-            await put(api, namespace, before, after)
+            return await save(api, namespace, objects, changed, before=present)
         except KubernetesConflict:
             if not tries_left:
                 raise
-        else:
-            return stored
     raise AssertionError("unreachable")
 
 

@@ -1,13 +1,12 @@
-"""The content of the ConfigMaps of one cluster id as a value, their names, and the parts that a change affects."""
+"""The content of the ConfigMaps of one cluster id as a value, their labels, and the parts that a change affects."""
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct, field
 
 from reconciler.kube.api.custom_resources import GROUP
-from reconciler.kube.records.series_layout import ONE, SeriesLayout, part_of
+from reconciler.kube.records.record_parts import PARTS, hash_of, part_of
 from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
 from reconciler.quota.ownership import OwnershipRecords
@@ -16,10 +15,10 @@ from reconciler.quota.planner.removal_guard import RemovalCount
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
-LEDGER: Final = "ledger"
-CONTENT, DOCUMENTS, REMOVALS, CORRECTIONS = "content", "documents", "removals", "corrections"
+CONTENT, DOCUMENTS = "content", "documents"
+SALT, REMOVALS, CORRECTIONS = "salt", "removals", "corrections"
 CLUSTER_LABEL: Final = f"{GROUP}/cluster"
-SERIES_LABEL: Final = f"{GROUP}/records"
+RECORDS_LABEL: Final = f"{GROUP}/records"
 CLUSTER_ID: Final = f"{GROUP}/cluster-id"
 
 
@@ -32,7 +31,8 @@ class StoredRecords(Struct, frozen=True, kw_only=True):
     removals: Sequence[RemovalCount] = ()  # the removals of the last hour
     # Corrections of drift within the tracker's window.
     corrections: Sequence[CorrectionHistory] = ()
-    layout: SeriesLayout = ONE  # the present layout of the parts
+    # What the hash of an entity is salted with, the same in all parts; "" = there are no parts yet.
+    salt: str = ""
 
 
 class StoredRows(Generic[_V]):
@@ -50,23 +50,19 @@ class StoredRows(Generic[_V]):
         self.rows = tuple(rows)
 
 
-def hash_of(cluster_id: str) -> str:
-    """Return the form of a cluster id in names and labels, which do not allow all its characters."""
-    return hashlib.sha256(cluster_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
 def selector(cluster_id: str) -> str:
     """Return the label selector of all ConfigMaps of a cluster id."""
-    return f"{CLUSTER_LABEL}={hash_of(cluster_id)},{SERIES_LABEL}"
+    return f"{CLUSTER_LABEL}={hash_of(cluster_id)},{RECORDS_LABEL}"
 
 
 def changed_parts(
     before: StoredRecords, after: StoredRecords, *, among: Collection[Entity] | None = None
 ) -> Collection[int]:
     """Return the numbers of the parts whose content changed; ``among`` as for :func:`changed_entities`."""
-    parts = after.layout.parts
+    if before.salt != after.salt or before.owned.is_known != after.owned.is_known:
+        return range(PARTS)
     entities = changed_entities(before, after, among=among)
-    numbers = {part_of(subject, parts) for subject in entities}
+    numbers = {part_of(subject, after.salt) for subject in entities}
     if _in_first_part(before) != _in_first_part(after):
         numbers.add(0)
     return sorted(numbers)

@@ -91,7 +91,7 @@ class ClusterReconciler:
     ) -> None:
         self._name, self._context = name, context
         self._inventory, self._runner = inventory, runner
-        self._index = EligibilityIndex(name)
+        self._index = EligibilityIndex(name, inventory.without_room)
         self._known: KnownState | None = None
         self._publisher = StatusPublisher(
             name,

@@ -269,7 +269,11 @@ class Operator:
                 orphan=partial(record_store.orphan, self._api, self._settings.operator_namespace),
             )
         inventory = KubeInventory(
-            self._api, self._cache, name=name, namespace=self._settings.operator_namespace
+            self._api,
+            self._cache,
+            name=name,
+            namespace=self._settings.operator_namespace,
+            new_salt=self._ports.new_salt,
         )
         runner = ReconcileRunner(
             name,

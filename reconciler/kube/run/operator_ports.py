@@ -17,6 +17,7 @@ from reconciler.inventory.audit_log import StreamAuditLog
 from reconciler.kube.leadership.election import ElectionSettings
 from reconciler.kube.leadership.lease_thread import Connect, LeaseThread
 from reconciler.kube.leadership.watchdog import Watchdog
+from reconciler.kube.records import record_store
 from reconciler.kube.run.leader_store import KafkaWrites
 from reconciler.kube.watch import kopf_watcher
 from reconciler.kube.watch.kopf_watcher import EventHandler
@@ -73,6 +74,7 @@ class OperatorPorts(Struct, frozen=True, kw_only=True):
     watchdog: Callable[[Callable[[], float | None]], AbstractContextManager[object]]
     audit: AuditLog  # receives intents and their outcomes
     writes: KafkaWrites = field(default_factory=KafkaWrites)  # counts the writes to Kafka in flight
+    new_salt: Callable[[], str] = record_store.new_salt  # returns a salt for new parts of records
 
 
 def process_ports(connect: Connect, *, clock: Clock) -> OperatorPorts:

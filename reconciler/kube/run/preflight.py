@@ -68,7 +68,6 @@ _OWN: Final = (
     RequiredRight("list", paths.CONFIG_MAPS, "to read ownership records"),
     RequiredRight("create", paths.CONFIG_MAPS, "to write ownership records"),
     RequiredRight("update", paths.CONFIG_MAPS, "to write ownership records"),
-    RequiredRight("delete", paths.CONFIG_MAPS, "to delete parts that are no longer needed"),
     RequiredRight("get", paths.SECRETS, "to read credentials of Kafka clusters"),
     RequiredRight("list", paths.SECRETS, "to watch for rotated credentials"),
     RequiredRight("watch", paths.SECRETS, "to watch for rotated credentials"),

@@ -5,7 +5,7 @@ suspended freezes the limits that the records list as its own; one that is being
 planner applies the deletionPolicy that was recorded last. A message never contains names of another tenant's objects.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -25,6 +25,7 @@ from reconciler.kube.api.custom_resources import (
     spec_of,
 )
 from reconciler.kube.configuration.cluster_references import shortened
+from reconciler.kube.records.record_shares import RECORDS_FULL
 from reconciler.kube.status.reasons import Reason
 from reconciler.kube.watch.projection import selections_of
 from reconciler.manifest import explanation
@@ -286,10 +287,13 @@ class EligibilityIndex:
 
     Args:
         name: Name of the QuotaCluster.
+        without_room: Returns the documents of some claims whose new pairs have no room in the records.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(
+        self, name: str, without_room: Callable[[Iterable[Claim]], Collection[str]]
+    ) -> None:
+        self._name, self._without_room = name, without_room
         self._cluster: QuotaCluster | None = None
         self._eligibilities: dict[str, Eligibility] = {}
         self._documents_of: dict[Entity, list[str]] | None = None
@@ -316,7 +320,7 @@ class EligibilityIndex:
         ):
             self._documents_of = None
         self._eligibilities, self._cluster = judged, cluster
-        return judged
+        return self._with_room(judged)
 
     def _judge(
         self, objects: Mapping[str, Obj], cluster: QuotaCluster, documents: Collection[str]
@@ -368,11 +372,15 @@ class EligibilityIndex:
         """Return the eligibilities of the documents that declare one of some entities, and of some documents that exist."""
         by_entity = self._by_entity()
         names = frozenset(documents).union(*(by_entity.get(entity, ()) for entity in entities))
-        return {
-            document: self._eligibilities[document]
-            for document in sorted(names)
-            if document in self._eligibilities
-        }
+        present = sorted(names & self._eligibilities.keys())
+        return self._with_room({document: self._eligibilities[document] for document in present})
+
+    def _with_room(self, judged: Mapping[str, Eligibility]) -> Mapping[str, Eligibility]:
+        """Return the eligibilities; a document without room in the records claims nothing, and what it owns stays."""
+        claims = (each.claim for each in judged.values() if each.claim is not None)
+        full = {"reason": Reason.NAMESPACE_LIMIT, "claim": None, "messages": (RECORDS_FULL,)}
+        refused = {name: replace(judged[name], **full) for name in self._without_room(claims)}
+        return {**judged, **refused} if refused else judged
 
     def _by_entity(self) -> dict[Entity, list[str]]:
         if self._documents_of is None:

@@ -53,7 +53,9 @@ class Reason(StrEnum):
         (
             "Delete ClientQuotas of the namespace, or let the owner of the operator raise --max-documents-per-namespace or "
             "--max-bytes-per-namespace. The oldest documents are served. A document beyond the limit is not applied; its applied "
-            "limits stay. It is read again within spec.interval of its QuotaCluster once the namespace is below the limit."
+            "limits stay. It is read again within spec.interval of its QuotaCluster once the namespace is below the limit. "
+            "If the message is about records, delete ClientQuotas together with their limits (deletionPolicy: Delete), or let the "
+            "owner of the cluster remove limits of deleted documents."
         ),
     )
     INVALID = (
@@ -203,7 +205,7 @@ class Reason(StrEnum):
         "QC",
         "the ownership records cannot be read, so nothing is written",
         (
-            "The message names a damaged ConfigMap in the operator's namespace: restore it from a backup. "
+            "The message names a damaged or missing ConfigMap in the operator's namespace: restore it from a backup. "
             "Damaged records are not treated as empty, because removals would be lost."
         ),
     )

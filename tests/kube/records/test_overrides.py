@@ -1,7 +1,6 @@
 """Overrides in the operator's records: replaced values are known, updates are not lost, ended values return."""
 
 import asyncio
-import copy
 from typing import Any
 
 import pytest
@@ -9,10 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.errors import ConfigError, KquotaError, KubernetesConflict, PlanRefused, UsageError
+from reconciler.errors import (
+    ConfigError,
+    InventoryError,
+    KquotaError,
+    KubernetesConflict,
+    PlanRefused,
+    UsageError,
+)
 from reconciler.kube.api.custom_resources import REQUESTED_AT
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import overrides, record_store
+from reconciler.kube.records.record_parts import PARTS
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
@@ -265,42 +272,18 @@ def test_concurrent_writes_of_the_operator_are_not_lost() -> None:
     assert overrides_by_pair[second.entity, RATE] == second
 
 
-def put_next_layout(api: FakeKubeApi) -> tuple[str, str, str]:
-    """Store the records again as another layout; return the place of the earlier ones."""
-    (place,) = [key for key in api.objects if key[0] == CONFIG_MAPS.plural]
-    newer = copy.deepcopy(api.objects[place])
-    newer["metadata"]["name"] = place[2].replace("-0-0of1", "-1-0of1")
-    api.put(CONFIG_MAPS, newer)
-    return place
-
-
-def test_a_layout_that_another_writer_replaced_is_read_again() -> None:
+def test_a_part_that_was_deleted_meanwhile_is_an_error_and_not_created_again() -> None:
     api = world()
     begun(api)
 
-    def operator(verb: str, *_: str) -> None:
+    def vandal(verb: str, *call: str) -> None:
         if verb == "update":
-            api.before = None
-            del api.objects[put_next_layout(api)]
+            del api.objects[call[0], call[1], call[2]]
 
-    api.before = operator
-    begun(api, 6 * MIB)
-    assert overrides_of(api)[ALICE, RATE].value == 6 * MIB
-
-
-def test_a_part_that_another_writer_deleted_first_is_no_error() -> None:
-    api = world()
-    begun(api)
-    place = put_next_layout(api)
-
-    def operator(verb: str, *_: str) -> None:
-        if verb == "delete":
-            del api.objects[place]
-
-    api.before = operator
-    begun(api, 6 * MIB)
-    assert overrides_of(api)[ALICE, RATE].value == 6 * MIB
-    assert place not in api.objects
+    api.before = vandal
+    with pytest.raises(InventoryError, match="is missing"):
+        begun(api, 6 * MIB)
+    assert len([key for key in api.objects if key[0] == CONFIG_MAPS.plural]) == PARTS - 1
 
 
 def test_a_writer_that_loses_every_race_raises_an_error() -> None:

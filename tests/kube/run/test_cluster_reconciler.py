@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -12,6 +13,7 @@ from reconciler.errors import ConnectError, Forbidden, KubernetesUnavailable, Wr
 from reconciler.kube.api.custom_resources import FINALIZER, time_text
 from reconciler.kube.api.resource_paths import CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
+from reconciler.kube.records.record_parts import PARTS, part_of
 from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
@@ -40,16 +42,24 @@ def test_declared_limits_are_applied_and_recorded():
     assert [entry.outcome for entry in world.audit.entries] == ["INTENDED", "APPLIED"]
 
 
-def test_a_batch_needs_three_writes_beside_the_statuses_and_the_next_reconciliation_none():
-    world = World()
-    for name in ("a", "b", "c"):
+def test_a_batch_writes_each_part_of_its_records_twice_and_the_next_reconciliation_none():
+    world, names = World(), ("a", "b", "c")
+    numbers = {part_of(entity(user=name), "salt") for name in names}
+    for name in names:
         world.put(resource(name, entity(user=name), {RATE: 2048}))
     world.turn(resync=True)  # Like the first reconciliation of a process.
-    written = world.writes()
-    assert written.count(("apply", "clientquotas")) == 3
-    assert len(written) == 6, written
+    assert Counter(world.writes()) == {
+        ("create", "configmaps"): PARTS,
+        ("update", "configmaps"): PARTS + len(numbers),
+        ("apply", "clientquotas"): 3,
+        ("apply", "quotaclusters"): 1,
+    }
     world.turn(resync=True)
     assert world.writes() == []
+    for name in names:
+        world.change(name, limits={"producerByteRate": 4096})
+    world.turn(resync=True)
+    assert world.writes().count(("update", "configmaps")) == 2 * len(numbers)
 
 
 def test_the_quota_cluster_shows_the_next_sync_time_except_while_it_fails():

@@ -47,6 +47,7 @@ class OperatorLaws(Laws):
         self.unconfirmed: dict[Pair, float] = {}
         self.recorded_uids: Mapping[str, str] = {}
         self.overridden_at: dict[Pair, float] = {}
+        self.valued_at: dict[Pair, float] = {}
         self.documents: Mapping[str, Declaration] = {}
         self.unseen: set[str] = set()
         self.specified_at: dict[tuple[str, int], float] = {}
@@ -110,6 +111,12 @@ class OperatorLaws(Laws):
         self.recorded_uids = uids
 
     def recorded_as(self, at: float, process: str, owned: OwnershipRecords) -> None:
+        self.valued_at |= {
+            (entity, key): at
+            for entity, record in owned.records.items()
+            for key, _ in record.pairs()
+            if recorded_value(owned, (entity, key)) != recorded_value(self.records, (entity, key))
+        }
         if self.is_own(process):
             self._lawful_overrides(at, process, owned)
             for pair, intent in owned.intents.items():
@@ -133,12 +140,17 @@ class OperatorLaws(Laws):
     def _lawful_intent(
         self, owned: OwnershipRecords, pair: Pair, value: float | None, process: str
     ) -> None:
-        """Check in addition that it does not return to a declaration that is older than the recorded one."""
+        """Check in addition that it does not return to a declaration that is older than the recorded one.
+
+        A declaration of the recorded value that began after it was recorded does not count: a reconciliation that began
+        before it may still write its intents, part by part.
+        """
         super()._lawful_intent(owned, pair, value, process)
         recorded = recorded_value(owned, pair)
         if recorded is None:
             return
-        intended_at, recorded_at = self._declared_at(pair, value), self._declared_at(pair, recorded)
+        intended_at = self._declared_at(pair, value)
+        recorded_at = self._declared_at(pair, recorded, until=self.valued_at.get(pair, math.inf))
         if intended_at is not None and recorded_at is not None and intended_at < recorded_at:
             raise LawBroken(
                 f"an older declaration replaces a recorded one: {pair[0]} {pair[1]} {recorded} -> {value}, by {process}"
@@ -165,10 +177,16 @@ class OperatorLaws(Laws):
                 f"a value is written for a released document: {pair[0]} {pair[1]}, {document} by {process}"
             )
 
-    def _declared_at(self, pair: Pair, value: float | None) -> float | None:
+    def _declared_at(
+        self, pair: Pair, value: float | None, *, until: float = math.inf
+    ) -> float | None:
         """Return the start of the last state of the documents that declared the value; ``None`` = never lately."""
         return max(
-            (run.started for run in self.runs if not run.process and value in run.values(pair)),
+            (
+                run.started
+                for run in self.runs
+                if not run.process and run.started <= until and value in run.values(pair)
+            ),
             default=None,
         )
 

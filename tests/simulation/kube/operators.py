@@ -377,6 +377,7 @@ async def run_operator(
             watchdog=lambda until: TaskWatchdog(until, clock=lease_clock, process=process),
             audit=StreamAuditLog(ProcessOutput(world, process)),
             writes=writes,
+            new_salt=lambda: f"{world.scenario.chance(f'salt {process.name}').getrandbits(64):x}",
         ),
     )
     try:

@@ -269,6 +269,19 @@ def test_an_intent_for_the_recorded_value_or_a_newer_declaration_is_accepted() -
     history.announce(100.0)
 
 
+def test_an_intent_is_not_older_than_a_value_that_was_declared_again_after_it_was_recorded() -> (
+    None
+):
+    history = History()
+    for value in (100.0, 200.0, 100.0):
+        _ = history.declare(value)
+        if history.now == NOW:
+            history.write(value)
+            history.record(value)
+        history.now += 1
+    history.announce(200.0)
+
+
 def test_a_write_without_an_intent_is_reported() -> None:
     history = History()
     _ = history.declare(100.0)
