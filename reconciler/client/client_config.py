@@ -8,8 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, structs
 
 from reconciler.base import properties
 from reconciler.base.backoff import Backoff
@@ -188,7 +187,7 @@ class ClientConfig(Struct, frozen=True, kw_only=True):
 
     def at(self, *addresses: Address) -> "ClientConfig":
         """Return the same configuration with other bootstrap addresses."""
-        return replace(self, bootstrap=addresses)
+        return structs.replace(self, bootstrap=addresses)
 
 
 def parse_addresses(texts: Iterable[str], settings: ClientSettings) -> tuple[Address, ...]:

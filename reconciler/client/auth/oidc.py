@@ -45,16 +45,14 @@ class OidcSettings(Struct, frozen=True, kw_only=True):
     client_id: str
     client_secret: Secret
     scope: str = ""  # scopes separated by blanks; "" = the endpoint's default
-    # SASL extensions to send with the token.
-    extensions: Mapping[str, str] = field(default_factory=dict[str, str])
+    extensions: Mapping[str, str] = field(default_factory=dict[str, str])  # sent with the token
     # Form-encode id and secret before Basic (KAFKA-16345, RFC 6749 section 2.3.1).
     urlencode: bool = False
     # Timeout of one attempt, from connecting to the last byte of the response.
     connect_seconds: float = 10.0
     retry: Backoff = RETRY.backoff
     tries_for: float = RETRY.total_seconds  # seconds after which no further attempt begins
-    # For the endpoint; None = the machine's certificate authorities.
-    tls: ssl.SSLContext | None = None
+    tls: ssl.SSLContext | None = None  # None = the machine's certificate authorities
 
     def __post_init__(self) -> None:
         key = "sasl.oauthbearer.token.endpoint.url"

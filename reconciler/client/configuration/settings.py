@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, structs
 
 from reconciler.base.secret import Secret
 from reconciler.client.configuration import references
@@ -139,7 +138,7 @@ def collect(
             location=setting.location,
             values=values,
         )
-        resolved = replace(setting, text=text)
+        resolved = structs.replace(setting, text=text)
         _check(rule, resolved)
         duplicate = entries.setdefault(rule.name, resolved)
         if duplicate.text != resolved.text:

@@ -37,8 +37,7 @@ class DialTarget(Struct, frozen=True, kw_only=True):
     address: Address  # the configured or advertised address, which identifies the node in messages
     server_name: str  # the host name for TLS certificates, SNI and Kerberos
     family: int
-    # Socket address for the operating system; empty if a proxy resolves the name.
-    sockaddr: tuple[Any, ...]
+    sockaddr: tuple[Any, ...]  # for the operating system; empty if a proxy resolves the name
 
     def __str__(self) -> str:
         if not self.sockaddr or self.sockaddr[0] == self.address.host:

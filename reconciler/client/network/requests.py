@@ -47,8 +47,7 @@ class ClientRequest(Struct, Generic[Answer], frozen=True, kw_only=True):
     encode: Callable[[int], bytes]  # encodes the body for a version
     decode: Callable[[int, bytes], Answer]  # decodes the body of a version
     verdict: Callable[[Answer], ResponseStatus]  # returns the error code of the whole response
-    # The required right of the principal, for the message if it is missing; "" = not known.
-    right: str
+    right: str  # the right that the principal needs, for a message; "" = not known
     repeatable: bool = True  # false if the client must not send it again after an unknown outcome
     # Minimum timeout of the response, even if the configured one is lower.
     least_seconds: float = 0.0
