@@ -20,7 +20,7 @@ LONGER_MODULES = {
 STATEMENTS = {
     "__init__.py": 3,
     "__main__.py": 46,
-    "app": 4189,
+    "app": 4202,  # an interruption ends the second process of a load, and a failed fork needs none
     "base": 966,
     "cli": 2983,
     "client": 2974,
@@ -352,7 +352,7 @@ WAITS = {
     "urllib.request.urlopen",
 }
 BLOCKING = {
-    ("reconciler/app/clusters/shared_loading.py", "os.waitpid"): "its pipe has ended",
+    ("reconciler/app/clusters/shared_loading.py", "os.waitpid"): "its pipe ended, or it was killed",
     ("reconciler/evidence/spark/runtime/jvm.py", "subprocess.run"): "before Spark starts",
     ("reconciler/evidence/store/lake.py", "time.sleep"): "the lake is written in threads",
     ("reconciler/git/command.py", "subprocess.Popen"): "loops call git in threads",
