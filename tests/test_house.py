@@ -21,7 +21,7 @@ STATEMENTS = {
     "__init__.py": 3,
     "__main__.py": 46,
     "app": 4202,  # an interruption ends the second process of a load, and a failed fork needs none
-    "base": 966,
+    "base": 970,  # whole numbers of other tools
     "cli": 2983,
     "client": 2974,
     "codecs": 1117,
@@ -29,7 +29,7 @@ STATEMENTS = {
     "evidence": 6405,
     "forge": 620,
     "git": 468,
-    "inventory": 507,
+    "inventory": 510,  # lines and numbers that no log and no record may contain
     "kafka.py": 17,
     "kube": 6030,
     "manifest": 2886,
