@@ -28,6 +28,9 @@ ITEM_BYTES: Final = 4
 MOST_DEPTH: Final = 200
 """Maximum nesting of arrays and objects. Valid input has at most ten levels."""
 
+_EXACT: Final = 2**53
+"""Up to this value float64 represents every whole number."""
+
 _CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
 
 
@@ -41,6 +44,7 @@ def parse(
     most_bytes: int,
     pairs: Callable[[Pairs], object] | None = None,
     checks_depth: bool = True,
+    integer: Callable[[str], object] | None = None,
 ) -> Any:  # noqa: ANN401 - any JSON; the caller checks
     """Parse a text.
 
@@ -49,6 +53,7 @@ def parse(
         most_bytes: Longest text that is taken, in bytes (in characters for a ``str``).
         pairs: Makes an object of its names and values; a ``dict`` by default.
         checks_depth: Whether a value that is nested too deep is refused here; else the caller calls :func:`is_deep`.
+        integer: Makes a number of the digits of a whole one, such as :func:`quota_number`; an ``int`` by default.
 
     Raises:
         InvalidJson: The text is not JSON, too long, or nested too deep; or ``pairs`` raised a ``ValueError``.
@@ -60,7 +65,9 @@ def parse(
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8-sig")
-        value: object = json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant)
+        value: object = json.loads(
+            text, object_pairs_hook=pairs, parse_constant=_no_constant, parse_int=integer
+        )
     except UnicodeDecodeError as error:
         raise InvalidJson(f"it is not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
@@ -86,6 +93,12 @@ def unique(pairs: Pairs) -> dict[str, Any]:
         duplicate = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key {duplicate!r} is given twice")
     return members
+
+
+def quota_number(digits: str) -> float:
+    """Return a whole number; a large one as float64, since other tools write ``1e+18`` without an exponent."""
+    number = float(digits)
+    return int(digits) if abs(number) <= _EXACT and int(digits) == number else number
 
 
 def items(text: str | bytes) -> int:

@@ -215,11 +215,17 @@ def kind_of(text: str, location: str) -> str:
     return str(top.get("kind", "")) if isinstance(top, dict) else ""
 
 
-def _parse(text: str | bytes, location: str) -> object:
+def _parse(
+    text: str | bytes, location: str, *, integer: Callable[[str], object] | None = None
+) -> object:
     try:
         # A reader looks only as deep as its writer writes, so the depth of the rest does not matter.
         return bounded_json.parse(
-            text, most_bytes=bounded_json.OWN_FILE, pairs=bounded_json.unique, checks_depth=False
+            text,
+            most_bytes=bounded_json.OWN_FILE,
+            pairs=bounded_json.unique,
+            checks_depth=False,
+            integer=integer,
         )
     except bounded_json.InvalidJson as error:
         raise ConfigError(
@@ -229,14 +235,28 @@ def _parse(text: str | bytes, location: str) -> object:
         ) from error
 
 
-def load(text: str | bytes, *, kind: str, format_version: int, location: str) -> DocumentReader:
+def load(
+    text: str | bytes,
+    *,
+    kind: str,
+    format_version: int,
+    location: str,
+    integer: Callable[[str], object] | None = None,
+) -> DocumentReader:
     """Return the top of a document of one kind and format.
+
+    Args:
+        text: The document.
+        kind: Its kind.
+        format_version: Its format.
+        location: Its name, for errors.
+        integer: As for :func:`~reconciler.base.bounded_json.parse`.
 
     Raises:
         ConfigError: It is truncated or not JSON, has a duplicate key, is of another kind, or (``key="format"``) of
             another format.
     """
-    value = _parse(text, location)
+    value = _parse(text, location, integer=integer)
     if not isinstance(value, dict) or value.get("kind") != kind:
         kind_value = value.get("kind") if isinstance(value, dict) else None
         raise ConfigError(
@@ -268,7 +288,13 @@ def typed(
         value = msgspec.json.decode(text, type=document)
         if dump(value) == text:
             return value
-    top = load(text, kind=kind, format_version=format_version, location=location)
+    top = load(
+        text,
+        kind=kind,
+        format_version=format_version,
+        location=location,
+        integer=bounded_json.quota_number,
+    )
     return _checked(lambda: msgspec.convert(top.value, document, str_keys=True), location)
 
 
@@ -278,7 +304,7 @@ def decoded(text: str | bytes, rows: type[T], location: str) -> T:
     Raises:
         ConfigError: It is not JSON, or a field is missing, unknown, given twice or of another type; with its place.
     """
-    value = _parse(text, location)
+    value = _parse(text, location, integer=bounded_json.quota_number)
     return _checked(lambda: msgspec.convert(value, rows, str_keys=True), location)
 
 

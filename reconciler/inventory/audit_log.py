@@ -166,11 +166,18 @@ def _entry(line: bytes) -> AuditEntry | None:
     """
     with contextlib.suppress(msgspec.DecodeError, RecursionError):
         return _DECODER.decode(line)
-    try:  # half of a surrogate pair is no error in Python
-        value = bounded_json.parse(line, most_bytes=bounded_json.ANSWER)
+    try:  # half of a surrogate pair, or 1e+18 without an exponent, is no error here
+        value = bounded_json.parse(
+            line, most_bytes=bounded_json.ANSWER, integer=bounded_json.quota_number
+        )
     except bounded_json.InvalidJson:
         return None
-    return msgspec.convert(value, AuditEntry)
+    try:
+        return msgspec.convert(value, AuditEntry)
+    except (
+        UnicodeEncodeError
+    ) as error:  # half of a surrogate pair, where only known words are allowed
+        raise msgspec.ValidationError(str(error)) from None
 
 
 def _cannot_read(path: Path, error: OSError) -> InventoryError:

@@ -47,6 +47,8 @@ _V = TypeVar("_V")
 _LAST_MOMENT: Final = 253_402_300_799.0  # the end of the year 9999
 
 _Place: TypeAlias = Annotated[int, Meta(ge=0)]
+_Finite: TypeAlias = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+"""A number that can be written again: ``1e999`` is read as infinity."""
 _Number: TypeAlias = float | Literal["nan", "inf", "-inf"] | None
 """A live value; one that JSON cannot represent, kept as a previous value, is its name."""
 
@@ -58,7 +60,7 @@ class _SectionRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False)
 class _OwnerRow(_SectionRow):
     document: str
     deletion_policy: DeletionPolicy | None
-    since: float
+    since: _Finite
 
 
 class _EntityRow(_SectionRow):
@@ -72,7 +74,7 @@ class _EntityRow(_SectionRow):
 
 
 class _RecordRow(_EntityRow):
-    limits: Annotated[list[float | None], Meta(min_length=1, max_length=len(COLUMNS))]
+    limits: Annotated[list[_Finite | None], Meta(min_length=1, max_length=len(COLUMNS))]
     owners: _Place | list[_Place | None]
 
 
@@ -87,11 +89,11 @@ class _PairRow(_EntityRow):
 class _IntentRow(_PairRow):
     value: _Number
     owner: _Place
-    at: float
+    at: _Finite
 
 
 class _DriftRow(_PairRow):
-    since: float
+    since: _Finite
 
 
 class _OverrideRow(_PairRow):
@@ -109,7 +111,7 @@ class _OverrideRow(_PairRow):
 class _StoredCluster(Struct, forbid_unknown_fields=True, gc=False, rename={"is_known": "known"}):
     project: str
     is_known: bool
-    ended: float
+    ended: _Finite
     owners: list[_OwnerRow]
     records: list[_RecordRow]
     intents: list[_IntentRow]

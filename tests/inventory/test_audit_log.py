@@ -124,6 +124,8 @@ LINE = msgspec.json.encode(audit_entry())
         (LINE.replace(b'"after":5', b'"after":"many"'), r"\$\.after"),
         (LINE.replace(b'"after":5', b'"after":1' + b"0" * 400), r"\$\.after"),
         (LINE.replace(b'[["user","alice"]]', b'"alice"'), r"\$\.entity"),
+        (LINE.replace(b'"after":5', b'"after":"\\ud800"'), "surrogates not allowed"),
+        (b'{"\\ud800":1,' + LINE[1:], "surrogates not allowed"),
         (LINE[:-1] + b',"x":' + b"[" * 9_000 + b"]" * 9_000 + b"}", None),
     ],
 )
@@ -140,6 +142,12 @@ def test_a_line_that_is_no_entry_is_an_error_with_its_place_and_holds_no_intent(
         ):
             list(read_entries(path))
     assert FileAuditLog(path).open_intents(CLUSTER, PAIRS) == {}
+
+
+def test_a_value_without_an_exponent_is_read_as_other_tools_write_it(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    path.write_bytes(LINE.replace(b'"after":5', b'"after":9223372036854776000') + b"\n")
+    assert [entry.after for entry in read_entries(path)] == [2.0**63]
 
 
 def test_fields_of_another_tool_are_left_out(tmp_path: Path):

@@ -109,6 +109,8 @@ def test_the_document_equals_the_golden_file():
         ("[1048576.0,null,50.5,null,null]", "[1048576.0,null,50.5,null]"),
         ("[1048576.0,null,50.5,null,null]", '["1",null,50.5,null,null]'),
         ("[1048576.0,null,50.5,null,null]", "[null,null,null,null,null]"),
+        ("[1048576.0,null,50.5,null,null]", "[1e999,null,50.5,null,null]"),
+        ('"ended":0.0', '"ended":1e999'),
         ("[1048576.0,null,50.5,null,null]", "[1048576.0,null,50.5,null,null,null]"),
         ("[1048576.0,null,50.5,null,null],[1,null,0,null,null]", "[],[]"),
         ("[1048576.0,null,50.5,null,null],[1,null,0,null,null]", "[],0"),

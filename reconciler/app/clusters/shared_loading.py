@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
-from typing import Final
+from typing import BinaryIO, Final
 
 from reconciler.manifest.cluster_selector import Labels
 from reconciler.manifest.loader import LoadedManifests, load_files
@@ -53,11 +53,23 @@ def load_in_two(
         return None
     middle = next(at for at, size in enumerate(sizes, start=1) if 2 * size >= sizes[-1])
     middle = min(middle, len(files) - 1)
-    pid, pipe = _fork(lambda: _load(files[middle:], clusters, None))
-    first = _load(files[:middle], clusters, progress)
-    with os.fdopen(pipe, "rb") as stream:
-        content = stream.read()
-    _, status = os.waitpid(pid, 0)
+    try:
+        pid, stream, blocked = _fork(lambda: _load(files[middle:], clusters, None))
+    except OSError:  # no process, memory or file descriptor is left
+        return None
+    status = 1
+    try:
+        with stream:
+            _ = signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            first = _load(files[:middle], clusters, progress)
+            content = stream.read()
+    except BaseException:  # such as Ctrl-C, of which only this process may have been told
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        raise
+    finally:
+        with suppress(ChildProcessError):  # whoever started this process let it ignore SIGCHLD
+            _, status = os.waitpid(pid, 0)
     return _joined(first, pickle.loads(content)) if status == 0 and content else None  # noqa: S301 - from the fork
 
 
@@ -71,11 +83,23 @@ def _load(
     return loaded, MAX_NODES - budget.remaining
 
 
-def _fork(work: Callable[[], _Part]) -> tuple[int, int]:
-    """Return the id of a process that does some work, and the pipe from which its pickled result is read."""
+def _fork(work: Callable[[], _Part]) -> tuple[int, BinaryIO, set[int]]:
+    """Return the id of a process that does some work, the stream of its pickled result, and the signals blocked before.
+
+    The caller restores these signals where it ends the process if one of them arrives.
+
+    Raises:
+        OSError: There is no second process.
+    """
     reading, writing = os.pipe()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        _ = signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        os.close(reading)
+        os.close(writing)
+        raise
     if pid == 0:
         status = 1
         with suppress(BaseException):
@@ -89,9 +113,8 @@ def _fork(work: Callable[[], _Part]) -> tuple[int, int]:
                 pickle.dump(work(), stream)
             status = 0
         os._exit(status)
-    _ = signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     os.close(writing)
-    return pid, reading
+    return pid, os.fdopen(reading, "rb"), blocked
 
 
 def _joined(first: _Part, second: _Part) -> LoadedManifests | None:

@@ -1,8 +1,10 @@
 """Manifests that two processes load are those that one process loads; whatever is wrong is left to one process."""
 
 import os
+import resource
 import signal
 import threading
+import time
 from collections.abc import Mapping
 
 import pytest
@@ -110,3 +112,61 @@ def test_after_the_end_of_the_second_process_one_process_loads_all():
         signal.getsignal(signal.SIGTERM),
         signal.pthread_sigmask(signal.SIG_BLOCK, ()),
     ) == before
+
+
+class WaitsInTheFork(EndsTheFork):
+    """Labels of clusters that let the other process write its id to a pipe and wait."""
+
+    def __init__(self, pipe: int) -> None:
+        super().__init__()
+        self.pipe = pipe
+
+    def __getitem__(self, name: str) -> Mapping[str, str]:
+        if os.getpid() != self.process:
+            os.write(self.pipe, b"%d\n" % os.getpid())
+            time.sleep(HANG_SECONDS)
+        return {}
+
+
+def test_an_interruption_of_this_process_ends_the_second_one_and_leaves_nothing():
+    reading, writing = os.pipe()
+    second_process: list[int] = []
+
+    def interrupt(count: int) -> None:
+        with os.fdopen(reading) as stream:
+            second_process.append(int(stream.readline()))
+        raise KeyboardInterrupt
+
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with pytest.raises(KeyboardInterrupt):
+        load_in_two(
+            files_of(*GOOD),
+            clusters=WaitsInTheFork(writing),
+            progress=interrupt,
+            least=0,
+            count_threads=lambda: 1,
+        )
+    os.close(writing)
+    with pytest.raises(ProcessLookupError):  # it has ended, and nobody still has to wait for it
+        os.kill(second_process[0], 0)
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == blocked
+    assert os.dup(0) == reading, "a pipe is still open"
+    os.close(reading)
+
+
+def test_a_process_that_ignores_the_end_of_others_loads_all():
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert in_two(*GOOD) is None
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_without_a_free_file_descriptor_one_process_loads_all():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        loaded = in_two(*GOOD)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert loaded is None
