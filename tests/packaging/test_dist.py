@@ -276,10 +276,14 @@ def test_the_base_install_names_a_command_for_each_extra_and_a_checkout_installs
     assert USES["http"].output in answer.stdout, answer.stdout
 
 
-def test_the_library_is_complete_without_any_other_package(wheel: Path, tmp_path: Path) -> None:
+def test_the_library_is_complete_with_msgspec_and_no_other_package(
+    wheel: Path, tmp_path: Path
+) -> None:
     environment = Environment(tmp_path / "environment")
     environment.install(
-        f"pip install --no-deps {wheel}", folder=tmp_path, wheel_folder=wheels.wheel_folder("")
+        f"pip install --no-deps {wheel} msgspec",
+        folder=tmp_path,
+        wheel_folder=wheels.wheel_folder(""),
     )
     program = (
         "from reconciler.kafka import ClientConfig, ClientError, SyncQuotaClient\n"

@@ -10,10 +10,9 @@ import signal
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
-
-from msgspec.structs import replace
 
 from tests.servers import certs, exporter, jars, ping, tokens, tools
 from tests.servers.node import Jvm, Node, ServerFailed, class_data_name, random_uuid, shared_classes

@@ -278,12 +278,13 @@ class Product:
             owned = owned_of(after).with_changes(self.results(pairs, begun.waiting))
             after = replace(after, changes=canonical(owned))
         if fate in ENDING_FATES and meanwhile == "nothing" and not owned_of(state).intents:
-            self._lawful_end(state, after, fate)
+            self._lawful_end(state, after, fate, is_refused=begun.is_refused)
         return after
 
-    def _lawful_end(self, state: PairState, after: PairState, fate: str) -> None:
+    def _lawful_end(
+        self, state: PairState, after: PairState, fate: str, *, is_refused: bool
+    ) -> None:
         """An override that is over ends in one run: with the declared value, or the one from before and its record."""
-        is_refused = fate == "refused by a guard"
         override = owned_of(state).overrides.get(PAIR)
         declared = None if state.suspended else state.declared
         if override is None or self.rules.in_force is Policy.OBSERVE:

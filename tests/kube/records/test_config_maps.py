@@ -321,8 +321,8 @@ def test_a_decompression_bomb_is_not_unpacked(monkeypatch):
 
 
 def test_records_of_another_cluster_id_are_damage():
-    other = StoredRecords(owned=OwnershipRecords(cluster_id="other"), salt=SALT)
-    binary_data = maps(other)[part_names("other")[0]]["binaryData"]
+    foreign = StoredRecords(owned=OwnershipRecords(cluster_id="other"), salt=SALT)
+    binary_data = maps(foreign)[part_names("other")[0]]["binaryData"]
     with pytest.raises(InventoryError, match="another cluster id"):
         read_with({**good(), "binaryData": binary_data})
 

@@ -29,10 +29,10 @@ def test_the_parts_of_entities_never_change_between_releases():
 
 def test_names_chosen_to_fall_into_one_part_do_not_under_another_salt():
     names = (entity(user=f"user-{number}") for number in range(16_000))
-    chosen = [subject for subject in names if part_of(subject, "guessed") == 3]
-    assert len(chosen) > 800
+    entities = [subject for subject in names if part_of(subject, "guessed") == 3]
+    assert len(entities) > 800
     counts = [0] * PARTS
-    for subject in chosen:
+    for subject in entities:
         counts[part_of(subject, "real")] += 1
     assert max(counts) < 2 * statistics.mean(counts)
 

@@ -43,9 +43,9 @@ OF_DOCUMENTS = "abcdefghijklmnopqrstuvwxyz0123456789-."
 @pytest.mark.parametrize("length", [4, 40, 120])
 @pytest.mark.parametrize("keys", [1, 2, 5])
 @pytest.mark.parametrize("alphabet", ALPHABETS)
-@pytest.mark.parametrize("rest", ["drift", "orphans"])
+@pytest.mark.parametrize("mark", ["drift", "orphans"])
 def test_pairs_take_up_no_more_than_they_count_for_whatever_their_names_are(
-    rest: str, alphabet: str, keys: int, length: int
+    mark: str, alphabet: str, keys: int, length: int
 ) -> None:
     """Nothing in them compresses: names, values, uids and times are random, and every pair has a write in progress."""
     dice, changes, uids, counted = random.Random(length), [], {}, 0
@@ -62,7 +62,7 @@ def test_pairs_take_up_no_more_than_they_count_for_whatever_their_names_are(
                 Recorded(entity=subject, key=key, value=value, owner=owner),
                 IntentStarted(entity=subject, key=key, intent=intent),
                 DriftObserved(entity=subject, key=key, at=at)
-                if rest == "drift"
+                if mark == "drift"
                 else Orphaned(entity=subject, key=key),
             ]
         counted += size_of(subject, document, keys)
@@ -130,9 +130,9 @@ def index(*owned_by: str, keys: tuple[Key, ...] = (RATE,)) -> RecordIndex:
 @pytest.fixture
 def two_per_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two documents with one limit fill a share, and five a part."""
-    one = size_of(entity(user=USERS[0]), "a/1", 1)
-    monkeypatch.setattr(record_index, "SHARE", 2 * one)
-    monkeypatch.setattr(record_index, "ROOM", 5 * one)
+    size = size_of(entity(user=USERS[0]), "a/1", 1)
+    monkeypatch.setattr(record_index, "SHARE", 2 * size)
+    monkeypatch.setattr(record_index, "ROOM", 5 * size)
 
 
 @pytest.mark.usefixtures("two_per_namespace")

@@ -79,16 +79,16 @@ def test_a_first_write_may_end_at_any_request_and_the_next_process_completes_it(
     step: int, executes: bool
 ) -> None:
     api = after_breakdown(step, executes=executes)
-    left = asyncio.run(record_store.read(api, "ops", ID))
+    earlier = asyncio.run(record_store.read(api, "ops", ID))
     is_written = executes and step == REQUESTS - 1
-    assert left.owned.is_known == is_written
-    assert left.owned.intents.keys() <= {(ALICE, RATE), (BOB, RATE)}
-    assert left.salt == ("first" if parts(api) else "")
+    assert earlier.owned.is_known == is_written
+    assert earlier.owned.intents.keys() <= {(ALICE, RATE), (BOB, RATE)}
+    assert earlier.salt == ("first" if parts(api) else "")
     asyncio.run(written(inventory(api), *INTENTS))
     stored = asyncio.run(record_store.read(api, "ops", ID))
     assert stored.owned.is_known
     assert stored.owned.intents.keys() == {(ALICE, RATE), (BOB, RATE)}
-    assert stored.salt == (left.salt or "other")
+    assert stored.salt == (earlier.salt or "other")
     assert parts(api) == list(NAMES)
 
 
@@ -96,8 +96,8 @@ def test_a_first_write_may_end_at_any_request_and_the_next_process_completes_it(
 def test_after_the_completed_write_no_missing_part_is_a_creation_that_goes_on(step: int) -> None:
     api = after_breakdown(step, executes=False)
     asyncio.run(written(inventory(api), INTENTS[0]))
-    for kept in NAMES:
-        objects = {key: obj for key, obj in api.objects.items() if key[2] == kept}
+    for name in NAMES:
+        objects = {key: obj for key, obj in api.objects.items() if key[2] == name}
         remainder = FakeKubeApi()
         remainder.objects = objects
         with pytest.raises(InventoryError, match="is missing"):
