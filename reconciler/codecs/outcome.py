@@ -30,7 +30,7 @@ KIND: Final = "kquota-outcome"
 FORMAT: Final = 1
 
 _Word: TypeAlias = Literal["APPLIED", "HELD", "NOT SENT", "REJECTED", "UNKNOWN"]
-_Limit: TypeAlias = Annotated[float, Meta(gt=0)] | Literal["Infinity"]
+_Limit: TypeAlias = Annotated[int, Meta(gt=0)] | Annotated[float, Meta(gt=0)] | Literal["Infinity"]
 _MAY_HAVE_CHANGED: Final = {"APPLIED", "UNKNOWN"}
 
 

@@ -3,14 +3,17 @@
 import json
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.codecs import outcome
 from reconciler.codecs.outcome import outcome_document, outcome_text, read_outcome, read_undo
 from reconciler.errors import ConfigError
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
+from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility
@@ -67,6 +70,22 @@ def test_an_outcome_reads_back_as_it_was_written(pairs):
         read = read_outcome(text, location="x")
         assert repr(read.pairs) == repr(pairs)
         assert outcome_text(read) == written
+
+
+def test_an_outcome_with_records_is_written_as_it_is_read_so_that_no_second_reader_is_needed():
+    change = QuotaChange(
+        entity=ENTITIES[0],
+        key=Key.PRODUCER_BYTE_RATE,
+        before=5.0,
+        after=6.5,
+        cause=Cause.SPEC,
+        applied=5.0,
+        recorded=Owner(document="team/a", since=1.5),
+    )
+    text = outcome_text(outcome_of((PairOutcome(change=change, result=Applied()),)))
+    document = msgspec.json.decode(text, type=outcome._OutcomeDocument)
+    assert document.pairs[0].record is not None
+    assert dump(document) == text
 
 
 @pytest.mark.golden
