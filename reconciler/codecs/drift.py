@@ -15,10 +15,9 @@ from reconciler.codecs.reader import edited, typed, values_of
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import EntityParts, from_parts, parts
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.keys import Key
+from reconciler.quota.keys import Key, WrittenValue
 from reconciler.quota.overrides import Override
 from reconciler.quota.planner.plan import Finding
-from reconciler.quota.results.audit_entry import WrittenValue
 from reconciler.quota.results.report import ExpiredOverride
 from reconciler.render.json_values import read_value, written_value
 from reconciler.render.markdown.drift_issue import DriftReport
@@ -126,7 +125,7 @@ def read_drift(text: str, *, location: str) -> DriftReport:
     Raises:
         ConfigError: It is truncated, edited, or not such a report.
     """
-    file = typed(text, DriftFile, kind=KIND, format_version=FORMAT, location=location)
+    file = typed(text, DriftFile, format_version=FORMAT, location=location)
     try:
         findings = values_of("drift", file.drift, PrintedFinding.finding)
         expired = values_of("expiredOverrides", file.expired_overrides, ExpiredRow.expired)

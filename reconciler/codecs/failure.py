@@ -2,24 +2,14 @@
 
 from typing import Final, Literal
 
-from msgspec import Struct
-
-from reconciler.codecs.reader import edited, typed
+from reconciler.codecs.reader import Document, edited, typed
 from reconciler.render.markdown.failure import SENTENCES, CommandFailure
 
 KIND: Final = "kquota-failure"
 FORMAT: Final = 1
 
 
-class FailureFile(
-    Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    rename="camel",
-    tag_field="kind",
-    tag=KIND,
-):
+class FailureFile(Document, frozen=True, kw_only=True, tag=KIND):
     """The document."""
 
     command: str
@@ -34,7 +24,7 @@ def read_failure(text: str, *, location: str) -> CommandFailure:
     Raises:
         ConfigError: It is not such a document.
     """
-    file = typed(text, FailureFile, kind=KIND, format_version=FORMAT, location=location)
+    file = typed(text, FailureFile, format_version=FORMAT, location=location)
     if file.command not in SENTENCES:
         raise edited(f"command should be one of {', '.join(sorted(SENTENCES))}", location)
     return CommandFailure(

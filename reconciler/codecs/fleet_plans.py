@@ -93,7 +93,7 @@ def read_plans(text: str, *, location: str) -> tuple[tuple[FleetRow, ...], tuple
         ConfigError: It is truncated, edited, or not such a document.
     """
     try:
-        file = typed(text, PlansFile, kind=KIND, format_version=FORMAT, location=location)
+        file = typed(text, PlansFile, format_version=FORMAT, location=location)
     except ConfigError:
         refuse_printed(text, location)
         raise

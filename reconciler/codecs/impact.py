@@ -7,7 +7,7 @@ from msgspec import Meta, field
 from reconciler.codecs.plan_rows import PlaceRow, PlanPart, place_row
 from reconciler.codecs.reader import values_of
 from reconciler.quota.entity import EntityParts, from_parts, level, parts
-from reconciler.quota.keys import Key
+from reconciler.quota.keys import Key, SetValue, WrittenValue
 from reconciler.quota.planner.impact import (
     AffectedPrincipal,
     Effect,
@@ -18,7 +18,6 @@ from reconciler.quota.planner.impact import (
     UnmatchedClientId,
 )
 from reconciler.quota.precedence import EffectiveLimit, Principal, UnrankedLimit, bucket
-from reconciler.quota.results.audit_entry import SetValue, WrittenValue
 from reconciler.render.json_values import (
     read_set_value,
     read_value,

@@ -5,14 +5,13 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
-from reconciler.codecs.reader import decoded, edited, typed, values_of
+from reconciler.codecs.reader import Document, decoded, edited, typed, values_of
 from reconciler.errors import QuotaValueError
 from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity_forms import read_slots
-from reconciler.quota.keys import COLUMNS, Key, read_key_columns
+from reconciler.quota.keys import COLUMNS, Key, WrittenValue, read_key_columns
 from reconciler.quota.ownership import Moment
 from reconciler.quota.planner.removal_guard import RemovalCount
-from reconciler.quota.results.audit_entry import WrittenValue
 from reconciler.render.json_values import dump, read_value, row_text, written_value
 
 KIND: Final = "kquota-watch"
@@ -91,9 +90,7 @@ def read_removals(text: str, *, location: str) -> tuple[RemovalCount, ...]:
     return decoded(text, tuple[RemovalCount, ...], location)
 
 
-class WatchStateContent(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag=KIND
-):
+class WatchStateContent(Document, frozen=True, kw_only=True, tag=KIND):
     """The stored state of ``kquota watch``."""
 
     commit: str = ""  # the applied revision, "" if there never was one
@@ -116,4 +113,4 @@ def read_watch_state(text: str, *, location: str) -> WatchStateContent:
     Raises:
         ConfigError: It is damaged.
     """
-    return typed(text, WatchStateContent, kind=KIND, format_version=FORMAT, location=location)
+    return typed(text, WatchStateContent, format_version=FORMAT, location=location)

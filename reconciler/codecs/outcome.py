@@ -16,12 +16,11 @@ from reconciler.codecs.reader import edited, typed
 from reconciler.errors import ConfigError, QuotaValueError
 from reconciler.quota.entity import EntityParts, from_parts, parts
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.keys import Key
+from reconciler.quota.keys import Key, WrittenValue
 from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause, DeletionPolicy
-from reconciler.quota.results.audit_entry import WrittenValue
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, RunOrigin
 from reconciler.quota.state import Visibility
 from reconciler.render.json_values import Json, dump, read_value, written_value
@@ -190,7 +189,7 @@ def read_undo(text: str, *, location: str) -> RollbackSource:
     """Read the changes of an outcome that were or may have been made, with the values and records from before.
 
     Raises:
-        ConfigError: It is not an outcome, or was edited.
+        ConfigError: It is not an outcome, or it names a quota key of an entity twice.
     """
     outcome = read_outcome(text, location=location)
     pairs = [pair.change.pair for pair in outcome.pairs]
@@ -212,9 +211,9 @@ def read_outcome(text: str, *, location: str) -> Outcome:
     """Read an outcome. The document has no claims, owners or notes of changes.
 
     Raises:
-        ConfigError: It is not an outcome, or was edited.
+        ConfigError: It is not an outcome.
     """
-    document = typed(text, _OutcomeDocument, kind=KIND, format_version=FORMAT, location=location)
+    document = typed(text, _OutcomeDocument, format_version=FORMAT, location=location)
     try:
         return _outcome(document)
     except QuotaValueError as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from reconciler.codecs.plan_file import FORMAT, KIND, PlanFile, plan_file, preview_of
+from reconciler.codecs.plan_file import FORMAT, PlanFile, plan_file, preview_of
 from reconciler.codecs.plan_rows import printed_finding
 from reconciler.codecs.reader import DocumentReader, edited, typed
 from reconciler.errors import ConfigError, QuotaValueError, StalePlan
@@ -249,7 +249,7 @@ def simulation_of(file: PlanFile, *, location: str) -> "Simulation | None":
 
 def _read(text: str, location: str) -> PlanFile:
     try:
-        return typed(text, PlanFile, kind=KIND, format_version=FORMAT, location=location)
+        return typed(text, PlanFile, format_version=FORMAT, location=location)
     except ConfigError as error:
         if error.key == "format":
             raise StalePlan(error.message, hint=error.hint) from error

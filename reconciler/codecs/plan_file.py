@@ -20,7 +20,7 @@ from reconciler.codecs.plan_rows import (
 from reconciler.codecs.reader import values_of
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import Entity, EntityParts, from_parts, parts
-from reconciler.quota.keys import Key
+from reconciler.quota.keys import Key, SetValue
 from reconciler.quota.outcome import Rejected
 from reconciler.quota.ownership import Moment
 from reconciler.quota.planner.desired_state import DeclarationConflict
@@ -30,7 +30,6 @@ from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.impact import Effect
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause, DriftMode, Policy
-from reconciler.quota.results.audit_entry import SetValue
 from reconciler.quota.results.report import Preview, RunOrigin, ValidationResult
 from reconciler.quota.rule_warnings import RuleWarning, WarningKind
 from reconciler.render.json_values import Json, read_set_value, read_value, written_set_value

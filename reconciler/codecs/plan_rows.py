@@ -13,13 +13,12 @@ from msgspec import Meta, Struct
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import Entity, EntityParts, from_parts, parts
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.keys import Key, key_columns
+from reconciler.quota.keys import Key, WrittenValue, key_columns
 from reconciler.quota.ownership import Moment, Owner
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.impact import Direction, Effect
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.results.audit_entry import WrittenValue
 from reconciler.quota.state import NO_LIMITS
 from reconciler.render.cause_text import REASONS, section_of
 from reconciler.render.json_values import read_value, written_value

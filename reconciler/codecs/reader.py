@@ -25,9 +25,13 @@ from reconciler.render.json_values import SPECIAL, Json, dump
 T = TypeVar("T")
 Row = TypeVar("Row")
 Word = TypeVar("Word", bound=StrEnum)
-Document = TypeVar("Document", bound=Struct)
+DocumentType = TypeVar("DocumentType", bound=Struct)
 
 _ENCODE: Final = compact(sort_keys=True)
+
+
+class Document(Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="kind"):
+    """A document whose type declares all its fields; its tag is the kind."""
 
 
 class DocumentReader:
@@ -275,8 +279,8 @@ def load(
 
 
 def typed(
-    text: str, document: type[Document], *, kind: str, format_version: int, location: str
-) -> Document:
+    text: str, document: type[DocumentType], *, format_version: int, location: str
+) -> DocumentType:
     """Return a document of a type that declares all its fields.
 
     A text as :func:`~reconciler.render.json_values.dump` writes it has no name twice, which msgspec would not see.
@@ -290,7 +294,7 @@ def typed(
             return value
     top = load(
         text,
-        kind=kind,
+        kind=str(document.__struct_config__.tag),
         format_version=format_version,
         location=location,
         integer=bounded_json.quota_number,

@@ -9,12 +9,11 @@ from typing import Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from reconciler.codecs.reader import edited, typed
+from reconciler.codecs.reader import Document, edited, typed
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import Entity, EntityParts, from_parts, parts
 from reconciler.quota.entity_forms import parts_text
-from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.results.audit_entry import SetValue
+from reconciler.quota.keys import COLUMNS, Key, SetValue
 from reconciler.quota.state import ForeignValues, Limits, QuotaState, limits_of, set_values
 from reconciler.render.json_values import read_set_value, written_set_value
 
@@ -30,15 +29,7 @@ class StateEntry(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fie
     values: dict[str, SetValue]
 
 
-class StateFile(
-    Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    rename="camel",
-    tag_field="kind",
-    tag=KIND,
-):
+class StateFile(Document, frozen=True, kw_only=True, tag=KIND):
     """The document."""
 
     cluster_id: str
@@ -90,7 +81,7 @@ def read_state(text: str, *, location: str) -> tuple[str, str, QuotaState]:
     Raises:
         ConfigError: It is damaged, or an entity occurs twice.
     """
-    file = typed(text, StateFile, kind=KIND, format_version=FORMAT, location=location)
+    file = typed(text, StateFile, format_version=FORMAT, location=location)
     limits: dict[Entity, Limits] = {}
     foreign_values: dict[Entity, ForeignValues] = {}
     for at, entry in enumerate(file.entries):

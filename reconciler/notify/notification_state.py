@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.codecs.reader import typed
+from reconciler.codecs.reader import Document, typed
 from reconciler.notify.message import ClusterDrift, DriftEvent, Message
 from reconciler.quota.ownership import Moment
 from reconciler.render.json_values import dump
@@ -94,9 +94,7 @@ class SentRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     receiver: str
 
 
-class NotificationFile(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag=KIND
-):
+class NotificationFile(Document, frozen=True, kw_only=True, tag=KIND):
     """The document of a state."""
 
     format: Literal[1]
@@ -118,7 +116,7 @@ def read_notification_state(text: str, *, location: str) -> NotificationState:
     Raises:
         ConfigError: It is damaged or of another kind; without it every drift would be sent once more.
     """
-    file = typed(text, NotificationFile, kind=KIND, format_version=FORMAT, location=location)
+    file = typed(text, NotificationFile, format_version=FORMAT, location=location)
     return NotificationState(
         entries={(row.receiver, row.cluster): row.message for row in file.sent}
     )

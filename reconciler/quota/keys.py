@@ -7,7 +7,10 @@ ClientQuotaControlManager.validateQuotaKeyValue (3.5 to 4.4) for the rules.
 import math
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from sys import float_info
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias, TypeVar
+
+from msgspec import Meta
 
 from reconciler.errors import QuotaValueError
 
@@ -18,6 +21,19 @@ LONG_MAX: Final = 9_223_372_036_854_775_807
 """Long.MAX_VALUE. As a float64 it is 2^63, the number that the broker compares with and stores."""
 
 INT_MAX: Final = 2_147_483_647
+
+_WHOLE: Final = Meta(ge=-(2**53), le=2**53)
+_FINITE: Final = Meta(ge=-float_info.max, le=float_info.max)
+
+SetValue: TypeAlias = (
+    Annotated[int, _WHOLE]
+    | Annotated[float, _FINITE]
+    | Literal["NaN", "Infinity", "-Infinity", "-0.0"]
+)
+"""A quota value that is set, in a JSON document; JSON has no number for the words."""
+
+WrittenValue: TypeAlias = SetValue | None
+"""A quota value in a JSON document, as ``json_values.written_value`` returns it."""
 
 _T = TypeVar("_T")
 

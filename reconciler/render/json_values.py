@@ -11,7 +11,7 @@ from msgspec.structs import fields
 
 from reconciler.base.compact_json import compact, exact, lines
 from reconciler.base.output_text import json_text
-from reconciler.quota.results.audit_entry import SetValue, WrittenValue
+from reconciler.quota.keys import SetValue, WrittenValue
 from reconciler.render.units import json_number
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"

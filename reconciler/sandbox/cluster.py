@@ -17,7 +17,7 @@ from msgspec import Meta, Struct, field
 from reconciler.base.durable_files import replace_file
 from reconciler.codecs.reader import decoded
 from reconciler.errors import ConfigError
-from reconciler.quota.results.audit_entry import SetValue
+from reconciler.quota.keys import SetValue
 from reconciler.render.json_values import dump, read_set_value, written_set_value
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord, names_of
 from reconciler.sandbox.settings import SandboxSettings

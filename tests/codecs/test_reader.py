@@ -122,7 +122,7 @@ class Thing(
 
 
 def thing(text: str) -> Thing:
-    return typed(text, Thing, kind="thing", format_version=2, location="thing.json")
+    return typed(text, Thing, format_version=2, location="thing.json")
 
 
 THING = Thing(format=2, parts=[Part(1), Part(2, "y")], anything={"b": [1.5], "a": None})

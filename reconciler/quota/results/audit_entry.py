@@ -1,11 +1,11 @@
 """An entry of the audit log: a change that is about to be sent, or its outcome. Its fields are those of a line."""
 
-from sys import float_info
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Final, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from reconciler.quota.entity import EntityParts
+from reconciler.quota.keys import WrittenValue
 
 ENTRY_VERSION: Final = 1
 """Version of the line format, in every line as ``v``."""
@@ -15,20 +15,6 @@ INTENDED: Final = "INTENDED"
 
 NOT_LANDED: Final = "NOT LANDED"
 """Outcome of a change whose run ended early: a later describe showed that it was not written."""
-
-_WHOLE: Final = Meta(ge=-(2**53), le=2**53)
-_FINITE: Final = Meta(ge=-float_info.max, le=float_info.max)
-
-SetValue: TypeAlias = (
-    Annotated[int, _WHOLE]
-    | Annotated[float, _FINITE]
-    | Literal["NaN", "Infinity", "-Infinity", "-0.0"]
-)
-"""A quota value that is set, in a JSON document; JSON has no number for the words."""
-
-WrittenValue: TypeAlias = SetValue | None
-"""A quota value in a JSON document, as ``json_values.written_value`` returns it."""
-
 
 _NAMES: Final = {
     "author": "who",
