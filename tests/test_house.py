@@ -352,7 +352,6 @@ WAITS = {
     "urllib.request.urlopen",
 }
 BLOCKING = {
-    ("reconciler/app/clusters/shared_loading.py", "os.waitpid"): "its pipe ended, or it was killed",
     ("reconciler/evidence/spark/runtime/jvm.py", "subprocess.run"): "before Spark starts",
     ("reconciler/evidence/store/lake.py", "time.sleep"): "the lake is written in threads",
     ("reconciler/git/command.py", "subprocess.Popen"): "loops call git in threads",

@@ -8,7 +8,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from reconciler.app.clusters.shared_loading import load_in_two
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices, TextReceiver
 from reconciler.base.clock import SystemClock
@@ -103,10 +102,10 @@ def load_loosely(
 
     def read() -> LoadedManifests:
         file_texts = read_texts(target, paths) if texts is None else texts
-        files, problems = file_texts.files, file_texts.problems
         clusters = None if project is None else project.labels
-        loaded = None if problems else load_in_two(files, clusters=clusters, progress=progress)
-        return loaded or load_files(files, clusters=clusters, problems=problems, progress=progress)
+        return load_files(
+            file_texts.files, clusters=clusters, problems=file_texts.problems, progress=progress
+        )
 
     places = tuple(paths) or target.project_cluster.manifests
     loaded = read() if texts is not None else target.reads.once(("manifests", places), read)

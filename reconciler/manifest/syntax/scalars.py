@@ -60,15 +60,13 @@ def is_text(plain: str) -> bool:
 
 def meaning(plain: str) -> Plain:
     """Return the value on which all readers agree, or :class:`AmbiguousScalar`."""
-    if is_text(plain):
-        return plain
-    if plain in _NULLS:
-        return None
-    if plain in {"true", "false"}:
-        return plain == "true"
     if len(plain) <= MAX_DIGITS and plain != "-0":
         if _INTEGER.fullmatch(plain):
             return int(plain)
         if _DECIMAL.fullmatch(plain):
             return float(plain)
-    return AmbiguousScalar(plain)
+    if is_text(plain):
+        return plain
+    if plain in _NULLS:
+        return None
+    return plain == "true" if plain in {"true", "false"} else AmbiguousScalar(plain)

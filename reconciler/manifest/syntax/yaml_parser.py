@@ -17,6 +17,7 @@ import yaml
 from msgspec import Struct
 
 from reconciler.errors import Problem
+from reconciler.manifest.syntax.block_reader import read_block
 from reconciler.manifest.syntax.nodes import (
     MappingEntry,
     MappingNode,
@@ -81,6 +82,11 @@ class NodeBudget(Struct, kw_only=True):
     def is_spent(self) -> bool:
         """Whether no more nodes may be read in this run."""
         return self.remaining <= 0
+
+    @property
+    def most(self) -> int:
+        """Maximum number of nodes of the next document."""
+        return min(self.remaining, self.left_in_file, MAX_TREE_NODES)
 
     def begin_file(self) -> None:
         """Start the next file."""
@@ -165,6 +171,17 @@ def read(
     if match:
         problems.append(_forbidden(piece, path, match.start()))
         return []
+    block = read_block(piece.text, piece.line)
+    if block is not None and block[1] <= budget.most:
+        budget.spend(block[1])
+        return [block[0]]
+    return parse(piece, path, problems, budget)
+
+
+def parse(
+    piece: DocumentText, path: str, problems: list[Problem], budget: NodeBudget
+) -> list[Node]:
+    """Return the documents of a piece as :func:`read` does, whatever of YAML they use."""
     reading = _NodeBuilder(PARSER(piece.text), path, piece.line, problems, budget)
     try:
         return reading.documents()
@@ -241,7 +258,7 @@ class _NodeBuilder:
         self._aliased = 0
         self.count = 0
         self._budget = budget
-        self._most = min(budget.remaining, budget.left_in_file, MAX_TREE_NODES)
+        self._most = budget.most
 
     def documents(self) -> list[Node]:
         documents: list[Node] = []
