@@ -146,6 +146,7 @@ class ImpactPart(PlanPart, frozen=True, kw_only=True):
     """The impact of a plan; effects are in the rows of their changes."""
 
     affected: list[AffectedRow]
+    affected_clients: int
     hiding: list[HidingRow]
     principal_count: int = field(name="known")
     new_shadows: list[ShadowRow]
@@ -162,6 +163,7 @@ class ImpactPart(PlanPart, frozen=True, kw_only=True):
         return Impact(
             effects=effects,
             affected=values_of("impact.affected", self.affected, AffectedRow.affected),
+            affected_count=self.affected_clients,
             shadows=values_of("impact.shadows", self.shadows, ShadowRow.shadow),
             new_shadows=values_of("impact.newShadows", self.new_shadows, ShadowRow.shadow),
             silent=self.silent_keys,
@@ -187,6 +189,7 @@ def impact_part(impact: Impact) -> ImpactPart:
             )
             for affected in impact.affected
         ],
+        affected_clients=impact.affected_count,
         hiding=[
             HidingRow(
                 entity=parts(hiding.entity),

@@ -187,6 +187,8 @@ def same_value(key: Key, first: float | None, second: float | None) -> bool:
     """
     if first == second or first is None or second is None:
         return first == second
+    if first % 1 == second % 1 == 0:  # most are whole
+        return False
     values = canonical_value(key, first), canonical_value(key, second)
     return values[0] == values[1] or (math.isnan(first) and math.isnan(second))
 

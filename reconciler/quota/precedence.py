@@ -6,7 +6,8 @@ Source: org.apache.kafka.server.quota.ClientQuotaManager.DefaultQuotaCallback (4
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Final
+from itertools import product
+from typing import Final, cast
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
@@ -115,11 +116,8 @@ def candidates(user: str | None, client_id: str | None) -> tuple[Entity, ...]:
 
 def precedence_levels(users: tuple[Slot, ...], client_ids: tuple[Slot, ...]) -> tuple[Entity, ...]:
     """Return the entities of these user slots with these client-id slots, closest first, also with each slot absent."""
-    candidates: list[Entity] = []
-    for name in users:
-        candidates.extend(Entity((name, client, ABSENT)) for client in client_ids)
-        candidates.append(Entity((name, ABSENT, ABSENT)))
-    candidates.extend(Entity((ABSENT, client, ABSENT)) for client in client_ids)
+    levels = product((*users, ABSENT), (*client_ids, ABSENT), (ABSENT,))
+    *candidates, _ = cast("Iterator[Entity]", levels)  # The last one has neither.
     return tuple(candidates)
 
 

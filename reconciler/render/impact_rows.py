@@ -6,12 +6,18 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler.base.escaping import quoted
-from reconciler.quota.entity import ABSENT, ENTITY_TYPES, Entity, EntityParts, Slot
+from reconciler.quota.entity import ENTITY_TYPES, EntityParts
 from reconciler.quota.entity_forms import entity_text, parts_text
 from reconciler.quota.planner.effects import bit_slips, unranked_limits
-from reconciler.quota.planner.impact import AffectedPrincipal, BucketSharing, Direction, Impact
+from reconciler.quota.planner.impact import (
+    AffectedPrincipal,
+    BucketSharing,
+    Direction,
+    Impact,
+    own_entity,
+)
 from reconciler.quota.planner.plan import QuotaChange, apply_to
-from reconciler.quota.precedence import EffectiveLimit, Principal, resolve
+from reconciler.quota.precedence import EffectiveLimit, resolve
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
 from reconciler.render.rows import by_how_much
@@ -37,32 +43,11 @@ SHARING: Final[Mapping[BucketSharing, str]] = {
 """What the sharing of a bucket becomes, where that is news."""
 
 
-def unlisted_clients(preview: Preview) -> tuple[AffectedPrincipal, ...]:
-    """Return known clients with another limit or bucket, except those that the row of a change already describes."""
-    if preview.impact is None:
-        return ()
-    planned_limits = {
-        (change.entity, change.key, change.before, change.after) for change in preview.plan.changes
-    }
-    return tuple(
-        affected
-        for affected in preview.impact.affected
-        if SHARING[affected.sharing]
-        or (
-            client_entity(affected.principal),
-            affected.key,
-            affected.before.value,
-            affected.after.value,
-        )
-        not in planned_limits
-    )
-
-
 def impact_sections(
     preview: Preview, *, max_rows: int | None = None
 ) -> tuple[RowSection, RowSection]:
-    """Return :func:`unlisted_clients`, and the limits that could apply before and cannot after the plan."""
-    clients = unlisted_clients(preview)
+    """Return other clients with another limit, and the limits that could apply before and cannot after the plan."""
+    clients = () if preview.impact is None else preview.impact.affected
     never = () if preview.impact is None else preview.impact.new_shadows
     affected_rows = tuple(map(_affected_client_row, clients[:max_rows]))
     never_rows = tuple(
@@ -158,23 +143,12 @@ def ranking_doubt(entity_parts: EntityParts) -> str:
     return "its entity type is not one of Kafka's"
 
 
-def client_entity(principal: Principal) -> Entity:
-    """Return a client as an entity with exactly its known names."""
-    names = (principal.user, principal.client_id, principal.ip)
-    user, client_id, ip = map(_slot, names)
-    return Entity((user, client_id, ip))
-
-
-def _slot(name: str | None) -> Slot:
-    return ABSENT if name is None else name
-
-
 def _affected_client_row(affected: AffectedPrincipal) -> DisplayRow:
     mark, colour = _MARKS[affected.direction]
     return DisplayRow(
         mark=mark,
         colour=colour,
-        entity=entity_text(client_entity(affected.principal)),
+        entity=entity_text(own_entity(affected.principal)),
         key=str(affected.key),
         before=effective_text(affected.before),
         after=effective_text(affected.after),
@@ -223,7 +197,7 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
     if directions:
         lines.append("For the clients they are written for: " + ", ".join(directions) + ".")
     if impact.principal_count:
-        affected = len({affected_row.principal for affected_row in impact.affected})
+        affected = impact.affected_count
         shared_count = len({row.principal for row in impact.affected if row.is_shared_anew})
         lines.append(
             f"Of {named_clients(impact.principal_count)}, "

@@ -184,6 +184,7 @@ class OddValues:
         return Impact(
             effects=tuple(map(self.effect, changes)),
             affected=self._few(self._affected),
+            affected_count=9,
             shadows=self._few(self._shadow),
             new_shadows=self._few(self._shadow),
             silent=self._few(self._key),

@@ -241,8 +241,8 @@ def edited(change) -> tuple[str, str]:
             r"rules\[0\]\.value should be int \| float \| str, not null",
         ),
         (
-            lambda d: d["impact"]["affected"][1]["after"].update(source=[["x", "y"]]),
-            r"impact\.affected\[1\]: entity type 'x' is unknown",
+            lambda d: d["impact"]["affected"][0]["after"].update(source=[["x", "y"]]),
+            r"impact\.affected\[0\]: entity type 'x' is unknown",
         ),
         (lambda d: d["changes"][0].pop("effect"), "changes: each should have its effect"),
         (lambda d: d["changes"][0]["effect"].update(direction="up"), r"changes\[0\]\.effect\.dir"),

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from reconciler.codecs.plan import plan_document
 from reconciler.quota.entity import entity
-from reconciler.quota.planner.impact import BucketSharing, Impact, assess
+from reconciler.quota.planner.impact import BucketSharing, Impact, assess, own_entity
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal
@@ -13,7 +13,6 @@ from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.impact_rows import (
     SHARING,
-    client_entity,
     impact_lines,
     impact_sections,
 )
@@ -172,4 +171,4 @@ def test_the_last_limit_of_a_key_ends_its_metrics_and_this_is_reported():
 
 
 def test_a_client_is_written_like_an_entity():
-    assert client_entity(Principal(user="a", ip="10.0.0.1")) == ("a", False, "10.0.0.1")
+    assert own_entity(Principal(user="a", ip="10.0.0.1")) == ("a", False, "10.0.0.1")

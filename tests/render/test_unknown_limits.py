@@ -15,7 +15,7 @@ from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMNS, RULES, Key
 from reconciler.quota.planner.effects import unranked_limits
 from reconciler.quota.planner.fallbacks import fallbacks
-from reconciler.quota.planner.impact import Direction, assess
+from reconciler.quota.planner.impact import Direction, assess, own_entity
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
 from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.precedence import Principal, resolve
@@ -27,7 +27,7 @@ from reconciler.render.cluster_state import (
     resolutions_text,
     unknown_warnings,
 )
-from reconciler.render.impact_rows import client_entity, client_section, warning_sentences
+from reconciler.render.impact_rows import client_section, warning_sentences
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import FOREIGN_ENTITIES, ImpactRequest, impact_query
 from reconciler.usage.samples import KEY_OF, QuotaType
@@ -168,7 +168,7 @@ def test_the_impact_of_a_plan_is_unknown_for_exactly_the_clients_with_an_unknown
     section = client_section(preview, live, max_rows=10_000)
     page_rows = {(row.entity, row.key): row for row in section.rows}
     for affected in impact.affected:
-        row = page_rows[entity_text(client_entity(affected.principal)), affected.key]
+        row = page_rows[entity_text(own_entity(affected.principal)), affected.key]
         sides = [is_unknown(state, affected.principal, affected.key) for state in (live, later)]
         assert (affected.direction is Direction.UNKNOWN) == any(sides)
         assert [value == "unknown" for value in (row.before, row.after)] == sides
@@ -264,4 +264,4 @@ def test_the_simulation_has_no_figure_for_exactly_the_buckets_of_these_clients(
 def test_the_world_of_clients_has_one_for_every_entity() -> None:
     for subject in ENTITIES:
         assert any(belongs(subject, client) for client in (*CLIENT_WORLD, *ADDRESS_WORLD))
-    assert client_entity(Principal(user="alice")) == entity(user="alice")
+    assert own_entity(Principal(user="alice")) == entity(user="alice")

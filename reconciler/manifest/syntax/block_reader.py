@@ -6,7 +6,8 @@ is: a property test requires its tree, with the same places, for every text that
 """
 
 import re
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
 from reconciler.manifest.syntax.nodes import MappingEntry, MappingNode, ScalarNode
 
@@ -39,48 +40,57 @@ def read_block(text: str, first_line: int) -> tuple[MappingNode, int] | None:
         text, first_line = text[4:], first_line + 1
     if not text.endswith("\n"):
         text += "\n"
-    rows: list[tuple[str, str, str, str, str]] = _LINE.findall(text)
-    if len(rows) != text.count("\n"):
+    found: list[tuple[str, str, str, str, str]] = _LINE.findall(text)
+    if len(found) != text.count("\n"):
         return None
-    root: MappingNode | None = None
+    rows = [(line, len(row[0]), row) for line, row in enumerate(found, start=first_line) if row[1]]
+    try:
+        root, end = _mapping(rows, 0, 0) if rows else (None, 0)
+    except _NotPlain:
+        return None
+    in_braces = sum(bool(row[3]) for _, _, row in rows)
+    return None if root is None or end < len(rows) else (root, 1 + 2 * (len(rows) + in_braces))
+
+
+class _NotPlain(Exception):
+    """The text is not of the part that is read here."""
+
+
+_Row: TypeAlias = tuple[int, int, tuple[str, str, str, str, str]]
+"""A line with a key: its number, its indentation, and the groups of :data:`_LINE`."""
+
+
+def _mapping(rows: Sequence[_Row], at: int, level: int) -> tuple[MappingNode, int]:
+    """Return the mapping that begins at a row, and the row after it."""
+    first_line, depth, _ = rows[at]
     entries: dict[str, MappingEntry] = {}
-    outer: list[tuple[int, dict[str, MappingEntry]]] = []  # the mappings around this one
-    indent, count = 0, 0
-    opened: ScalarNode | None = None  # the last key, if its value is a mapping on the lines below
-    for line, (blanks, key, value, inner_key, inner_value) in enumerate(rows, start=first_line):
-        if not key:
-            continue
-        depth = len(blanks)
-        if root is None:
-            root = MappingNode(entries, line, depth + 1)
-            indent, count = depth, 1
-        elif opened is not None:
-            if depth <= indent or len(outer) >= MOST_LEVELS:
-                return None
-            outer.append((indent, entries))
-            inner: dict[str, MappingEntry] = {}
-            entries[opened.text] = MappingEntry(opened, MappingNode(inner, line, depth + 1))
-            entries, indent, opened = inner, depth, None
-        while depth < indent and outer:
-            indent, entries = outer.pop()
-        if depth != indent or key in entries:
-            return None
-        name = ScalarNode(key, True, line, depth + 1)
+    while at < len(rows):
+        line, indent, (_, key, value, inner_key, inner_value) = rows[at]
+        if indent != depth:
+            break
+        if key in entries:
+            raise _NotPlain
+        at += 1
         column = depth + len(key) + 3
-        count += 2
+        node: MappingNode | ScalarNode
         if value:
-            entries[key] = MappingEntry(name, _scalar(value, line, column))
+            node = _scalar(value, line, column)
         elif inner_key:
+            name = ScalarNode(inner_key, plain=True, line=line, column=column + 1)
             scalar = _scalar(inner_value, line, column + len(inner_key) + 3)
-            entry = MappingEntry(ScalarNode(inner_key, True, line, column + 1), scalar)
-            entries[key] = MappingEntry(name, MappingNode({inner_key: entry}, line, column))
-            count += 2
+            node = MappingNode({inner_key: MappingEntry(name, scalar)}, line, column)
         else:
-            opened = name
-            entries[key] = MappingEntry(name, name)  # until its lines are read
-    return None if root is None or opened is not None else (root, count)
+            if at == len(rows) or rows[at][1] <= depth or level == MOST_LEVELS:
+                raise _NotPlain
+            node, at = _mapping(rows, at, level + 1)
+        name = ScalarNode(key, plain=True, line=line, column=depth + 1)
+        entries[key] = MappingEntry(name, node)
+    if at < len(rows) and rows[at][1] > depth:
+        raise _NotPlain
+    return MappingNode(entries, first_line, depth + 1), at
 
 
 def _scalar(value: str, line: int, column: int) -> ScalarNode:
     is_quoted = value[0] in "\"'"
-    return ScalarNode(value[1:-1] if is_quoted else value, not is_quoted, line, column)
+    text = value[1:-1] if is_quoted else value
+    return ScalarNode(text, plain=not is_quoted, line=line, column=column)

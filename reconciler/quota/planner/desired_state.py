@@ -122,14 +122,10 @@ class DesiredState(Struct, frozen=True, kw_only=True, gc=False):
     def claim(self, subject: Entity, key: Key) -> Declaration | None:
         """Return the declaration of a desired pair."""
         column = COLUMN_OF[key]
-        return next(
-            (
-                declaration
-                for declaration in self.claims.get(subject, ())
-                if declaration.limits[column] is not None
-            ),
-            None,
-        )
+        for declaration in self.claims.get(subject, ()):
+            if declaration.limits[column] is not None:
+                return declaration
+        return None
 
 
 def conflict_problems(conflicts: Iterable[DeclarationConflict]) -> list[Problem]:

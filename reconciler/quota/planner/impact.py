@@ -1,7 +1,7 @@
 """The impact of a plan: principals with another limit, direction of each change, limits that never apply, metrics that end."""
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -149,13 +149,14 @@ class Impact(Struct, frozen=True, kw_only=True, gc=False):
     """The impact of a plan on clients, limits and metrics."""
 
     effects: tuple[Effect, ...]  # one per change, in plan order
-    # Known principals with another limit, sorted by principal and column.
+    # Known principals with another limit that no change of their own limit says, sorted by principal and column.
     affected: tuple[AffectedPrincipal, ...]
     shadows: tuple[ShadowedLimit, ...]  # limits that never apply after the plan, sorted
     new_shadows: tuple[ShadowedLimit, ...]  # those of them that could apply before
     # Keys whose last quota in the whole cluster is removed: brokers stop recording their metrics.
     silent: tuple[Key, ...]
     principal_count: int  # number of principals that were resolved
+    affected_count: int = 0  # number of those with another limit
     # These principals, sorted; not part of a saved plan.
     principals: tuple[Principal, ...] = ()
     # What orphans hide, in plan order; orphans that hide nothing are omitted.
@@ -184,11 +185,15 @@ def assess(
     touched = {change.key for change in plan.changes}
     principals = sorted(set(known_principals), key=_principal_sort_key)
     foreign = tuple(unranked_entities(live))
+    affected, affected_count = _affected_principals(
+        principals, plan, live, after, is_ranked=not foreign
+    )
     before_shadows = set(shadows(live, touched))
     after_shadows = shadows(after, touched)
     return Impact(
         effects=tuple(_effect(change, live, after, foreign) for change in plan.changes),
-        affected=tuple(_affected_principals(principals, live, after, touched)) if touched else (),
+        affected=tuple(affected),
+        affected_count=affected_count,
         shadows=after_shadows,
         new_shadows=tuple(shadow for shadow in after_shadows if shadow not in before_shadows),
         silent=_silent_keys(plan, live, after),
@@ -313,19 +318,59 @@ def direction_of(before: float | None, after: float | None) -> Direction:
     return Direction.TIGHTENED if after < before else Direction.LOOSENED
 
 
-def _affected_principals(
-    principals: Iterable[Principal], live: QuotaState, after: QuotaState, touched: Collection[Key]
-) -> Iterable[AffectedPrincipal]:
-    """Yield clients with another limit or bucket; only changed keys need to be compared."""
-    for principal in principals:
-        pairs = zip(
-            resolve(live, principal, touched).effective,
-            resolve(after, principal, touched).effective,
-            strict=True,
+def own_entity(principal: Principal) -> Entity:
+    """Return the entity with exactly the names of a client, as far as they are known."""
+    user, client_id, ip = principal.user, principal.client_id, principal.ip
+    return Entity(
+        (
+            ABSENT if user is None else user,
+            ABSENT if client_id is None else client_id,
+            ABSENT if ip is None else ip,
         )
-        for old, new in pairs:
-            if (old.value, old.bucket) != (new.value, new.bucket):
-                yield AffectedPrincipal(principal=principal, key=old.key, before=old, after=new)
+    )
+
+
+def _affected_principals(
+    principals: Iterable[Principal],
+    plan: Plan,
+    live: QuotaState,
+    after: QuotaState,
+    *,
+    is_ranked: bool,
+) -> tuple[list[AffectedPrincipal], int]:
+    """Return clients with another limit or bucket that no change of their own limit says, and the number of all.
+
+    A limit of their own is the closest one: where a change replaces its value, the client need not be resolved.
+
+    Args:
+        is_ranked: Whether the places of all live limits are known.
+    """
+    planned = {change.pair: (change.before, change.after) for change in plan.changes}
+    keys = {change.key for change in plan.changes}
+    affected: list[AffectedPrincipal] = []
+    count = 0
+    for principal in principals:
+        own = own_entity(principal)
+        is_plain = is_ranked and "" not in own  # An empty name matches no level that has it.
+        replaced = (
+            {key for key in keys if None not in planned.get((own, key), (None,))}
+            if is_plain
+            else set[Key]()
+        )
+        is_affected = bool(replaced)
+        if others := keys - replaced:
+            for old, new in zip(
+                resolve(live, principal, others).effective,
+                resolve(after, principal, others).effective,
+                strict=True,
+            ):
+                if (old.value, old.bucket) != (new.value, new.bucket):
+                    is_affected = True
+                    row = AffectedPrincipal(principal=principal, key=old.key, before=old, after=new)
+                    if row.is_shared_anew or planned.get((own, old.key)) != (old.value, new.value):
+                        affected.append(row)
+        count += is_affected
+    return affected, count
 
 
 def _silent_keys(plan: Plan, live: QuotaState, after: QuotaState) -> tuple[Key, ...]:

@@ -32,7 +32,7 @@ NOTE_OUT_OF_SCOPE: Final = "the scope of the cluster no longer includes it; the 
 NOTE_PRUNED_NEXT: Final = "no document declares it any more: the next run plans its removal"
 
 
-class Decision(Struct, frozen=True, kw_only=True, gc=False):
+class Decision(Struct, frozen=True, gc=False):
     """What happens with one difference."""
 
     action: Action
@@ -47,35 +47,35 @@ def by_policy(difference: Difference, decision: Decision, rules: Rules) -> Decis
     """Permit what the table of the policy says; a temporary limit begins as a document would write its value."""
     view, cause, end = difference.view, difference.cause, difference.end
     if cause in BEGINNING:
-        return replace(decision, action=rules.permits_override(view.live))
-    if end not in {None, DeclarationEnd.NOT_READ} and not rules.in_scope(view.entity):
+        return Decision(rules.permits_override(view.live), decision.note)
+    if end is not None and end is not DeclarationEnd.NOT_READ and not rules.in_scope(view.entity):
         end = DeclarationEnd.EXPLICIT_RETAIN  # What leaves the scope is released.
-    return replace(decision, action=rules.permits(cause, end, is_orphaned=view.is_orphaned))
+    return Decision(rules.permits(cause, end, is_orphaned=view.is_orphaned), decision.note)
 
 
 def by_scope(difference: Difference, decision: Decision, rules: Rules) -> Decision:
     """Report what is outside the scope; the end of a temporary limit undoes a write of kquota, and is written."""
     is_written = decision.action is Action.WRITE and difference.cause is not Cause.ENDED
     if is_written and not rules.in_scope(difference.view.entity):
-        return replace(decision, action=Action.REPORT)
+        return Decision(Action.REPORT, decision.note)
     return decision
 
 
 def by_ignore_rules(difference: Difference, decision: Decision, rules: Rules) -> Decision:
     """Report what an ignore rule covers; it decides nothing about the override of a person, or about an end."""
-    view = difference.view
-    if difference.cause in {Cause.OVERRIDE, Cause.ENDED, Cause.FROZEN}:
+    if not rules.ignore or difference.cause in {Cause.OVERRIDE, Cause.ENDED, Cause.FROZEN}:
         return decision
+    view = difference.view
     rule = rules.ignored(view.entity, view.key, view.now)
     if rule is None or decision.action not in {Action.WRITE, Action.REPORT}:
         return decision
-    return Decision(action=Action.REPORT, note=f"ignored: {rule.reason}", ignored=True)
+    return Decision(Action.REPORT, f"ignored: {rule.reason}", ignored=True)
 
 
 def by_unknown_outcome(difference: Difference, decision: Decision, _: Rules) -> Decision:
     """Report what cannot be recorded yet, because an earlier write may still take effect."""
     if decision.action is Action.RECORD and difference.view.unsettled:
-        return Decision(action=Action.REPORT, note=NOTE_UNSETTLED)
+        return Decision(Action.REPORT, NOTE_UNSETTLED)
     return decision
 
 
@@ -84,7 +84,7 @@ FILTERS: Final[tuple[Filter, ...]] = (by_policy, by_scope, by_ignore_rules, by_u
 
 def decide(difference: Difference, rules: Rules) -> Decision:
     """Return what the rules permit for one difference."""
-    decision = Decision(action=Action.REPORT, note=difference.note)
+    decision = Decision(Action.REPORT, difference.note)
     for narrow in FILTERS:
         decision = narrow(difference, decision, rules)
     return decision
@@ -160,10 +160,9 @@ class PlanDraft:
     def _next_note(self, difference: Difference) -> str:
         """Return that the next run removes the value from before, as the record below a temporary limit asks for."""
         view = difference.view
-        is_owned = view.recorded is not None and same_value(
-            view.key, view.applied, difference.after
-        )
-        if difference.cause is not Cause.ENDED or view.declared is not None or not is_owned:
+        if difference.cause is not Cause.ENDED or view.declared is not None:
+            return ""
+        if view.recorded is None or not same_value(view.key, view.applied, difference.after):
             return ""
         removal = replace(difference, cause=Cause.PRUNE, after=None)
         is_pruned = decide(removal, self._rules).action is Action.WRITE

@@ -11,7 +11,7 @@ from typing import Final
 from reconciler import DOCUMENTATION
 from reconciler.base.escaping import markdown, prose
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.planner.impact import Direction, Effect
+from reconciler.quota.planner.impact import Direction, Effect, own_entity
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Preview
@@ -22,7 +22,7 @@ from reconciler.render.cause_text import (
     counts,
     sections,
 )
-from reconciler.render.impact_rows import client_entity, unmatched_lines
+from reconciler.render.impact_rows import unmatched_lines
 from reconciler.render.markdown.comment import (
     GITHUB_LIMIT,
     MOST_REASONS,
@@ -310,22 +310,22 @@ def _affected_clients(preview: Preview, *, is_recorded: bool) -> list[str]:
     impact = preview.impact
     if impact is None or not impact.principal_count or not preview.plan.changes:
         return []
-    if is_recorded and not impact.affected:
+    if is_recorded and not impact.affected_count:
         return []
     clients = list(dict.fromkeys(affected.principal for affected in impact.affected))
     shared_clients = {row.principal for row in impact.affected if row.is_shared_anew}
     client_texts = fitting(
-        (markdown(entity_text(client_entity(client))) for client in clients[:MOST_REASONS]),
+        (markdown(entity_text(own_entity(client))) for client in clients[:MOST_REASONS]),
         _CLIENTS_ROOM,
     )
     remainder = (
         [f"{len(clients) - len(client_texts):,} more"] if len(clients) > len(client_texts) else []
     )
-    text = f"{len(clients):,} of {named_clients(impact.principal_count)}"
-    if client_texts:
-        text += f": {', '.join([*client_texts, *remainder])}"
+    text = f"{impact.affected_count:,} of {named_clients(impact.principal_count)}"
     if shared_clients:
-        text += f"; {len(shared_clients):,} of them shared with other clients than before"
+        text += f", {len(shared_clients):,} of them shared with other clients than before"
+    if client_texts:
+        text += f"; beyond the table: {', '.join([*client_texts, *remainder])}"
     return [f"**Clients with a different limit**: {text}."]
 
 

@@ -15,9 +15,52 @@ MANIFESTS = sorted((ROOT / "examples" / "quotas").rglob("*.yaml"))
 DOCUMENTS = [path for path in MANIFESTS if "kind: List" not in path.read_text(encoding="utf-8")]
 
 WORDS = st.sampled_from(
-    ["a", "b-c", "1", "2.5", "1Ki", "a:b", "a: b", "a :b", "a #b", "a#b", "-", "- a", "~", "a  b"]
-    + ["'a'", '"a: #b"', '"a\\n"', "'it''s'", '"', "{a: b}", "{a: 'b'}", "{a: b:c}", "{a: b, c: d}"]
-    + ["{}", "[a]", "&x a", "*x", "!t a", "|", ">-", "? a", "é", '"é"', "%a", "@a", "`a`", "a,b", "a ", ""]
+    [
+        *(
+            "a",
+            "b-c",
+            "1",
+            "2.5",
+            "1Ki",
+            "a:b",
+            "a: b",
+            "a :b",
+            "a #b",
+            "a#b",
+            "-",
+            "- a",
+            "~",
+            "a  b",
+        ),
+        *(
+            "'a'",
+            '"a: #b"',
+            '"a\\n"',
+            "'it''s'",
+            '"',
+            "{a: b}",
+            "{a: 'b'}",
+            "{a: b:c}",
+            "{a: b, c: d}",
+        ),
+        *(
+            "{}",
+            "[a]",
+            "&x a",
+            "*x",
+            "!t a",
+            "|",
+            ">-",
+            "? a",
+            "é",
+            '"é"',
+            "%a",
+            "@a",
+            "`a`",
+            "a,b",
+        ),
+        *("a ", ""),
+    ]
 )
 KEYS = st.sampled_from(["a", "b", "c.d/e", "<<", "'a'", '"b"', "1", "?", "- a", "é", "a b", "y"])
 COMMENTS = st.sampled_from(["", "", "", " ", " # é", "#", " #", "\t"])

@@ -9,12 +9,14 @@ from reconciler.quota.keys import COLUMNS, RULES, Key
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.impact import (
     NAMED_RULES,
+    AffectedPrincipal,
     BucketSharing,
     Direction,
     HiddenRule,
     HidingOrphan,
     ShadowedLimit,
     assess,
+    own_entity,
     principals_with_quotas,
     shadows,
 )
@@ -94,18 +96,24 @@ def test_exactly_the_clients_whose_limit_or_bucket_changes_are_affected(live, ta
     values = {(e, k): None for e, k, _ in live.pairs()} | {(e, k): v for e, k, v in target.pairs()}
     new_plan = plan(live, *((e, k, v) for (e, k), v in values.items() if live.value(e, k) != v))
     after = apply_to(live, new_plan.changes)
-    principals = [Principal(user=u, client_id=c) for u in USERS if u for c in (*CLIENTS, None)]
-    affected = assess(new_plan, live, known_principals=principals).affected
-    expected = {
-        (principal, old.key)
-        for principal in principals
+    principals = [Principal(user=u, client_id=c) for u in USERS for c in (*CLIENTS, None, "")]
+    impact = assess(new_plan, live, known_principals=principals)
+    expected = [
+        AffectedPrincipal(principal=principal, key=old.key, before=old, after=new)
+        for principal in impact.principals
         for old, new in zip(
             resolve(live, principal).effective, resolve(after, principal).effective, strict=True
         )
         if (old.value, old.bucket) != (new.value, new.bucket)
-    }
-    assert {(item.principal, item.key) for item in affected} == expected
-    assert len(affected) == len(expected)
+    ]
+    said = {(change.pair, change.before, change.after) for change in new_plan.changes}
+    assert impact.affected_count == len({item.principal for item in expected})
+    assert list(impact.affected) == [
+        item
+        for item in expected
+        if item.is_shared_anew
+        or ((own_entity(item.principal), item.key), item.before.value, item.after.value) not in said
+    ]
 
 
 def test_an_equal_limit_in_another_bucket_is_a_move():
@@ -114,14 +122,15 @@ def test_an_equal_limit_in_another_bucket_is_a_move():
         live, (entity(user="alice", client_id="app"), RATE, 5.0), (entity(user="alice"), RATE, 6.0)
     )
     principals = [ALICE, Principal(user="alice"), Principal(user="bob")]
-    pair, alone = assess(new_plan, live, known_principals=principals).affected[::-1]
+    impact = assess(new_plan, live, known_principals=principals)
+    (pair,) = impact.affected  # The row of its change says it of the user alone.
     assert (pair.principal, pair.moved, pair.before.value, pair.after.value) == (
         ALICE,
         True,
         5.0,
         5.0,
     )
-    assert (alone.moved, alone.after.value) == (False, 6.0)
+    assert impact.affected_count == 2
 
 
 def test_known_principals_are_counted_once_and_sorted_for_any_missing_names():

@@ -240,14 +240,14 @@ def test_removals_of_an_exclusive_cluster_are_counted_and_never_listed():
 def test_at_most_ten_clients_with_a_different_limit_are_named():
     text = plan_markdown(sample())
     assert (
-        "**Clients with a different limit**: 2 of 6 clients with a limit or a login of their own: `user=alice`, `user=gone`."
+        "**Clients with a different limit**: 2 of 6 clients with a limit or a login of their own; beyond the table: `user=gone`."
         in text
     )
     full = sample()
     assert full.impact is not None
     many = tuple(
         replace(affected, principal=replace(affected.principal, user=f"user-{at}"))
-        for at, affected in enumerate(full.impact.affected * 5)
+        for at, affected in enumerate(full.impact.affected * 15)
     )
     text = plan_markdown(replace(full, impact=replace(full.impact, affected=many)))
     assert "`user=user-9`, 5 more" in text
@@ -260,7 +260,7 @@ def test_names_of_clients_never_push_the_plan_out_of_a_comment(length: int, char
     assert full.impact is not None
     many = tuple(
         replace(affected, principal=replace(affected.principal, user=character * length + str(at)))
-        for at, affected in enumerate(full.impact.affected * 5)
+        for at, affected in enumerate(full.impact.affected * 15)
     )
     text = plan_markdown(replace(full, impact=replace(full.impact, affected=many)))
     assert len(text) <= GITHUB_LIMIT
