@@ -13,7 +13,7 @@ from reconciler.quota.outcome import Alteration, Result, Unknown
 from reconciler.quota.ownership import ProjectNamed, RecordChange, pair_of
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState, conflict_problems
-from reconciler.quota.planner.effects import blocked_limits, own_limits
+from reconciler.quota.planner.effects import PlanEffects, blocked_limits, own_limits
 from reconciler.quota.planner.fallbacks import fallbacks
 from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.impact import assess
@@ -95,17 +95,19 @@ def preview(
         plan, override_changes = _compare(observation, desired, options)
     rules = rules_for(options, observation)
     live = _below(observation, override_changes)
+    known = PlanEffects(observation.live, plan.changes)
     return PreparedPlan(
         preview=Preview(
             plan=plan,
             fallbacks=fallbacks(plan.reviewed, live),
-            violations=check(plan, options.guards, live),
+            violations=check(plan, options.guards, live, known),
             verdict=verdict,
             impact=assess(
                 plan,
                 observation.live,
                 known_principals=observation.principals | set(options.known_principals),
                 desired=desired,
+                known=known,
             )
             if options.assess
             else None,

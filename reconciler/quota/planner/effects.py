@@ -6,7 +6,7 @@ a closer entity are left to :func:`reconciler.quota.planner.impact.assess`, whic
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
@@ -22,7 +22,7 @@ from reconciler.quota.precedence import (
     resolve,
     unranked_entities,
 )
-from reconciler.quota.state import NO_LIMITS, QuotaState
+from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
 
 _STRANGER: Final[tuple[Slot, ...]] = (DEFAULT,)
 """The user or client-id slots of a client that no named entity matches: only defaults match it."""
@@ -49,6 +49,37 @@ def change_factor(before: float | None, after: float | None) -> float | None:
     return factor if 0 < factor < math.inf else None
 
 
+class PlanEffects:
+    """The effects of some changes on the clients of their entities, each computed once: guards and the impact ask for them.
+
+    Attributes:
+        live: The state before.
+        changes: The changes.
+        after: The state after all of them.
+    """
+
+    def __init__(self, live: QuotaState, changes: Iterable[QuotaChange]) -> None:
+        self.live: Final = live
+        self.changes: Final = tuple(changes)
+        self.after: Final = apply_to(live, self.changes)
+        self._effects: dict[tuple[Entity, Key], tuple[LimitEffect, ...]] = {}
+
+    def of(self, change: QuotaChange) -> tuple[LimitEffect, ...]:
+        """Return :func:`effects_of` a change."""
+        effects = self._effects.get(change.pair)
+        if effects is None:
+            effects = self._effects[change.pair] = effects_of(change, self.live, self.after)
+        return effects
+
+    def main_of(self, change: QuotaChange) -> LimitEffect:
+        """Return the effect on the most common kind of client that the entity decides, or else on the most common kind."""
+        effects = self.of(change)
+        for effect in effects:
+            if effect.is_decisive:
+                return effect
+        return effects[0]
+
+
 def effects_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> tuple[LimitEffect, ...]:
     """Return the effect on each kind of client of the changed entity, the most common first; never empty.
 
@@ -56,19 +87,13 @@ def effects_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> tupl
         live: The state before.
         after: The state after the whole plan.
     """
-    subject = change.entity
+    subject, column = change.entity, COLUMN_OF[change.key]
     effects: list[LimitEffect] = []
     for candidates in candidates_by_client(subject):
-        was, old = _first(live, candidates, change.key)
-        will, new = _first(after, candidates, change.key)
-        effects.append(LimitEffect(before=old, after=new, is_decisive=subject in (was, will)))
+        was, old = _first(live.limits, candidates, column)
+        will, new = _first(after.limits, candidates, column)
+        effects.append(LimitEffect(old, new, subject in (was, will)))
     return tuple(effects)
-
-
-def effect_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> LimitEffect:
-    """Return the effect on the most common kind of client that the entity decides, or else on the most common kind."""
-    effects = effects_of(change, live, after)
-    return next((effect for effect in effects if effect.is_decisive), effects[0])
 
 
 @lru_cache(maxsize=64)  # the changes of an entity follow one another
@@ -89,11 +114,10 @@ def candidates_by_client(subject: Entity) -> tuple[tuple[Entity, ...], ...]:
 
 
 def _first(
-    state: QuotaState, candidates: tuple[Entity, ...], key: Key
+    limits: Mapping[Entity, Limits], candidates: tuple[Entity, ...], column: int
 ) -> tuple[Entity | None, float | None]:
-    column = COLUMN_OF[key]
     for candidate in candidates:
-        value = state.limits.get(candidate, NO_LIMITS)[column]
+        value = limits.get(candidate, NO_LIMITS)[column]
         if value is not None:
             return candidate, value
     return None, None

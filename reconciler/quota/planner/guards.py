@@ -11,8 +11,8 @@ from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, Entity
 from reconciler.quota.keys import RULES, Key, limit
 from reconciler.quota.patterns import EntityPattern
-from reconciler.quota.planner.effects import LimitEffect, effects_of
-from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
+from reconciler.quota.planner.effects import LimitEffect, PlanEffects
+from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.value_ranges import ValueRange, is_approved, range_of
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState
@@ -143,24 +143,29 @@ class Violation(Struct, frozen=True, kw_only=True, gc=False):
         return ALLOWED_WITH[self.guard][0]
 
 
-def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]:
+def check(
+    plan: Plan, guards: Guards, live: QuotaState, known: PlanEffects | None = None
+) -> tuple[Violation, ...]:
     """Return all violations of a plan, in a fixed order; empty = it may be applied. Loops have another guard of removals.
 
     Args:
         live: The live state below temporary limits (``below_overrides``). What documents change there is judged, and how far
             a document with an end goes from it, which is also the way back. Overrides: :func:`override_violations`.
+        known: Effects of changes of a state; used if it is this state, and the changes are those to judge.
     """
     planned = plan.reviewed
     above = [change for change in planned if change.cause is Cause.TEMPORARY]
-    below = [change for change in planned if change.cause is not Cause.TEMPORARY]
+    below = tuple(change for change in planned if change.cause is not Cause.TEMPORARY)
+    if known is None or known.live is not live or known.changes != below:
+        known = PlanEffects(live, below)
     return (
         *_nothing_declared(plan, guards),
         *too_many_removals(sum(change.removes for change in planned), plan.owned_pairs, guards),
         *_default_violations(planned, guards),
         *_protection_violations(planned, guards.protected),
         *_value_violations(planned, guards),
-        *_effect_violations(below, guards, live, apply_to(live, below)),
-        *_effect_violations(above, guards, live, apply_to(live, above)),
+        *_effect_violations(known, guards),
+        *_effect_violations(PlanEffects(live, above), guards),
     )
 
 
@@ -257,13 +262,11 @@ def _value_violations(changes: Iterable[QuotaChange], guards: Guards) -> list[Vi
     return violations
 
 
-def _effect_violations(
-    changes: Iterable[QuotaChange], guards: Guards, live: QuotaState, after: QuotaState
-) -> list[Violation]:
+def _effect_violations(plan_effects: PlanEffects, guards: Guards) -> list[Violation]:
     """Return the changes after which clients have too large a jump, or no limit."""
     violations: list[Violation] = []
-    for change in changes:
-        effects = [effect for effect in effects_of(change, live, after) if effect.is_decisive]
+    for change in plan_effects.changes:
+        effects = [effect for effect in plan_effects.of(change) if effect.is_decisive]
         violations.extend(_factor_violation(change, effects, guards))
         if guards.newly_unlimited is NewlyUnlimited.REFUSE and any(
             effect.before is not None and effect.after is None for effect in effects
@@ -277,8 +280,9 @@ def _factor_violation(
     change: QuotaChange, effects: Sequence[LimitEffect], guards: Guards
 ) -> list[Violation]:
     """Return the largest jump of clients that are limited before and after, if it is too large and not approved."""
-    factor = max(map(_factor_of, effects), default=1.0)
-    largest = guards.max_change_factor
+    factor, largest = 1.0, guards.max_change_factor
+    for effect in effects:
+        factor = max(factor, _factor_of(effect))
     if factor <= largest * ROUNDING or is_approved(change, guards.bounds, guards.granted):
         return []
     worst = next(effect for effect in effects if _factor_of(effect) == factor)

@@ -10,9 +10,9 @@ from msgspec import Struct
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, level, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
 from reconciler.quota.planner.desired_state import DesiredState
-from reconciler.quota.planner.effects import change_factor, effect_of
+from reconciler.quota.planner.effects import PlanEffects, change_factor
 from reconciler.quota.planner.fallbacks import WiderLimits
-from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
+from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.precedence import (
     EffectiveLimit,
     Principal,
@@ -174,14 +174,17 @@ def assess(
     *,
     known_principals: Iterable[Principal] = (),
     desired: DesiredState | None = None,
+    known: PlanEffects | None = None,
 ) -> Impact:
     """Compute the impact of a plan on a live state.
 
     Args:
+        known: The effects of its changes on this state, if they are known.
         known_principals: Principals to resolve: users with quotas, SCRAM users, a configured list, recorded usage.
         desired: All documents, for the places of limits that orphans hide.
     """
-    after = apply_to(live, plan.changes)
+    plan_effects = known or PlanEffects(live, plan.changes)
+    after = plan_effects.after
     touched = {change.key for change in plan.changes}
     principals = sorted(set(known_principals), key=_principal_sort_key)
     foreign = tuple(unranked_entities(live))
@@ -191,7 +194,7 @@ def assess(
     before_shadows = set(shadows(live, touched))
     after_shadows = shadows(after, touched)
     return Impact(
-        effects=tuple(_effect(change, live, after, foreign) for change in plan.changes),
+        effects=tuple([_effect(change, plan_effects, foreign) for change in plan.changes]),
         affected=tuple(affected),
         affected_count=affected_count,
         shadows=after_shadows,
@@ -275,25 +278,16 @@ def _closer_entities(subject: Entity) -> tuple[Entity, ...]:
 
 
 def _effect(
-    change: QuotaChange, live: QuotaState, after: QuotaState, foreign: Iterable[ForeignEntity]
+    change: QuotaChange, plan_effects: PlanEffects, foreign: Iterable[ForeignEntity]
 ) -> Effect:
-    effect = effect_of(change, live, after)
-    unranked_values = {
-        value
-        for entity_parts, values in foreign
-        if may_match_client(entity_parts, _typical_client(change.entity))
-        for name, value in values
-        if name == change.key
-    }
-    return Effect(
-        change=change,
-        direction=direction_of(effect.before, effect.after)
-        if unranked_values <= {effect.before} and unranked_values <= {effect.after}
-        else Direction.UNKNOWN,
-        before=effect.before,
-        after=effect.after,
-        factor=effect.factor,
-    )
+    before, after, _ = plan_effects.main_of(change)
+    direction = direction_of(before, after)
+    for entity_parts, values in foreign:
+        if may_match_client(entity_parts, _typical_client(change.entity)) and any(
+            name == change.key and not before == value == after for name, value in values
+        ):
+            direction = Direction.UNKNOWN
+    return Effect(change, direction, before, after, change_factor(before, after))
 
 
 def _typical_client(subject: Entity) -> Principal:

@@ -49,9 +49,10 @@ class ValueRange(Struct, frozen=True, kw_only=True, gc=False):
 
 def range_of(change: QuotaChange, ranges: Iterable[ValueRange]) -> ValueRange:
     """Return the first range that covers a change, or one without bounds."""
-    return next(
-        (value_range for value_range in ranges if value_range.covers(change)), _UNBOUND[change.key]
-    )
+    for value_range in ranges:
+        if value_range.covers(change):
+            return value_range
+    return _UNBOUND[change.key]
 
 
 def is_approved(

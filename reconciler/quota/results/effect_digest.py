@@ -5,26 +5,49 @@ the limits that their clients fall back to. It is not a signature.
 """
 
 import hashlib
-import json
-from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+import math
+from collections.abc import Iterable
 
-from reconciler.quota.entity import parts, sort_key
-from reconciler.quota.keys import COLUMN_OF, canonical_value
+from msgspec import Struct
+
+from reconciler.base.compact_json import lines
+from reconciler.quota.entity import EntityParts, parts
+from reconciler.quota.keys import Key, canonical_value
 from reconciler.quota.planner.fallbacks import Fallback
 from reconciler.quota.planner.plan import QuotaChange
 
-Facts: TypeAlias = Sequence[object]
-"""What a reviewer approves of one row of a plan; rows with equal ones are the same."""
+
+class Facts(Struct, frozen=True, gc=False, array_like=True):
+    """What a reviewer approves of one row of a plan; rows with equal ones are the same."""
+
+    entity: EntityParts
+    key: Key
+    before: float | str | None  # the live value; a text if JSON has no number for it
+    # Of a change; a limit that removals rely on has no cause.
+    after: float | str | None = None
+    cause: str = ""
+    document: str = ""
+    until: float | None = None
+
+
+class _Head(Struct, frozen=True, array_like=True):
+    cluster_id: str
+    rows: int  # number of the changes among the lines that follow
 
 
 def facts_of(row: QuotaChange | Fallback) -> Facts:
     """Return what a reviewer approves of a change, or of a limit that a removal relies on."""
+    entity, key = parts(row.entity), row.key
     if isinstance(row, Fallback):
-        return parts(row.entity), row.key, canonical_value(row.key, row.value)
-    before, after = (canonical_value(row.key, value) for value in (row.before, row.after))
-    facts = parts(row.entity), row.key, before, after, row.cause, document_of(row)
-    return facts if row.claim is None or row.claim.until is None else (*facts, row.claim.until)
+        return Facts(entity, key, _value(key, row.value))
+    until = None if row.claim is None else row.claim.until
+    before, after = _value(key, row.before), _value(key, row.after)
+    return Facts(entity, key, before, after, row.cause, document_of(row), until)
+
+
+def _value(key: Key, value: float | None) -> float | str | None:
+    number = canonical_value(key, value)
+    return number if number is None or math.isfinite(number) else str(number)
 
 
 def document_of(change: QuotaChange) -> str:
@@ -34,16 +57,13 @@ def document_of(change: QuotaChange) -> str:
     return "" if change.owner is None else change.owner.document
 
 
-def _place(row: QuotaChange | Fallback) -> tuple[tuple[int, str, str, str], int, str]:
-    cause = row.cause if isinstance(row, QuotaChange) else ""
-    return sort_key(row.entity), COLUMN_OF[row.key], cause
-
-
 def effect_digest(
     cluster_id: str, changes: Iterable[QuotaChange], relied_on: Iterable[Fallback] = ()
 ) -> str:
     """Return SHA-256 over cluster id, operations and the live limits that clients of removals fall back to."""
-    rows = (sorted(changes, key=_place), sorted(relied_on, key=_place))
-    effect = [cluster_id, *([facts_of(row) for row in part] for part in rows)]
-    text = json.dumps(effect, ensure_ascii=True, separators=(",", ":"))
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    operations, fallbacks = (
+        sorted(lines(list(map(facts_of, rows))).splitlines()) for rows in (changes, relied_on)
+    )
+    head = lines([_Head(cluster_id, len(operations))]).rstrip()
+    effect = b"\n".join((head, *operations, *fallbacks))
+    return f"sha256:{hashlib.sha256(effect).hexdigest()}"

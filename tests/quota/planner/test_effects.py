@@ -10,8 +10,8 @@ from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.effects import (
     LimitEffect,
+    PlanEffects,
     candidates_by_client,
-    effect_of,
     effects_of,
 )
 from reconciler.quota.planner.plan import QuotaChange, apply_to
@@ -77,14 +77,14 @@ def test_a_user_limit_applies_to_clients_with_and_without_a_client_id():
 def test_the_effect_is_that_on_clients_to_which_the_limit_applies():
     live = state({entity(user="alice", client_id=DEFAULT): 7.0})
     new_change = change(entity(user="alice"), None, 5.0)
-    reach = effect_of(new_change, live, apply_to(live, [new_change]))
+    reach = PlanEffects(live, [new_change]).main_of(new_change)
     assert (reach.before, reach.after, reach.is_decisive) == (None, 5.0, True)
 
 
 def test_a_change_without_effect_shows_the_limit_that_applies_instead():
     live = state({entity(user=DEFAULT): 7.0})
     new_change = change(entity(client_id="app"), None, 5.0)
-    reach = effect_of(new_change, live, apply_to(live, [new_change]))
+    reach = PlanEffects(live, [new_change]).main_of(new_change)
     assert (reach.before, reach.after, reach.is_decisive) == (7.0, 7.0, False)
 
 

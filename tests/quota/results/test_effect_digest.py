@@ -82,4 +82,4 @@ def test_digests_are_stable_between_releases():
     assert effect_digest("kq", [replace(CHANGE, after=None)], [DEFAULT_LIMIT]) == DIGEST
 
 
-DIGEST = "sha256:c106fbb681129f24ceedfd3073604f8348e43797c497e12a544b863ce25d2ff3"
+DIGEST = "sha256:5e06aa7c160ce0d0102c8d58ad48514fcf3f3d9bf0add1cf05b03b07859a8b4a"
