@@ -88,7 +88,6 @@ def plan_document(preview: Preview, simulation: dict[str, Json] | None = None) -
             "counts": dict(counts(preview)),
             "createdAt": instant(preview.created_at),
             "errored": preview.errored,
-            "exclusive": _summaries(plan.changes, Cause.UNMANAGED),
             "takeover": _summaries(plan.changes, Cause.TAKEOVER),
         }
         | ({} if snapshot_at is None else {"snapshotTakenAt": instant(snapshot_at)})

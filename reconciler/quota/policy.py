@@ -103,6 +103,7 @@ PERMITTED: Final[dict[Cause, tuple[Action, Action, Action, Action]]] = {
     Cause.CONVERGED: (_P, _R, _R, _R),
     Cause.SPEC_OVER_DRIFT: (_P, _P, _W, _W),
     Cause.GONE: (_P, _R, _R, _R),
+    Cause.UNMANAGED: (_P, _P, _P, _P),
     Cause.FROZEN: (_P, _P, _P, _P),
     Cause.OVERRIDE: (_P, _P, _W, _W),
     Cause.TEMPORARY: (_P, _P, _W, _W),
@@ -158,7 +159,6 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
     policy: Policy = Policy.UPSERT  # as configured. Sync without `sync_confirmed` acts as Upsert.
     sync_confirmed: bool = False  # whether Sync was confirmed for this cluster
     drift: DriftMode = DriftMode.WARN  # how to treat drift
-    exclusive: bool = False  # under Sync with a scope: also remove unmanaged pairs in scope
     # The managed entities; empty = all. The loader refuses declarations outside it.
     scope: tuple[EntityPattern, ...] = ()
     ignore: tuple[IgnoreRule, ...] = ()  # differences that are shown as ignored and never written
@@ -216,8 +216,5 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
                 return Action.REPORT
             case Cause.CHANGED_BY_ANOTHER:
                 return self.permits(Cause.PRUNE, end) if self.force else Action.REPORT
-            case Cause.UNMANAGED:
-                sync = self.in_force is Policy.SYNC and self.complete and self.configured
-                return Action.WRITE if sync and self.exclusive and self.scope else Action.REPORT
             case _:
                 return PERMITTED[cause][column]

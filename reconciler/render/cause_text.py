@@ -117,7 +117,6 @@ def counts(preview: Preview) -> Mapping[str, int]:
         "inSync": plan.in_sync,
         "owned": plan.owned_pairs,
         "takeover": sum(change.cause is Cause.TAKEOVER for change in plan.changes),
-        "exclusive": len(plan.exclusive),
         "conflicts": len(plan.conflicts),
         "violations": len(preview.violations),
         "refused": len(preview.verdict.rejections),

@@ -49,48 +49,26 @@ FLAGGED: Final[Mapping[Cause, str]] = {
     Cause.OVERRIDE: "override",
     Cause.TEMPORARY: "temporary",
     Cause.ENDED: "temporary limit ended",
-    Cause.UNMANAGED: "exclusive",
 }
 """Causes that a reviewer should notice, in one or two words."""
 
 
-EXCLUSIVE_TITLE: Final = "Exclusive removals"
-EXCLUSIVE_SAYS: Final = (
-    "Live in the scope, neither declared nor managed: removed because the cluster is exclusive."
-)
-
-
 def change_sections(
     preview: Preview, *, max_rows: int | None = None
-) -> tuple[RowSection, RowSection, RowSection]:
-    """Return the changes, the removals of limits that are not owned, and what is pending, each perhaps without rows.
+) -> tuple[RowSection, RowSection]:
+    """Return the changes, and what is pending, each perhaps without rows.
 
     Args:
         max_rows: Maximum number of rows of each, chosen by :func:`selected_changes`; ``None`` = all.
     """
-    removed = len(preview.plan.exclusive)
-    changes, exclusive = (
-        tuple(
-            _change(*change)
-            for change in selected_changes(preview, max_rows=max_rows, exclusive=only)
-        )
-        for only in (False, True)
-    )
+    changes = tuple(_change(*change) for change in selected_changes(preview, max_rows=max_rows))
     return (
         RowSection(
             name="changes",
             title="What changes",
             note=PER_BROKER,
             rows=changes,
-            left_out=len(preview.plan.changes) - removed - len(changes),
-        ),
-        RowSection(
-            name="exclusive",
-            title=EXCLUSIVE_TITLE,
-            note=EXCLUSIVE_SAYS,
-            rows=exclusive,
-            left_out=removed - len(exclusive),
-            colour="red",
+            left_out=len(preview.plan.changes) - len(changes),
         ),
         _pending_section(preview, max_rows),
     )
@@ -110,21 +88,16 @@ def _pending_section(preview: Preview, max_rows: int | None) -> RowSection:
 
 
 def selected_changes(
-    preview: Preview, *, max_rows: int | None = None, exclusive: bool | None = None
+    preview: Preview, *, max_rows: int | None = None
 ) -> tuple[tuple[QuotaChange, Effect | None], ...]:
     """Return the changes with their effects, in plan order.
 
     Args:
         max_rows: Maximum number of changes; removals and changes with a remark are selected first.
-        exclusive: Only removals of limits that are not owned, or all but these; ``None`` = all.
     """
     effects = preview.impact.effects if preview.impact is not None else ()
     changes = preview.plan.changes
-    places: Sequence[int] = [
-        at
-        for at, change in enumerate(changes)
-        if exclusive is None or (change.cause is Cause.UNMANAGED) == exclusive
-    ]
+    places: Sequence[int] = range(len(changes))
     if max_rows is not None and len(places) > max_rows:
         places = sorted(sorted(places, key=lambda at: _is_plain(changes[at]))[:max_rows])
     return tuple((changes[at], effects[at] if effects else None) for at in places)

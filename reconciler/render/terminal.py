@@ -56,11 +56,11 @@ def plan_text(
         recorded: The effect by recorded use; ``None`` = not requested.
     """
     lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
-    changes, exclusive, pending = change_sections(preview, max_rows=None if verbose else SHOWN)
+    changes, pending = change_sections(preview, max_rows=None if verbose else SHOWN)
     if changes.rows:
         lines += ["", *_rows(changes.rows, style), *_more(changes.left_out)]
-    lines += [*_block(exclusive, style), *_block(pending, style)]
-    if changes.rows or exclusive.rows or pending.rows:
+    lines += _block(pending, style)
+    if changes.rows or pending.rows:
         lines += ["", style.paint(PER_BROKER, "dim")]
     if effects := impact_lines(preview):
         lines += ["", *effects]

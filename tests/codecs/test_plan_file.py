@@ -97,7 +97,7 @@ def test_limits_of_types_that_kafka_does_not_rank_are_read_back_and_omitted_when
 
 DERIVED = frozenset(
     {
-        *("createdAt", "applyable", "errored", "takeover", "exclusive", "corrected"),
+        *("createdAt", "applyable", "errored", "takeover", "corrected"),
         *("text", "level", "actions", "reason", "withheld", "section", "allowWith"),
         *("movesBucket", "sharing", "factor"),
     }

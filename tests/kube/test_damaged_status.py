@@ -112,7 +112,6 @@ def test_a_pair_of_a_document_without_a_finalizer_is_not_removed_as_unmanaged():
         policy="Sync",
         expectedClusterId="fake",
         confirmSync="fake",
-        exclusive=True,
         scope=[{"user": {"prefix": "a"}}],
     )
     world.kafka.cluster_id = "fake"

@@ -297,7 +297,6 @@ CLUSTER_FIELDS = (
     "expectedClusterId",
     "policy",
     "confirmSync",
-    "exclusive",
     "driftDetection",
     "interval",
     "suspend",

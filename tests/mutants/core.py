@@ -375,12 +375,6 @@ FAULTS: tuple[Fault, ...] = (
             POLICY,
         ),
         (
-            "exclusive removes after a partial listing",
-            "self.in_force is Policy.SYNC and self.complete",
-            "self.in_force is Policy.SYNC",
-            POLICY,
-        ),
-        (
             "CreateOnly changes a limit by an override",
             "Cause.CREATE if live is None else Cause.OVERRIDE)",
             "Cause.CREATE)",

@@ -137,13 +137,6 @@ FAULTS: tuple[Fault, ...] = (
         tests=("tests/cli/test_post.py",),
     ),
     Fault(
-        what="a comment lists removals of unmanaged quotas",
-        file="reconciler/render/markdown/plan.py",
-        old="selected_changes(preview, max_rows=max_rows, exclusive=False)",
-        new="selected_changes(preview, max_rows=max_rows)",
-        tests=("tests/render/markdown/test_plan.py",),
-    ),
-    Fault(
         what="a bracket of a name starts a link in a comment",
         file="reconciler/base/escaping.py",
         old=r"(?P<reference>{_REFERENCE})|[\\`*\[\]<|~$]",

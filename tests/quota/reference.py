@@ -87,8 +87,7 @@ def may_remove(world: World, policy: Policy, subject: Entity, sides: Sides) -> b
     if sides.live is None or not rules.complete or (subject, sides.key) in world.desired.halted:
         return False
     if sides.last is None:
-        in_scope = any(pattern.matches(subject) for pattern in rules.scope)
-        return policy is Policy.SYNC and rules.exclusive and in_scope
+        return False
     if policy is Policy.CREATE_ONLY or not (rules.force or sides.same(sides.last, sides.live)):
         return False
     assert sides.owner is not None

@@ -165,7 +165,6 @@ rules = st.builds(
     policy=st.sampled_from(Policy),
     sync_confirmed=st.booleans(),
     drift=st.sampled_from(DriftMode),
-    exclusive=st.booleans(),
     scope=st.sampled_from([(), (ALICE,), (EVERYTHING,)]),
     ignore=st.sampled_from(
         [

@@ -54,7 +54,6 @@ ONE = Owner(document="team/one", since=1.0)
 GONE = Owner(document="team/gone", since=1.0)
 NOW = 1_000.0
 SYNC = Rules(policy=Policy.SYNC, sync_confirmed=True)
-EXCLUSIVE = replace(SYNC, exclusive=True, scope=(EVERYTHING,))
 
 
 def wants(
@@ -305,7 +304,7 @@ def test_an_intent_left_by_a_crash_is_recorded_and_orphaned():
     assert plan(live=5.0, owned=after).bookkeeping == ()
 
 
-@pytest.mark.parametrize("rules", [Rules(), SYNC, EXCLUSIVE])
+@pytest.mark.parametrize("rules", [Rules(), SYNC])
 def test_a_pair_with_an_abandoned_removal_remains(rules):
     owner = replace(GONE, deletion_policy=DeletionPolicy.DELETE)
     owned = owns(applied(5.0, owner), Orphaned(entity=ALICE, key=KEY))
@@ -321,7 +320,7 @@ def test_an_orphan_that_is_declared_again_is_owned_again():
 
 
 @pytest.mark.parametrize("live", [None, 1.0, 5.0, 9.0])
-@pytest.mark.parametrize("rules", [EXCLUSIVE, replace(EXCLUSIVE, force=True)])
+@pytest.mark.parametrize("rules", [SYNC, replace(SYNC, force=True)])
 def test_a_suspended_document_keeps_its_pairs_unchanged(live, rules):
     for owned in (owns(), owns(applied(1.0))):
         new_plan = plan(wants(5.0, suspended=True), live=live, owned=owned, rules=rules)
@@ -345,20 +344,20 @@ def test_a_frozen_document_without_a_record_does_not_stop_another_claim():
 @pytest.mark.parametrize("owned", [owns(), owns(applied(5.0)), owns(applied(4.0))])
 def test_a_pair_claimed_by_two_documents_is_neither_written_nor_removed(owned):
     documents = (wants(1.0), wants(2.0, document="team/two", line=9))
-    new_plan = plan(*documents, live=5.0, owned=owned, rules=replace(EXCLUSIVE, force=True))
+    new_plan = plan(*documents, live=5.0, owned=owned, rules=replace(SYNC, force=True))
     assert (only_finding(new_plan).cause, only_finding(new_plan).note) == (
         Cause.FROZEN,
         NOTE_CONTESTED,
     )
     assert len(new_plan.conflicts) == 1
-    assert plan(*documents, rules=EXCLUSIVE).findings == ()
+    assert plan(*documents, rules=SYNC).findings == ()
 
 
 # -- kept values --------------------------------------------------------------------------------------
 
 
 def test_without_a_complete_listing_nothing_is_removed_and_the_note_gives_the_reason():
-    partial = replace(EXCLUSIVE, complete=False)
+    partial = replace(SYNC, complete=False)
     new_plan = plan(live=5.0, owned=owns(applied(5.0)), rules=partial)
     assert (only_finding(new_plan).note, new_plan.complete) == (NOTE_INCOMPLETE, False)
     gone = plan(owned=owns(applied(5.0)), rules=partial)
@@ -384,16 +383,6 @@ def test_a_pair_changed_by_another_writer_is_removed_only_with_force():
         Cause.CHANGED_BY_ANOTHER,
         6.0,
     )
-
-
-def test_exclusive_removes_unmanaged_pairs_in_scope_only_and_never_orphans():
-    assert only_change(plan(live=5.0, rules=EXCLUSIVE)).cause is Cause.UNMANAGED
-    elsewhere = replace(EXCLUSIVE, scope=(EntityPattern(user=NamePattern(exact="bob")),))
-    new_plan = plan(live=5.0, rules=elsewhere)
-    assert (new_plan.unmanaged, new_plan.changes) == (new_plan.findings, ())
-    retained = Owner(document="team/gone", deletion_policy=DeletionPolicy.RETAIN)
-    orphan = plan(live=5.0, owned=owns(applied(5.0, retained)), rules=EXCLUSIVE)
-    assert orphan.orphans == orphan.findings
 
 
 # -- ignore rules -------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
-from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
+from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import (
@@ -50,9 +50,6 @@ COLUMNS = {
     "Upsert": Rules(policy=Policy.UPSERT),
     "Sync?": Rules(policy=Policy.SYNC),
     "Sync": Rules(policy=Policy.SYNC, sync_confirmed=True),
-    "Sync+excl": Rules(
-        policy=Policy.SYNC, sync_confirmed=True, exclusive=True, scope=(EVERYTHING,)
-    ),
     "Upsert+force": Rules(policy=Policy.UPSERT, force=True),
     "Sync+partial": Rules(policy=Policy.SYNC, sync_confirmed=True, complete=False),
     "Upsert+files": Rules(policy=Policy.UPSERT, configured=False),
@@ -63,8 +60,8 @@ LABELS = (2, 3, 2, 3)
 HEAD = """\
 # What is done about one pair. Written by `python -m tests.quota.test_policy`, read by people, compared by the tests.
 # document: of the record; lives = it still exists and does not name the pair. Sync? = not confirmed. force = --force.
-# Sync+excl = exclusive with a scope. Sync+partial = not every document was read. +files = files without a project, so
-# that gone = not among them. nothing = not even reported.
+# Sync+partial = not every document was read. +files = files without a project, so that gone = not among them.
+# nothing = not even reported.
 """
 
 
@@ -187,15 +184,6 @@ def test_an_orphaned_pair_that_is_kept_waits_for_no_document(policy, fate):
         Action.ORPHAN if stays else Action.REPORT
     )
     assert partial.permits(Cause.PRUNE, fate) is Action.REPORT
-
-
-@pytest.mark.parametrize(
-    "lacking", [{"exclusive": False}, {"scope": ()}, {"complete": False}, {"sync_confirmed": False}]
-)
-def test_unmanaged_pairs_are_removed_only_with_every_permission(lacking):
-    full = COLUMNS["Sync+excl"]
-    assert full.permits(Cause.UNMANAGED) is Action.WRITE
-    assert replace(full, **lacking).permits(Cause.UNMANAGED) is Action.REPORT
 
 
 def test_without_a_scope_every_entity_is_in_scope():

@@ -139,9 +139,9 @@ def test_a_correction_writes_what_an_apply_with_correction_writes_because_of_dri
 
 
 @MANY
-@given(SCOPED_WORLDS, st.sampled_from(Policy), st.booleans(), st.booleans())
+@given(SCOPED_WORLDS, st.sampled_from(Policy), st.booleans())
 def test_nothing_is_written_outside_the_scope_and_what_was_owned_there_is_released(
-    world, policy, force, exclusive
+    world, policy, force
 ):
     rules = Rules(
         policy=policy,
@@ -149,7 +149,6 @@ def test_nothing_is_written_outside_the_scope_and_what_was_owned_there_is_releas
         scope=(ALICE_ONLY,),
         drift=DriftMode.CORRECT,
         force=force,
-        exclusive=exclusive,
     )
     plan = compare(desired=world.desired, owned=world.owned, live=world.live, rules=rules, now=NOW)
     assert all(change.entity[0] == "alice" for change in plan.changes)

@@ -1,9 +1,8 @@
-"""Clients with another limit, rules that never apply, removals of an exclusive cluster: apart from the changes."""
+"""Clients with another limit, and rules that never apply: apart from the changes."""
 
 import pytest
 from msgspec.structs import replace
 
-from reconciler.codecs.plan import plan_document
 from reconciler.quota.entity import entity
 from reconciler.quota.planner.impact import BucketSharing, Impact, assess, own_entity
 from reconciler.quota.planner.plan import Plan, QuotaChange
@@ -16,7 +15,7 @@ from reconciler.render.impact_rows import (
     impact_lines,
     impact_sections,
 )
-from reconciler.render.rows import EXCLUSIVE_TITLE, change_sections, finding_sections
+from reconciler.render.rows import finding_sections
 from reconciler.render.terminal import SHOWN_AFFECTED, plan_text
 from tests.render.previews import ALICE, RATE, SHARE, empty, sample
 
@@ -32,43 +31,6 @@ def previewed(
 
 def sample_of(plan: Plan) -> Preview:
     return replace(empty(), plan=plan)
-
-
-def exclusive() -> Preview:
-    live = QuotaState(
-        limits={subject: limits_of({RATE: 5000.0}) for subject in (*STRANGERS, ALICE)}
-    )
-    removed = [
-        QuotaChange(entity=subject, key=RATE, before=5000.0, after=None, cause=Cause.UNMANAGED)
-        for subject in STRANGERS
-    ]
-    prune = QuotaChange(entity=ALICE, key=RATE, before=5000.0, after=None, cause=Cause.PRUNE)
-    return previewed(live, *removed, prune)
-
-
-def test_exclusive_removals_are_shown_separately_everywhere():
-    preview = exclusive()
-    changes, strangers, _ = change_sections(preview)
-    assert [row.entity for row in changes.rows] == ["user=alice"]
-    assert strangers.total == 3
-    shortened = change_sections(preview, max_rows=2)[1]
-    assert (len(shortened.rows), shortened.left_out) == (2, 1)
-    before, _, after = plan_text(preview).partition(f"{EXCLUSIVE_TITLE} (3)")
-    assert "user=alice" in before
-    assert "stranger" not in before
-    assert after.count("user=stranger-") >= 3
-    document = plan_document(preview)
-    assert [change["text"] for change in document["exclusive"]] == [
-        "user=stranger-0",
-        "user=stranger-1",
-        "user=stranger-2",
-    ]
-    assert document["counts"]["exclusive"] == 3
-    assert len(document["changes"]) == 4
-
-
-def test_a_plan_without_exclusive_removals_does_not_mention_them():
-    assert EXCLUSIVE_TITLE not in plan_text(sample())
 
 
 def test_each_client_has_both_limits_both_levels_and_the_factor():

@@ -402,8 +402,6 @@ class Laws:
             raise LawBroken(f"a removal under policy CreateOnly: {where}")
         since = min(run.started for run in runs) - STALE_SECONDS
         values = self.values_between(pair, since, commit.at)
-        if self.rules.exclusive and self.rules.in_scope(pair[0]) and self.policy is Policy.SYNC:
-            return
         if not values & self.ours[pair] and not any(run.is_forced for run in runs):
             raise LawBroken(
                 f"a removal that was not requested, of {sorted(filter(None, values))}: {where}"
@@ -557,9 +555,7 @@ class Laws:
         }
         # Limits without a document are counted apart.
         is_command = not process.startswith(LOOPS)
-        if is_command and len(run.removals) > self.max_removals * (
-            2 if self.rules.exclusive else 1
-        ):
+        if is_command and len(run.removals) > self.max_removals:
             raise LawBroken(
                 f"a command removes more than its guard allows: {len(run.removals)} pairs, by {process}"
             )

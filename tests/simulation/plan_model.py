@@ -268,15 +268,7 @@ class PairDecision:
         if is_recorded and rank:
             return "record"
         is_correction = cause == "Drift" and rules.drift is DriftMode.CORRECT and rank >= 2
-        is_exclusive = (
-            cause == "Unmanaged"
-            and rules.exclusive
-            and rules.complete
-            and rules.configured
-            and rank == RANKS[Policy.SYNC]
-            and any(pattern.matches(self.pair[0]) for pattern in rules.scope)
-        )
-        return "write" if is_correction or is_exclusive else "report"
+        return "write" if is_correction else "report"
 
     def _is_listed(self) -> bool:
         """Whether a document that was not read does not exist."""

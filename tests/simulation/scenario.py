@@ -255,7 +255,6 @@ def settings_of(scenario: Scenario) -> Settings:
         sync_confirmed=chance.random() < 0.9,
         drift=chance.choice((DriftMode.CORRECT, DriftMode.CORRECT, DriftMode.WARN)),
         scope=SCOPE_OF_TEAM if scoped else (),
-        exclusive=scoped and chance.random() < 0.3,
     )
     long = scenario.seconds > 10_000
     guards = OPEN

@@ -55,7 +55,6 @@ RULES = st.builds(
     policy=st.sampled_from(Policy),
     sync_confirmed=st.booleans(),
     drift=st.sampled_from(DriftMode),
-    exclusive=st.booleans(),
     scope=st.sampled_from(((), (OF_ALICE,))),
     ignore=st.sampled_from(
         tuple(

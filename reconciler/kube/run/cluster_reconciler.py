@@ -180,8 +180,6 @@ class ClusterReconciler:
         part = draft.part
         complete = part is not None or await self._read_everything(draft, cluster, expected)
         draft.rules = cluster.rules(complete=complete)
-        if self._context.settings.namespaces:
-            draft.rules = replace(draft.rules, exclusive=False)  # This would need every namespace.
         draft.eligibilities, draft.without_finalizer = await self._hold(draft, cluster)
         if part is None:
             claiming = draft.eligibilities

@@ -115,7 +115,7 @@ def is_recorded(owned: OwnershipRecords, settled: ResolvedClaims, rules: Rules) 
         rules: The rules of the QuotaCluster.
     """
     desired = settled.desired
-    if owned.intents or owned.overrides or desired.temporary or rules.exclusive:
+    if owned.intents or owned.overrides or desired.temporary:
         return False
     for subject, limits in desired.limits.items():
         record = owned.records.get(subject, NO_RECORD)

@@ -56,7 +56,6 @@ class QuotaCluster(QuietRepr, Struct, frozen=True, kw_only=True, gc=False):
     confirm_sync: str | None  # the id for which Sync was confirmed
     policy: Policy  # as configured; Sync acts as Upsert until it is confirmed
     drift: DriftMode
-    exclusive: bool  # under Sync: remove unmanaged pairs in scope
     suspend: bool
     interval: float  # seconds between two reconciliations of a loop
     scope: tuple[EntityPattern, ...]  # the managed entities; empty = all
@@ -98,7 +97,6 @@ class QuotaCluster(QuietRepr, Struct, frozen=True, kw_only=True, gc=False):
             policy=Policy.OBSERVE if self.suspend else requested,
             sync_confirmed=self.sync_confirmed,
             drift=self.drift if drift is None else drift,
-            exclusive=self.exclusive,
             scope=self.scope,
             ignore=self.ignore,
             complete=complete,
@@ -121,7 +119,6 @@ def from_spec(name: str, spec: Spec) -> QuotaCluster:
         confirm_sync=spec.get("confirmSync"),
         policy=Policy(spec.get("policy", Policy.UPSERT)),
         drift=DriftMode(spec.get("driftDetection", DriftMode.WARN)),
-        exclusive=spec.get("exclusive", False),
         suspend=spec.get("suspend", False),
         interval=max(seconds(spec["interval"]), LEAST_SECONDS)
         if "interval" in spec

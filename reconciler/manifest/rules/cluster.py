@@ -36,12 +36,6 @@ def _sync_broken(spec: Json) -> str | None:
     return None
 
 
-def _exclusive_broken(spec: Json) -> str | None:
-    if not spec.get("exclusive") or (spec.get("policy") == "Sync" and spec.get("scope")):
-        return None
-    return "exclusive needs policy Sync and a scope that is not empty"
-
-
 def _confirm_broken(spec: Json) -> str | None:
     confirmed, expected = spec.get("confirmSync"), spec.get("expectedClusterId")
     if None in (confirmed, expected) or confirmed == expected:
@@ -107,13 +101,6 @@ CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
         "!has(self.policy) || self.policy != 'Sync' || has(self.expectedClusterId)",
         "policy Sync needs expectedClusterId",
         _sync_broken,
-    ),
-    RuleScope(CLUSTER, ()).rule(
-        "exclusive-scope",
-        "!has(self.exclusive) || !self.exclusive || (has(self.policy) && self.policy == 'Sync' && "
-        "has(self.scope) && size(self.scope) > 0)",
-        "exclusive needs policy Sync and a scope",
-        _exclusive_broken,
     ),
     RuleScope(CLUSTER, ()).rule(
         "confirm-sync",

@@ -164,11 +164,6 @@ class Plan(Struct, frozen=True, kw_only=True, gc=False):
         return self.findings_for(Cause.UNMANAGED)
 
     @property
-    def exclusive(self) -> tuple[QuotaChange, ...]:
-        """Removals of pairs that are neither declared nor owned, which only an exclusive cluster allows."""
-        return tuple(change for change in self.changes if change.cause is Cause.UNMANAGED)
-
-    @property
     def orphans(self) -> tuple[Finding, ...]:
         """Owned pairs whose document was deleted and whose value stays."""
         return tuple(finding for finding in self.findings if finding.action is Action.ORPHAN)

@@ -104,7 +104,7 @@ def plan_markdown(
     for title, lines in ((refused, refusals), ("Needs attention**", attention)):
         if lines:
             head += ["", f"**{title}", "", *shorten(bullets(lines), limit // 4)]
-    changes = selected_changes(preview, max_rows=max_rows, exclusive=False)
+    changes = selected_changes(preview, max_rows=max_rows)
     used = (
         []
         if recorded is None
@@ -120,7 +120,7 @@ def plan_markdown(
         f"made with {markdown(' '.join(preview.selection))}" if preview.selection else "",
         PER_BROKER,
     )
-    total = len(preview.plan.changes) - len(preview.plan.exclusive)
+    total = len(preview.plan.changes)
     on_page = comment_context.artifact_url and total <= PAGE_ROWS
     return fit_rows(
         head,
@@ -211,10 +211,6 @@ def _attention(preview: Preview, recorded: RecordedUse | None) -> list[str]:
         old = age(preview.created_at - preview.snapshot_at)
         lines.append(f"Computed from a snapshot that is {old} old, not from the cluster.")
     lines += _left_in_kafka(sections(plan)["newOrphans"])
-    if plan.exclusive:
-        lines.append(
-            f"Removes {count(len(plan.exclusive), 'limit')} that no document declares, because the cluster is exclusive."
-        )
     lines += map(_pending_line, plan.pending)
     flags = Counter(change.cause for change in plan.changes if change.cause in _FLAG_SENTENCES)
     lines += [

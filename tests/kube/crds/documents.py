@@ -30,7 +30,6 @@ FULL_CLUSTER: Mapping[str, Any] = {
     "expectedClusterId": "MkU3OEVBNTcwNTJENDM2Qg",
     "policy": "Sync",
     "confirmSync": "MkU3OEVBNTcwNTJENDM2Qg",
-    "exclusive": True,
     "driftDetection": "Correct",
     "interval": "1m30s",
     "suspend": False,
@@ -105,9 +104,7 @@ FULL_CLUSTER: Mapping[str, Any] = {
     "brokerCapacity": {"ingress": "100Mi", "egress": 200000000, "headroom": 0.7},
 }
 DEPENDENT = {
-    "policy": ("exclusive",),
-    "scope": ("exclusive",),
-    "expectedClusterId": ("policy", "exclusive"),
+    "expectedClusterId": ("policy",),
 }
 
 

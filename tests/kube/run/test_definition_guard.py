@@ -191,10 +191,8 @@ DECLARED = Declaration(
 )
 
 
-def is_recorded_for(
-    *declarations: Declaration, owned: OwnershipRecords = OWNED, rules: Rules = RULES
-) -> bool:
-    return is_recorded(owned, ResolvedClaims(desired=merge(declarations)), rules)
+def is_recorded_for(*declarations: Declaration, owned: OwnershipRecords = OWNED) -> bool:
+    return is_recorded(owned, ResolvedClaims(desired=merge(declarations)), RULES)
 
 
 def test_documents_that_declare_the_owned_values_are_recorded() -> None:
@@ -238,4 +236,3 @@ def test_pairs_with_an_intent_or_an_override_are_not_recorded_for_a_document() -
     intent = Intent(value=4096.0, owner=OWNER)
     assert not is_recorded_for(DECLARED, owned=replace(OWNED, intents={PAIR: intent}))
     assert not is_recorded_for(DECLARED, owned=replace(OWNED, overrides={PAIR: override}))
-    assert not is_recorded_for(DECLARED, rules=replace(RULES, exclusive=True))

@@ -293,7 +293,7 @@ def test_a_deleted_document_is_handled_by_the_deletion_policy_recorded_last(
     assert {entry.cause for entry in (*plan.changes, *plan.findings)} == {cause}
 
 
-def test_under_exclusive_sync_pairs_of_a_suspended_document_are_not_removed():
+def test_pairs_of_a_suspended_document_are_halted():
     obj = resource("a", ALICE, {RATE: 4096}, suspend=True)
     settled = gathered(obj)
     assert settled.desired.halted == {(ALICE, RATE)}

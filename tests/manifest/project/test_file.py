@@ -44,7 +44,6 @@ spec:
   confirmSync: abc
   policy: Sync
   driftDetection: Correct
-  exclusive: true
   interval: 1h30m
   scope: [{user: {prefix: team-}}, {forms: [ip, defaultIp]}]
   ignore:
@@ -98,12 +97,7 @@ def test_every_setting_is_read_into_its_value() -> None:
         5400.0,
     )
     rules = cluster.rules(complete=False)
-    assert (rules.policy, rules.drift, rules.exclusive, rules.complete) == (
-        Policy.SYNC,
-        DriftMode.CORRECT,
-        True,
-        False,
-    )
+    assert (rules.policy, rules.drift, rules.complete) == (Policy.SYNC, DriftMode.CORRECT, False)
     assert rules.scope == (
         EntityPattern(user=NamePattern(prefix="team-")),
         EntityPattern(forms=frozenset({EntityForm.IP, EntityForm.DEFAULT_IP})),

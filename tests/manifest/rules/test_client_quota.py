@@ -186,12 +186,6 @@ BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
         "maximum",
     ),
     ("sync-cluster-id", cluster(policy="Sync"), "needs expectedClusterId"),
-    ("exclusive-scope", cluster(exclusive=True), "needs policy Sync"),
-    (
-        "exclusive-scope",
-        cluster(exclusive=True, policy="Sync", expectedClusterId="x", scope=[]),
-        "scope",
-    ),
     (
         "confirm-sync",
         cluster(confirmSync="a", expectedClusterId="b"),
@@ -333,7 +327,6 @@ ACCEPTED = (
         policy="Sync",
         expectedClusterId="x",
         confirmSync="x",
-        exclusive=True,
         scope=[{"forms": ["user"]}],
     ),
     cluster(guards={"bounds": [{"limits": {"producerByteRate": {"min": "1Ki", "max": 1024}}}]}),

@@ -405,17 +405,6 @@ def test_findings_that_are_not_orphans_hide_nothing():
     assert assess(new_plan, live).hiding == ()
 
 
-def test_a_plan_lists_its_exclusive_removals():
-    live = rates(alice=1.0, bob=1.0)
-    new_plan = plan(live, (entity(user="alice"), RATE, None))
-    assert new_plan.exclusive == ()
-    (change,) = new_plan.changes
-    stranger = QuotaChange(
-        entity=entity(user="bob"), key=RATE, before=1.0, after=None, cause=Cause.UNMANAGED
-    )
-    assert Plan(cluster_id="c", changes=(change, stranger)).exclusive == (stranger,)
-
-
 def test_the_effect_on_clients_of_a_foreign_limit_is_unknown():
     live = QuotaState(
         limits=rates(alice=5.0, bob=5.0).limits,

@@ -57,7 +57,6 @@ rule_sets = st.builds(
     ignore=st.sampled_from([(), (ignores,)]),
     complete=st.booleans(),
     configured=st.booleans(),
-    exclusive=st.booleans(),
 )
 
 

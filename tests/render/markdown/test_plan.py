@@ -217,26 +217,6 @@ def test_foreign_quotas_are_counted_and_never_listed():
     assert len(text) < 4000
 
 
-def test_removals_of_an_exclusive_cluster_are_counted_and_never_listed():
-    plan = ready()
-    removals = tuple(
-        QuotaChange(
-            entity=foreign_finding(number).entity,
-            key=RATE,
-            before=5.0,
-            after=None,
-            cause=Cause.UNMANAGED,
-        )
-        for number in range(3)
-    )
-    text = plan_markdown(
-        replace(plan, plan=replace(plan.plan, changes=(*plan.plan.changes, *removals)))
-    )
-    assert "stranger" not in text
-    assert "- Removes 3 limits that no document declares, because the cluster is exclusive." in text
-    assert "⚠️" in text
-
-
 def test_at_most_ten_clients_with_a_different_limit_are_named():
     text = plan_markdown(sample())
     assert (

@@ -10,9 +10,6 @@ from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.desired_state import Declaration, merge
-from reconciler.quota.planner.impact import assess
-from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.page.cluster import ClusterPage
 from reconciler.render.page.history import ChangeHistory
@@ -143,20 +140,6 @@ def test_without_records_no_quota_is_shown_as_owned():
     preview = replace(empty(), plan=replace(empty().plan, findings=()))
     reading = read_page(page(ClusterPage(name="x", preview=preview, live=look().live)))
     assert {cell[0] for cell in reading.column("quotas", "State")} == {"not ours"}
-
-
-def test_exclusive_removals_are_in_their_own_section():
-    stranger = entity(user="stranger")
-    live = QuotaState(limits={stranger: limits_of({RATE: 5000.0})})
-    removed = QuotaChange(
-        entity=stranger, key=RATE, before=5000.0, after=None, cause=Cause.UNMANAGED
-    )
-    cluster = looked(merge([]), OwnershipRecords(cluster_id="c"), live)
-    plan = Plan(cluster_id="c", changes=(removed,))
-    preview = replace(cluster.preview, plan=plan, impact=assess(plan, live))
-    reading = read_page(page(replace(cluster, preview=preview)))
-    assert reading.cells("exclusive", "user=stranger")["Then"] == ["-"]
-    assert "changes" not in reading.sections
 
 
 def test_recorded_use_is_in_its_own_section_and_its_refusals_among_the_obstacles():

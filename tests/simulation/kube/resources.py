@@ -77,8 +77,6 @@ def quota_cluster(settings: Settings, guards: Guards) -> Obj:
         spec["confirmSync"] = CLUSTER_ID
     if rules.scope:
         spec["scope"] = [_pattern(pattern) for pattern in rules.scope]
-    if rules.exclusive and rules.in_force.value == "Sync":
-        spec["exclusive"] = True
     return {
         "apiVersion": API_VERSION,
         "kind": "QuotaCluster",
