@@ -1,18 +1,14 @@
 """The impact of a plan on clients, as a part of a saved plan: its types, made from an impact and back."""
 
-from typing import Annotated
+from msgspec import field
 
-from msgspec import Meta, field
-
-from reconciler.codecs.plan_rows import PlaceRow, PlanPart, place_row
+from reconciler.codecs.plan_rows import PlanPart
 from reconciler.codecs.reader import values_of
 from reconciler.quota.entity import EntityParts, from_parts, level, parts
 from reconciler.quota.keys import Key, SetValue, WrittenValue
 from reconciler.quota.planner.impact import (
     AffectedPrincipal,
     Effect,
-    HiddenRule,
-    HidingOrphan,
     Impact,
     ShadowedLimit,
     UnmatchedClientId,
@@ -90,44 +86,6 @@ class ShadowRow(PlanPart, frozen=True, kw_only=True):
         return ShadowedLimit(entity=from_parts(self.entity), key=self.key, by=from_parts(self.by))
 
 
-class HiddenRow(PlanPart, frozen=True, kw_only=True):
-    """A limit that an orphan hides."""
-
-    entity: EntityParts
-    place: PlaceRow | None
-    value: SetValue
-
-    def rule(self) -> HiddenRule:
-        """Return the limit."""
-        return HiddenRule(
-            entity=from_parts(self.entity),
-            value=read_set_value(self.value),
-            place="" if self.place is None else self.place.text,
-        )
-
-
-class HidingRow(PlanPart, frozen=True, kw_only=True):
-    """An orphan that hides limits."""
-
-    entity: EntityParts
-    key: Key
-    rules: Annotated[list[HiddenRow], Meta(min_length=1)]
-    total: int
-
-    def __post_init__(self) -> None:
-        if self.total < len(self.rules):
-            raise ValueError("total should be at least the number of rules that are named")
-
-    def hiding(self) -> HidingOrphan:
-        """Return the orphan with its hidden limits."""
-        return HidingOrphan(
-            entity=from_parts(self.entity),
-            key=self.key,
-            rules=tuple(row.rule() for row in self.rules),
-            total=self.total,
-        )
-
-
 class UnmatchedRow(PlanPart, frozen=True, kw_only=True):
     """A limit whose client id no known client has."""
 
@@ -147,7 +105,6 @@ class ImpactPart(PlanPart, frozen=True, kw_only=True):
 
     affected: list[AffectedRow]
     affected_clients: int
-    hiding: list[HidingRow]
     principal_count: int = field(name="known")
     new_shadows: list[ShadowRow]
     shadows: list[ShadowRow]
@@ -168,7 +125,6 @@ class ImpactPart(PlanPart, frozen=True, kw_only=True):
             new_shadows=values_of("impact.newShadows", self.new_shadows, ShadowRow.shadow),
             silent=self.silent_keys,
             principal_count=self.principal_count,
-            hiding=values_of("impact.hiding", self.hiding, HidingRow.hiding),
             unmatched=values_of(
                 "impact.unmatchedClientIds", self.unmatched_client_ids, UnmatchedRow.unmatched
             ),
@@ -190,22 +146,6 @@ def impact_part(impact: Impact) -> ImpactPart:
             for affected in impact.affected
         ],
         affected_clients=impact.affected_count,
-        hiding=[
-            HidingRow(
-                entity=parts(hiding.entity),
-                key=hiding.key,
-                rules=[
-                    HiddenRow(
-                        entity=parts(rule.entity),
-                        place=place_row(rule.place),
-                        value=written_set_value(rule.value),
-                    )
-                    for rule in hiding.rules
-                ],
-                total=hiding.total,
-            )
-            for hiding in impact.hiding
-        ],
         principal_count=impact.principal_count,
         new_shadows=list(map(_shadow_row, impact.new_shadows)),
         shadows=list(map(_shadow_row, impact.shadows)),

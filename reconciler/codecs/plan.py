@@ -20,7 +20,6 @@ from reconciler.quota.entity import level
 from reconciler.quota.entity_forms import entity_json, entity_text
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.impact import (
-    HidingOrphan,
     Impact,
     ShadowedLimit,
     UnmatchedClientId,
@@ -172,18 +171,14 @@ def _complete_impact(part: dict[str, Any], impact: Impact) -> None:
             row[name]["level"] = effective.level
             if effective.unranked:
                 row[name]["known"] = effective.is_known
-    named: dict[str, Sequence[ShadowedLimit | HidingOrphan | UnmatchedClientId]] = {
+    named: dict[str, Sequence[ShadowedLimit | UnmatchedClientId]] = {
         "shadows": impact.shadows,
         "newShadows": impact.new_shadows,
-        "hiding": impact.hiding,
         "unmatchedClientIds": impact.unmatched,
     }
     for name, values in named.items():
         for row, value in zip(part[name], values, strict=True):
             row["text"] = entity_text(value.entity)
-    for row, hiding in zip(part["hiding"], impact.hiding, strict=True):
-        for rule_row, rule in zip(row["rules"], hiding.rules, strict=True):
-            rule_row.update(rule_row.pop("place") or _NO_PLACE, text=entity_text(rule.entity))
 
 
 # ---- reading ---------------------------------------------------------------------------------

@@ -28,10 +28,6 @@ class ValidationMode(StrEnum):
     NONE = "none"
 
 
-def _ignore_progress(phase: str, done: int, total: int) -> None:
-    """Discard progress."""
-
-
 class ReconcilePorts(Struct, frozen=True, kw_only=True):
     """The adapters that the composition root selected."""
 
@@ -42,7 +38,7 @@ class ReconcilePorts(Struct, frozen=True, kw_only=True):
     validator: Validator | None = None  # Kafka's rules without a broker; None = not available
     locks_records: bool = True  # whether loading the records locks them, as in a run that may write
     # Called with the phases `describe`, `validate`, `apply`, `visible` and counts.
-    progress: Progress = _ignore_progress
+    progress: Progress = lambda _phase, _done, _total: None
 
 
 class NewOverride(Struct, frozen=True, kw_only=True):

@@ -106,7 +106,6 @@ def preview(
                 plan,
                 observation.live,
                 known_principals=observation.principals | set(options.known_principals),
-                desired=desired,
                 known=known,
             )
             if options.assess

@@ -5,14 +5,11 @@ computed from rows. Names are quoted (``escaping.quoted``) but not yet escaped f
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
-from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Held, Rejected, Unknown
-from reconciler.quota.planner.impact import Direction, Effect, HidingOrphan
+from reconciler.quota.planner.impact import Direction, Effect
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import (
@@ -115,13 +112,12 @@ def finding_sections(
     Args:
         max_rows_of: Maximum number of rows of a section; ``None`` = all.
     """
-    findings_by_kind, notes = sections(preview.plan), _hiding_notes(preview)
+    findings_by_kind = sections(preview.plan)
     return tuple(
         finding_section(
             kind,
             findings_by_kind[kind.name],
             since=lambda since: f"since {age(preview.created_at - since)}",
-            notes=notes,
             max_rows=None if max_rows_of is None else max_rows_of(kind),
         )
         for kind in SECTIONS
@@ -134,19 +130,14 @@ def finding_section(
     findings: Sequence[Finding],
     *,
     since: Callable[[float], str],
-    notes: Mapping[tuple[Entity, Key], str] = MappingProxyType({}),
     max_rows: int | None = None,
 ) -> RowSection:
     """Return findings of one kind.
 
     Args:
         since: The text about the time of the first observation.
-        notes: Remarks about pairs.
     """
-    rows = tuple(
-        _finding(finding, kind, since, notes.get(finding.pair, ""))
-        for finding in findings[:max_rows]
-    )
+    rows = tuple(_finding(finding, kind, since) for finding in findings[:max_rows])
     return RowSection(
         name=kind.name,
         title=kind.title,
@@ -192,24 +183,6 @@ def expired_section(
         colour="yellow",
         heads=("Expected", "Live", "Since"),
     )
-
-
-def _hiding_notes(preview: Preview) -> Mapping[tuple[Entity, Key], str]:
-    """Return, for each orphan that takes precedence over rules, these rules with their places."""
-    if preview.impact is None:
-        return {}
-    return {(hiding.entity, hiding.key): _hiding(hiding) for hiding in preview.impact.hiding}
-
-
-def _hiding(hiding: HidingOrphan) -> str:
-    rule_names = "; ".join(
-        f"{entity_text(rule.entity)} {limit(hiding.key, rule.value)} ({rule.place or 'declared nowhere'})"
-        for rule in hiding.rules
-    )
-    unnamed_count = hiding.total - len(hiding.rules)
-    remainder = f" and {unnamed_count:,} more" if unnamed_count else ""
-    lose = "1 rule loses" if hiding.total == 1 else f"{hiding.total:,} rules lose"
-    return f"{lose} to it: {rule_names}{remainder}"
 
 
 def outcome_rows(outcome: Outcome, *, max_rows: int) -> tuple[tuple[DisplayRow, ...], int]:
@@ -325,9 +298,7 @@ _DRIFTED: Final = frozenset({Cause.DRIFT, Cause.CHANGED_BY_ANOTHER})
 """Causes that compare the expected value with the live one."""
 
 
-def _finding(
-    finding: Finding, kind: SectionKind, since: Callable[[float], str], remark: str
-) -> DisplayRow:
+def _finding(finding: Finding, kind: SectionKind, since: Callable[[float], str]) -> DisplayRow:
     place = ""
     if finding.claim is not None:
         place = finding.claim.place(finding.key) or finding.claim.document
@@ -352,6 +323,6 @@ def _finding(
         meaning="" if finding.since is None else since(finding.since),
         reason="",
         place=place,
-        note=remark or note,
+        note=note,
         cause=REASONS[finding.cause],
     )

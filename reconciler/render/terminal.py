@@ -35,7 +35,7 @@ SHOWN: Final = 100
 """Maximum number of lines of a list that only needs approval; counts are always complete."""
 
 SHOWN_AFFECTED: Final = 20
-"""Maximum number of clients and hidden rules: they follow from the changes, so fewer of them are shown."""
+"""Maximum number of clients and limits that never apply: they follow from the changes, so fewer of them are shown."""
 
 SHOWN_TROUBLE: Final = 1_000
 """Maximum number of listed problems, which people read and search line by line."""

@@ -19,8 +19,6 @@ from reconciler.quota.planner.impact import (
     AffectedPrincipal,
     Direction,
     Effect,
-    HiddenRule,
-    HidingOrphan,
     Impact,
     ShadowedLimit,
     UnmatchedClientId,
@@ -170,13 +168,6 @@ class OddValues:
     def _shadow(self) -> ShadowedLimit:
         return ShadowedLimit(entity=self._entity(), key=self._key(), by=self._entity())
 
-    def _hiding(self) -> HidingOrphan:
-        rules = tuple(
-            HiddenRule(entity=self._entity(), value=self._one(*NUMBERS), place=self._one(*PLACES))
-            for _ in range(2)
-        )
-        return HidingOrphan(entity=self._entity(), key=self._key(), rules=rules, total=5)
-
     def _unmatched(self) -> UnmatchedClientId:
         return UnmatchedClientId(entity=self._entity(), total=2, example=self._one(*NAMES))
 
@@ -189,7 +180,6 @@ class OddValues:
             new_shadows=self._few(self._shadow),
             silent=self._few(self._key),
             principal_count=self._one(0, 7),
-            hiding=self._few(self._hiding),
             unmatched=self._few(self._unmatched),
         )
 

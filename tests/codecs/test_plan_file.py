@@ -229,18 +229,6 @@ def edited(change) -> tuple[str, str]:
         (lambda d: d["impact"]["affected"][0].update(sharing="split"), r"affected\[0\]"),
         (lambda d: d["impact"]["affected"][0]["after"].update(level=8), r"affected\[0\]\.after"),
         (
-            lambda d: d["impact"]["hiding"][0].update(total=1),
-            r"impact\.hiding\[0\] total should be at least the number of rules that are named",
-        ),
-        (
-            lambda d: d["impact"]["hiding"][0].update(rules=[]),
-            r"impact\.hiding\[0\]\.rules should be array of length >= 1",
-        ),
-        (
-            lambda d: d["impact"]["hiding"][0]["rules"][0].update(value=None),
-            r"rules\[0\]\.value should be int \| float \| str, not null",
-        ),
-        (
             lambda d: d["impact"]["affected"][0]["after"].update(source=[["x", "y"]]),
             r"impact\.affected\[0\]: entity type 'x' is unknown",
         ),

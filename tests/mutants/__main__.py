@@ -19,11 +19,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mutants import adapters, core, hosts, recorded_use
+from tests.mutants import adapters, core, hosts, manifests, recorded_use
 from tests.mutants.fault import Fault
 
 ROOT = Path(__file__).resolve().parents[2]
-FAULTS = (*core.FAULTS, *adapters.FAULTS, *hosts.FAULTS, *recorded_use.FAULTS)
+FAULTS = (
+    *core.FAULTS,
+    *adapters.FAULTS,
+    *manifests.FAULTS,
+    *hosts.FAULTS,
+    *recorded_use.FAULTS,
+)
 SECONDS = 90
 BASELINE_SECONDS = 900  # all the tests of all faults, once
 WORKERS = max(2, os.cpu_count() or 2)

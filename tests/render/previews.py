@@ -124,7 +124,7 @@ def sample() -> Preview:
             },
         ),
         impact=replace(
-            assess(plan, live, known_principals=principals_with_quotas(live), desired=desired),
+            assess(plan, live, known_principals=principals_with_quotas(live)),
             unmatched=(UnmatchedClientId(entity=ALICE_SHOP, total=2, example="shop-1"),),
         ),
         warnings=("something @to know",),

@@ -15,7 +15,6 @@ from reconciler.render.impact_rows import (
     impact_lines,
     impact_sections,
 )
-from reconciler.render.rows import finding_sections
 from reconciler.render.terminal import SHOWN_AFFECTED, plan_text
 from tests.render.previews import ALICE, RATE, SHARE, empty, sample
 
@@ -90,31 +89,6 @@ def test_long_lists_of_clients_are_shortened_with_a_count():
 def test_a_limit_that_can_never_apply_names_the_closer_limit():
     (row,) = impact_sections(sample())[1].rows
     assert (row.entity, row.note) == ("client-id=stranger", "user=<default> is closer")
-
-
-def note_of_the_orphan(preview: Preview) -> str:
-    (section,) = [section for section in finding_sections(preview) if section.name == "newOrphans"]
-    return section.rows[0].note
-
-
-def test_an_orphan_names_the_limits_that_it_hides_with_their_places():
-    assert note_of_the_orphan(sample()) == (
-        "2 rules lose to it: user=<default> 1048576 (1 MiB/s) (quotas/9.yaml:8);"
-        " client-id=stranger 7000 (7 kB/s) (declared nowhere)"
-    )
-
-
-def test_of_many_limits_ten_are_named_and_the_others_counted():
-    full = sample()
-    assert full.impact is not None
-    (orphan,) = full.impact.hiding
-    impact = replace(full.impact, hiding=(replace(orphan, total=12),))
-    note = note_of_the_orphan(replace(full, impact=impact))
-    assert note.startswith("12 rules lose to it: ")
-    assert note.endswith(" and 10 more")
-    alone = replace(full.impact, hiding=(replace(orphan, rules=orphan.rules[:1], total=1),))
-    note = note_of_the_orphan(replace(full, impact=alone))
-    assert note.startswith("1 rule loses to it: ")
 
 
 def test_without_an_impact_there_are_no_rows():

@@ -3,11 +3,12 @@
 A removal relies on them: a removal that was reviewed while a default protected its clients must not run without it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from reconciler.quota.entity import ABSENT, Entity, Slot, sort_key
 from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.state import QuotaState
 
@@ -20,56 +21,19 @@ class Fallback(NamedTuple):
     value: float  # the live value, below overrides
 
 
-class WiderLimits:
-    """Finds the limits of one state that clients of an entity fall back to.
-
-    Args:
-        state: The limits.
-
-    Attributes:
-        by_client_id: Key and type of a user slot -> limits that name a client-id and may match any such user.
-    """
-
-    def __init__(self, state: QuotaState) -> None:
-        self._state = state
-        self.by_client_id: dict[tuple[Key, type], Sequence[Entity]] = {}
-
-    def of_slots(self, subject: Entity, key: Key) -> list[Entity]:
-        """Return wider entities that consist of slots of the subject and defaults: at most seven."""
-        return [wider for wider in _wider(subject) if self._state.value(wider, key) is not None]
-
-    def of_any_client_id(self, subject: Entity, key: Key) -> Sequence[Entity]:
-        """Return the others: those with a client-id, if clients of the subject may have any.
-
-        Which of them are wider depends only on the key and the type of the user slot.
-        """
-        user, client_id, ip = subject
-        if ip is not ABSENT or isinstance(client_id, str):
-            return ()
-        kind = (key, type(user))
-        if kind not in self.by_client_id:
-            self.by_client_id[kind] = [
-                wider
-                for wider in self._state.entities()
-                if isinstance(wider[1], str)
-                and not isinstance(wider[0], str)
-                and (isinstance(user, str) if wider[0] is None else user is not ABSENT)
-                and self._state.value(wider, key) is not None
-            ]
-        return self.by_client_id[kind]
-
-
 def fallbacks(changes: Iterable[QuotaChange], live: QuotaState) -> tuple[Fallback, ...]:
     """Return the live limits, below overrides, that clients of removals fall back to, sorted; without changed ones."""
-    limits, own, relied = WiderLimits(live), set[tuple[Entity, Key]](), set[tuple[Entity, Key]]()
+    own, relied = set[Pair](), set[Pair]()
+    kinds: set[tuple[Key, type]] = set()  # of removals whose clients may have any client-id
     for change in changes:
         subject, key = change.pair
         own.add(change.pair)
         if change.removes:
-            relied.update((wider, key) for wider in limits.of_slots(subject, key))
-            _ = limits.of_any_client_id(subject, key)
-    for (key, _), entities in limits.by_client_id.items():
-        relied.update((wider, key) for wider in entities)
+            relied.update((wider, key) for wider in _wider(subject))
+            if subject[2] is ABSENT and not isinstance(subject[1], str):
+                kinds.add((key, type(subject[0])))
+    for key, user in kinds:
+        relied.update((wider, key) for wider in live.limits if _names_a_client_id(wider, user))
     return tuple(
         Fallback(entity, key, value)
         for entity, key in sorted(
@@ -77,6 +41,17 @@ def fallbacks(changes: Iterable[QuotaChange], live: QuotaState) -> tuple[Fallbac
         )
         if (value := live.value(entity, key)) is not None
     )
+
+
+def _names_a_client_id(wider: Entity, user: type) -> bool:
+    """Whether a limit names a client-id and may be that of any client of an entity without one.
+
+    Args:
+        user: The type of the user slot of that entity.
+    """
+    if not isinstance(wider[1], str) or isinstance(wider[0], str):
+        return False
+    return user is str if wider[0] is None else user is not bool
 
 
 def _wider(subject: Entity) -> Iterator[Entity]:

@@ -9,9 +9,7 @@ from msgspec import Struct
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, level, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
-from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.effects import PlanEffects, change_factor
-from reconciler.quota.planner.fallbacks import WiderLimits
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.precedence import (
     EffectiveLimit,
@@ -116,33 +114,12 @@ class ShadowedLimit(Struct, frozen=True, kw_only=True, gc=False):
     by: Entity
 
 
-class HiddenRule(Struct, frozen=True, kw_only=True, gc=False):
-    """A limit that loses to a closer one for some clients."""
-
-    entity: Entity  # the entity of the limit
-    value: float  # the limit after the plan
-    place: str  # `path:line` of its declaration, "" if no document declares it
-
-
-class HidingOrphan(Struct, frozen=True, kw_only=True, gc=False):
-    """An orphaned limit, and the limits that would apply to some of its clients without it."""
-
-    entity: Entity  # the entity of the orphaned limit
-    key: Key
-    rules: tuple[HiddenRule, ...]  # the closest of them, at most `NAMED_RULES`
-    total: int  # their number
-
-
 class UnmatchedClientId(Struct, frozen=True, kw_only=True, gc=False):
     """A limit whose client id no known client has, while the ids of several begin with it, as Kafka Streams makes them."""
 
     entity: Entity
     total: int  # the number of known ids that begin with it
     example: str  # the first of them
-
-
-NAMED_RULES: Final = 8
-"""Maximum number of hidden limits that are listed; an orphan of a user may hide those of every client-id."""
 
 
 class Impact(Struct, frozen=True, kw_only=True, gc=False):
@@ -159,8 +136,6 @@ class Impact(Struct, frozen=True, kw_only=True, gc=False):
     affected_count: int = 0  # number of those with another limit
     # These principals, sorted; not part of a saved plan.
     principals: tuple[Principal, ...] = ()
-    # What orphans hide, in plan order; orphans that hide nothing are omitted.
-    hiding: tuple[HidingOrphan, ...] = ()
     unmatched: tuple[UnmatchedClientId, ...] = ()  # of the limits that the plan sets, in plan order
 
     def count(self, direction: Direction) -> int:
@@ -173,7 +148,6 @@ def assess(
     live: QuotaState,
     *,
     known_principals: Iterable[Principal] = (),
-    desired: DesiredState | None = None,
     known: PlanEffects | None = None,
 ) -> Impact:
     """Compute the impact of a plan on a live state.
@@ -181,16 +155,13 @@ def assess(
     Args:
         known: The effects of its changes on this state, if they are known.
         known_principals: Principals to resolve: users with quotas, SCRAM users, a configured list, recorded usage.
-        desired: All documents, for the places of limits that orphans hide.
     """
     plan_effects = known or PlanEffects(live, plan.changes)
     after = plan_effects.after
     touched = {change.key for change in plan.changes}
     principals = sorted(set(known_principals), key=_principal_sort_key)
     foreign = tuple(unranked_entities(live))
-    affected, affected_count = _affected_principals(
-        principals, plan, live, after, is_ranked=not foreign
-    )
+    affected, affected_count = _affected_principals(principals, plan, live, after)
     before_shadows = set(shadows(live, touched))
     after_shadows = shadows(after, touched)
     return Impact(
@@ -202,7 +173,6 @@ def assess(
         silent=_silent_keys(plan, live, after),
         principal_count=len(principals),
         principals=tuple(principals),
-        hiding=_hiding_orphans(plan, after, desired or DesiredState()),
         unmatched=tuple(_unmatched_client_ids(plan, principals)),
     )
 
@@ -325,19 +295,11 @@ def own_entity(principal: Principal) -> Entity:
 
 
 def _affected_principals(
-    principals: Iterable[Principal],
-    plan: Plan,
-    live: QuotaState,
-    after: QuotaState,
-    *,
-    is_ranked: bool,
+    principals: Iterable[Principal], plan: Plan, live: QuotaState, after: QuotaState
 ) -> tuple[list[AffectedPrincipal], int]:
     """Return clients with another limit or bucket that no change of their own limit says, and the number of all.
 
     A limit of their own is the closest one: where a change replaces its value, the client need not be resolved.
-
-    Args:
-        is_ranked: Whether the places of all live limits are known.
     """
     planned = {change.pair: (change.before, change.after) for change in plan.changes}
     keys = {change.key for change in plan.changes}
@@ -345,12 +307,9 @@ def _affected_principals(
     count = 0
     for principal in principals:
         own = own_entity(principal)
-        is_plain = is_ranked and "" not in own  # An empty name matches no level that has it.
-        replaced = (
-            {key for key in keys if None not in planned.get((own, key), (None,))}
-            if is_plain
-            else set[Key]()
-        )
+        replaced = {key for key in keys if None not in planned.get((own, key), (None,))}
+        if "" in own:  # An empty name matches no level that has it.
+            replaced = set()
         is_affected = bool(replaced)
         if others := keys - replaced:
             for old, new in zip(
@@ -360,9 +319,12 @@ def _affected_principals(
             ):
                 if (old.value, old.bucket) != (new.value, new.bucket):
                     is_affected = True
-                    row = AffectedPrincipal(principal=principal, key=old.key, before=old, after=new)
-                    if row.is_shared_anew or planned.get((own, old.key)) != (old.value, new.value):
-                        affected.append(row)
+                    if planned.get((own, old.key)) != (old.value, new.value):
+                        affected.append(
+                            AffectedPrincipal(
+                                principal=principal, key=old.key, before=old, after=new
+                            )
+                        )
         count += is_affected
     return affected, count
 
@@ -376,30 +338,6 @@ def _silent_keys(plan: Plan, live: QuotaState, after: QuotaState) -> tuple[Key, 
     return tuple(
         key for key in COLUMNS if key in removed and key in live_keys and key not in remaining_keys
     )
-
-
-def _hiding_orphans(
-    plan: Plan, after: QuotaState, desired: DesiredState
-) -> tuple[HidingOrphan, ...]:
-    limits = WiderLimits(after)
-    hiding_orphans: list[HidingOrphan] = []
-    for finding in plan.orphans:
-        subject, key = finding.pair
-        own, clients = limits.of_slots(subject, key), limits.of_any_client_id(subject, key)
-        total, rules = len(own) + len(clients), [*own, *clients[:NAMED_RULES]]
-        if rules:
-            named_rules = sorted(rules, key=sort_key)[:NAMED_RULES]
-            shown_rules = tuple(_hidden_rule(rule, key, after, desired) for rule in named_rules)
-            hiding_orphans.append(
-                HidingOrphan(entity=subject, key=key, rules=shown_rules, total=total)
-            )
-    return tuple(hiding_orphans)
-
-
-def _hidden_rule(subject: Entity, key: Key, after: QuotaState, desired: DesiredState) -> HiddenRule:
-    value, claim = after.value(subject, key), desired.claim(subject, key)
-    assert value is not None  # noqa: S101 - only rules with a value hide or are hidden
-    return HiddenRule(entity=subject, value=value, place="" if claim is None else claim.place(key))
 
 
 def _principal_sort_key(principal: Principal) -> tuple[tuple[bool, str], ...]:

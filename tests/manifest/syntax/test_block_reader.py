@@ -96,6 +96,7 @@ def assert_as_parsed(text: str, first_line: int = 3) -> None:
 @example("a:\nb: c")
 @example("a:\n # c\n    b: d\n  e: f")
 @example("a: {b: c}\na: d")
+@example("  a: b\nc: d")
 def test_what_is_read_is_what_the_parser_reads(text):
     assert_as_parsed(text)
 

@@ -4,27 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.quota.entity import DEFAULT, Entity, entity, level, sort_key
+from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMNS, RULES, Key
-from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.impact import (
-    NAMED_RULES,
     AffectedPrincipal,
     BucketSharing,
     Direction,
-    HiddenRule,
-    HidingOrphan,
     ShadowedLimit,
     assess,
     own_entity,
     principals_with_quotas,
     shadows,
 )
-from reconciler.quota.planner.plan import Finding, Plan, QuotaChange, apply_to
-from reconciler.quota.policy import Action, Cause
+from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
+from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import QuotaState, limits_of
-from tests.quota.reference import may_match_same
 from tests.quota.strategies import CLIENTS, USERS, states
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -111,9 +106,16 @@ def test_exactly_the_clients_whose_limit_or_bucket_changes_are_affected(live, ta
     assert list(impact.affected) == [
         item
         for item in expected
-        if item.is_shared_anew
-        or ((own_entity(item.principal), item.key), item.before.value, item.after.value) not in said
+        if ((own_entity(item.principal), item.key), item.before.value, item.after.value) not in said
     ]
+
+
+def test_a_limit_of_the_empty_client_id_is_that_of_no_client():
+    nameless = entity(user="alice", client_id="")
+    live = QuotaState(limits={nameless: limits_of({RATE: 5.0})})
+    clients = [Principal(user="alice", client_id="")]
+    impact = assess(plan(live, (nameless, RATE, 4.0)), live, known_principals=clients)
+    assert (impact.affected, impact.affected_count) == ((), 0)
 
 
 def test_an_equal_limit_in_another_bucket_is_a_move():
@@ -317,92 +319,6 @@ def test_a_client_has_the_direction_and_the_factor_of_its_change():
     new_plan = plan(live, (entity(ip="10.0.0.1"), Key.CONNECTION_CREATION_RATE, 10.0))
     (principal,) = assess(new_plan, live, known_principals=[address]).affected
     assert (principal.sharing, principal.direction) == (BucketSharing.SAME, Direction.LOOSENED)
-
-
-# ---- what orphans hide ------------------------------------------------------------------------
-
-
-def orphan(subject: Entity, key: Key = RATE, action: Action = Action.ORPHAN) -> Finding:
-    return Finding(
-        entity=subject,
-        key=key,
-        desired=None,
-        applied=1.0,
-        live=1.0,
-        cause=Cause.PRUNE,
-        action=action,
-    )
-
-
-@given(states(max_size=14))
-def test_orphans_hide_every_wider_limit_that_can_match_one_of_their_clients(live):
-    pairs = [(subject, key) for subject, key, _ in live.pairs()]
-    new_plan = Plan(cluster_id="c", findings=tuple(orphan(subject, key) for subject, key in pairs))
-    expected = {}
-    for subject, key in pairs:
-        hidden = [
-            limit
-            for limit in sorted(live.limits, key=sort_key)
-            if level(limit) > level(subject)
-            and may_match_same(limit, subject)
-            and live.value(limit, key) is not None
-        ]
-        if hidden:
-            named = [(wider, live.value(wider, key)) for wider in hidden[:NAMED_RULES]]
-            expected[subject, key] = (len(hidden), named)
-    hidden_rules = {
-        (hiding.entity, hiding.key): (
-            hiding.total,
-            [(rule.entity, rule.value) for rule in hiding.rules],
-        )
-        for hiding in assess(new_plan, live).hiding
-    }
-    assert hidden_rules == expected
-
-
-def test_two_orphans_hide_the_limits_that_each_of_them_hides():
-    every, app = entity(user=DEFAULT), entity(user=DEFAULT, client_id="app")
-    live = QuotaState(
-        limits={subject: limits_of({RATE: 7.0}) for subject in (USER, every, app, CLIENT)}
-    )
-    for order in ((USER, every), (every, USER)):
-        new_plan = Plan(cluster_id="c", findings=tuple(orphan(subject) for subject in order))
-        hidden_rules = {
-            hiding.entity: [rule.entity for rule in hiding.rules]
-            for hiding in assess(new_plan, live).hiding
-        }
-        assert hidden_rules == {USER: [app, every, CLIENT], every: [CLIENT]}
-
-
-def test_only_the_closest_limits_after_the_plan_are_named():
-    clients = [entity(client_id=f"c{number:02d}") for number in range(20)]
-    live = QuotaState(limits={subject: limits_of({RATE: 7.0}) for subject in (*clients, USER)})
-    new_plan = plan(live, (clients[0], RATE, None), (entity(user=DEFAULT), RATE, 9.0))
-    new_plan = Plan(
-        cluster_id="c",
-        changes=new_plan.changes,
-        findings=(orphan(USER), orphan(entity(user="bob")), orphan(clients[3])),
-    )
-    declared = Declaration(
-        document="t/every",
-        entity=entity(user=DEFAULT),
-        limits=limits_of({RATE: 9.0}),
-        path="a.yaml",
-        line=3,
-    )
-    first, second = assess(new_plan, live, desired=merge([declared])).hiding
-    assert (first.entity, first.total, len(first.rules)) == (USER, 20, NAMED_RULES)
-    assert first.rules[0] == HiddenRule(entity=entity(user=DEFAULT), value=9.0, place="a.yaml:3")
-    assert first.rules[1] == HiddenRule(entity=clients[1], value=7.0, place="")
-    assert second == HidingOrphan(
-        entity=entity(user="bob"), key=RATE, rules=first.rules, total=first.total
-    )
-
-
-def test_findings_that_are_not_orphans_hide_nothing():
-    live = QuotaState(limits={USER: limits_of({RATE: 1.0}), CLIENT: limits_of({RATE: 1.0})})
-    new_plan = Plan(cluster_id="c", findings=(orphan(USER, action=Action.REPORT),))
-    assert assess(new_plan, live).hiding == ()
 
 
 def test_the_effect_on_clients_of_a_foreign_limit_is_unknown():
