@@ -163,7 +163,8 @@ def from_parts(entity_parts: Iterable[tuple[str, str | None]]) -> Entity:
 def sort_key(subject: Entity) -> tuple[int, str, str, str]:
     """Return the key of the total order: by level, then by names as code points."""
     user, client_id, ip = subject
-    return level(subject), user or "", client_id or "", ip or ""
+    number = _LEVEL_OF_TYPES[type(user), type(client_id), type(ip)]
+    return number, user or "", client_id or "", ip or ""
 
 
 def canonical_address(text: str) -> str | None:

@@ -12,7 +12,7 @@ from reconciler.base.redaction import QuietRepr
 from reconciler.errors import KquotaError
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import Entity
-from reconciler.quota.outcome import Applied, Held, Rejected, Result
+from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideEnded, Owner, OwnershipRecords, Pair
 from reconciler.quota.planner.fallbacks import Fallback
@@ -123,6 +123,15 @@ class PairVisibility(StrEnum):
     UNCHECKED = "not looked at"
 
 
+_WORDS: Final[Mapping[type, str]] = {
+    type(None): "NOT SENT",
+    Applied: "APPLIED",
+    Rejected: "REJECTED",
+    Held: "HELD",
+    Unknown: "UNKNOWN",
+}
+
+
 class PairOutcome(Struct, frozen=True, kw_only=True, gc=False):
     """The outcome of one change."""
 
@@ -134,17 +143,7 @@ class PairOutcome(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def status_text(self) -> str:
         """``APPLIED``, ``REJECTED``, ``HELD``, ``UNKNOWN`` or ``NOT SENT``."""
-        match self.result:
-            case None:
-                return "NOT SENT"
-            case Applied():
-                return "APPLIED"
-            case Rejected():
-                return "REJECTED"
-            case Held():
-                return "HELD"
-            case _:
-                return "UNKNOWN"
+        return _WORDS[type(self.result)]
 
     @property
     def is_done(self) -> bool:
