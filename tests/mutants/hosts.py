@@ -117,10 +117,10 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="drift counts as ended where the records are lost",
-        file="reconciler/app/drift/service.py",
-        old="        if not self.is_known:\n            return None\n",
-        new="",
-        tests=("tests/cli/test_drift_notify.py",),
+        file="reconciler/app/watch/drift.py",
+        old="            elif not (will_correct and differs):\n",
+        new="            if not (will_correct and differs):\n",
+        tests=("tests/cli/test_drift_watch.py",),
     ),
     Fault(
         what="a report without records closes the issue about drift",

@@ -41,7 +41,6 @@ Guards: --max-removals --max-removed-percent --max-change-factor --allow-newly-u
 Documents: --namespace --split --team --partial --out-dir
 Recorded use: --evidence --no-evidence --require-evidence
 Watching: --watch --interval --confirm-after --metrics-address --metrics-entity-labels
-Notifications: --notify --remind-after --notify-state
 Kubernetes: --kubernetes --operator-namespace --kubeconfig
 """)
 
