@@ -69,7 +69,6 @@ class RestClient:
     Args:
         address: Base address; see :func:`checked_address`.
         token: Sent with every request, and hidden in every message.
-        authorization: Name of the header and prefix of the token in it.
     """
 
     def __init__(
@@ -79,14 +78,12 @@ class RestClient:
         headers: Mapping[str, str],
         clock: Clock,
         token: Secret | None,
-        authorization: tuple[str, str] = ("Authorization", "Bearer "),
         bounds: RestLimits = BOUNDS,
     ) -> None:
         self._address = checked_address(address)
         self._headers = dict(headers)
         self._clock = clock
         self._token = token
-        self._authorization = authorization
         self._bounds = bounds
         self._waited = 0.0
         self._http = HttpClient(
@@ -179,8 +176,7 @@ class RestClient:
         """
         headers = {} if is_foreign else dict(self._headers)
         if self._token is not None and not is_foreign:
-            name, before = self._authorization
-            headers[name] = before + self._token.reveal()
+            headers["Authorization"] = f"Bearer {self._token.reveal()}"
         if body is not None:
             headers["Content-Type"] = "application/json"
         request = HttpRequest(

@@ -124,7 +124,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="a report without records closes the issue about drift",
-        file="reconciler/app/post/threads.py",
+        file="reconciler/app/post/github.py",
         old="    if not incident.is_known:\n",
         new="    if not incident:\n",
         tests=("tests/cli/test_post.py",),

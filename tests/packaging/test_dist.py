@@ -45,7 +45,7 @@ class Use:
 
 USES = {
     "http": Use(
-        words=("kquota", "post", "gitlab", "missing.json", "--label", "prod"),
+        words=("kquota", "post", "github", "missing.json", "--label", "prod"),
         code=1,
         output="missing.json cannot be read",
     ),
