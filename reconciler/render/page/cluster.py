@@ -11,13 +11,11 @@ from reconciler.quota.state import QuotaState
 from reconciler.render.impact_rows import client_section, impact_lines, impact_sections
 from reconciler.render.page.content import (
     FOREIGN,
-    HISTORY,
     foreign_values,
     problem_sections,
     quota_section,
     use_section,
 )
-from reconciler.render.page.history import ChangeHistory
 from reconciler.render.page.writer import (
     PageFiles,
     PagePart,
@@ -44,8 +42,6 @@ class ClusterPage(Struct, frozen=True, kw_only=True, gc=False):
     preview: Preview
     live: QuotaState  # the live quotas, or those of the snapshot
     owned: OwnershipRecords | None = None  # our records; None if there are none
-    history: ChangeHistory | None = None  # the content of the audit log; None if no log was given
-    declared: bool = True  # whether there were documents; without them a plan is meaningless
     recorded: RecordedUse | None = None  # the effect by recorded use; None = not requested
 
 
@@ -60,7 +56,7 @@ def clusters_html(
     most = max(LEAST_ROWS, PAGE_ROWS // max(1, len(cluster_pages)))
     parts = [
         PagePart(
-            title=f"{'Plan for' if cluster_page.declared else 'Quotas of'} {cluster_page.name}",
+            title=f"Plan for {cluster_page.name}",
             head=_head(cluster_page),
             sections=[
                 page_section(section, elsewhere=_ELSEWHERE)
@@ -83,7 +79,7 @@ _ELSEWHERE: Final = "which kquota plan --format json, kquota describe and kquota
 
 
 def _head(cluster_page: ClusterPage) -> str:
-    preview, history = cluster_page.preview, cluster_page.history
+    preview = cluster_page.preview
     snapshot = preview.snapshot_at
     facts = [
         ("Cluster", preview.plan.cluster_id),
@@ -94,10 +90,7 @@ def _head(cluster_page: ClusterPage) -> str:
         ("By", preview.origin.author),
         ("Commit", preview.origin.commit[:12]),
         ("Digest", preview.digest if preview.plan.reviewed else ""),
-        ("History", "" if history is None or history.entries else "the audit log has no entries"),
     ]
-    if not cluster_page.declared:
-        return paragraph("Live quotas; no documents were read.") + pairs("facts", facts)
     effects = "".join(map(paragraph, impact_lines(preview)))
     return paragraph(headline(preview)) + pairs("facts", facts) + _verdict(cluster_page) + effects
 
@@ -121,10 +114,9 @@ def _verdict(cluster_page: ClusterPage) -> str:
 
 
 def _sections(cluster_page: ClusterPage, most: int) -> Iterator[Section]:
-    preview, live, history = cluster_page.preview, cluster_page.live, cluster_page.history
+    preview, live = cluster_page.preview, cluster_page.live
     yield from problem_sections(preview, cluster_page.recorded, most=most)
-    if cluster_page.declared:
-        yield from (rows.section for rows in change_sections(preview, max_rows=most))
+    yield from (rows.section for rows in change_sections(preview, max_rows=most))
     yield client_section(preview, live, max_rows=most).section
     if cluster_page.recorded is not None:
         yield use_section(cluster_page.recorded, most=most)
@@ -133,5 +125,3 @@ def _sections(cluster_page: ClusterPage, most: int) -> Iterator[Section]:
     yield FOREIGN.of(foreign_values(live), most=most)
     _, never = impact_sections(preview, max_rows=most)
     yield never.section
-    if history is not None:
-        yield HISTORY.of(history.entries, history.left_out, most=most)

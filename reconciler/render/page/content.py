@@ -1,4 +1,4 @@
-"""The sections of a page about a cluster, from the rows that terminals show, and tables of its quotas and its history."""
+"""The sections of a page about a cluster, from the rows that terminals show, and a table of its quotas."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -10,8 +10,7 @@ from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecords
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import Limits, QuotaState
-from reconciler.render.cause_text import SECTIONS, sections, status_word
-from reconciler.render.page.history import PastChange
+from reconciler.render.cause_text import SECTIONS, sections
 from reconciler.render.plan_summary import problem_groups
 from reconciler.render.recorded_use import (
     USE_TABLE,
@@ -56,7 +55,7 @@ def use_section(recorded: RecordedUse, *, most: int) -> Section:
     return USE_TABLE.of(recorded.rows, most=most, notes=notes)
 
 
-# ---- quotas and history ----------------------------------------------------------------------
+# ---- quotas ----------------------------------------------------------------------
 
 
 _WHOSE: Final[Mapping[str, str]] = {
@@ -131,19 +130,3 @@ def foreign_values(live: QuotaState) -> list[tuple[str, str, float]]:
     ]
     subjects += [(parts_text(parts), values) for parts, values in live.foreign_entities]
     return [(subject, key, value) for subject, values in subjects for key, value in values]
-
-
-HISTORY: Final[TableForm[PastChange]] = TableForm(
-    "history",
-    "History",
-    "Changes applied by kquota, newest first, from the audit log.",
-    (
-        name("Client and key", lambda row: CellText(entity_text(row.entity), (row.key,))),
-        text("Time", lambda row: row.time),
-        number("From", lambda row: limit(row.key, row.before)),
-        number("To", lambda row: limit(row.key, row.after)),
-        state("Outcome", lambda row: status_word(row.outcome)),
-        text("By", lambda row: CellText(row.author, (row.commit[:12],))),
-        text("Why", lambda row: CellText(row.cause, (row.note or row.document,))),
-    ),
-)
