@@ -33,7 +33,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="the next page is requested from any host",
-        file="reconciler/forge/responses.py",
+        file="reconciler/forge/rest_client.py",
         old="            if urlsplit(target)[:2] != urlsplit(current_url)[:2]:",
         new="            if urlsplit(target)[:2] == ():",
         tests=("tests/forge/test_rest_client.py",),

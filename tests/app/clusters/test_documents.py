@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.app.clusters.shared_loading import WORTH_SHARING, load_in_two
+from reconciler.app.clusters.documents import WORTH_SHARING, load_in_two
 from reconciler.manifest.loader import load_files
 from tests.servers.processes import HANG_SECONDS
 
