@@ -10,7 +10,7 @@ TESTS = $(BIN)/python -m pytest -q -p no:randomly -n $(WORKERS) --dist loadscope
 WORKERS ?= 3
 # Packages by hash; those without a wheel (pyspark) are built by the build tools of .ci/locks/build.txt.
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-build-isolation
-EXTRAS := http kerberos keystores operator proxy spark usage watch
+EXTRAS := http keystores operator proxy spark usage watch
 DIST   := build/dist-tools
 LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-emit-index-url --custom-compile-command 'make locks'

@@ -33,7 +33,6 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     ├── TelemetryError                   recorded use cannot be read as requested; has the location and HTTP status
     │   └── TelemetryUnavailable         no response, or a response to retry later
     ├── SparkError                       a job failed in Spark; the message is its first line
-    ├── NotifyError                      a message could not be delivered; never shows secret parts of the address
     ├── KubernetesError                  the API server refused or could not be reached; has status and reason
     │   ├── KubernetesUnavailable        no response, or a response to retry later
     │   └── NotFound, Forbidden, KubernetesConflict, Gone (404, 403, 409, 410), AnswerTooLarge
@@ -316,19 +315,6 @@ class TelemetryUnavailable(TelemetryError):
 
 class SparkError(KquotaError):
     """A job failed in Spark, or its session was lost. The message is the first line of Spark's error."""
-
-
-class NotifyError(KquotaError):
-    """A receiver did not accept a message. The text has at most scheme and host: the rest of an address is secret.
-
-    Args:
-        status: HTTP status; 0 without a response.
-    """
-
-    def __init__(self, message: str, *, status: int = 0, attempts: int = 1, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
-        self.status = status
-        self.attempts = attempts
 
 
 class KubernetesError(KquotaError):

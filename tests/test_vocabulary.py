@@ -49,9 +49,7 @@ MAKERS_WORDS = re.compile(
 )
 """Words of the product that readers of its output need not know. Reasons and fields of documents keep theirs."""
 
-READ_BY_PEOPLE = (
-    "cli app notify reconcile render render/use kube/status kube/records kube/admission"
-)
+READ_BY_PEOPLE = "cli app reconcile render render/use kube/status kube/records kube/admission"
 
 
 def test_no_sentence_of_the_output_has_a_word_that_only_makers_know() -> None:

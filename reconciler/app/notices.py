@@ -1,9 +1,14 @@
 """Messages of use cases beside their results: warnings, hints, notes and progress. The caller decides how to print them."""
 
+import logging
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
+
+from reconciler.base.escaping import escaped
+
+_LOG: Final = logging.getLogger("reconciler.loop")
 
 
 class TextReceiver(Protocol):
@@ -53,6 +58,29 @@ class NoticeLog:
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """Do nothing: the run reports the number of finished clusters."""
+
+
+class LoggedNotices:
+    """Logs the texts about one cluster. Implements ``Notices``."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = escaped(cluster)
+
+    def note(self, text: str) -> None:
+        """Log a note."""
+        _LOG.info("%s: %s", self._cluster, text)
+
+    def warning(self, text: str) -> None:
+        """Log a warning."""
+        _LOG.warning("%s: %s", self._cluster, text)
+
+    def hint(self, text: str) -> None:
+        """Log advice."""
+        if text:
+            self.note(text)
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        """Do nothing: a loop has no one who waits for it."""
 
 
 def replay(notices: Iterable[Notice], to: TextReceiver) -> None:

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 CONCURRENCY: Final = 100
 """Clusters at the same time. One that never answers occupies a slot until its deadline."""
 
-NOTIFICATION_SHAPES: Final = ("webhook", "slack")
-"""Shapes of a message: those of ``notify.shapes.SHAPES``."""
-
 AUTO: Final = "auto"
 """Evidence address from the cluster's configuration."""
 
@@ -108,18 +105,6 @@ class EvidenceRequest(Struct, frozen=True, kw_only=True):
                 "--evidence is empty",
                 hint="check that the variable is set; pass a URI, auto, or --no-evidence",
             )
-
-
-class NotificationRequest(Struct, frozen=True, kw_only=True):
-    """The typed options about drift notifications."""
-
-    receivers: tuple[str, ...]  # `SHAPE=env:NAME` or `SHAPE=file:PATH`
-    remind_after: float = 86_400.0  # seconds after which the same drift is sent again
-    state: Path | None = None  # file with what was sent; None = beside the project's records
-
-    def __post_init__(self) -> None:
-        if not self.receivers and self.state is not None:
-            raise UsageError("--notify-state needs --notify")
 
 
 class MetricsRequest(Struct, frozen=True, kw_only=True):

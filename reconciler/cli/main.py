@@ -31,7 +31,6 @@ _COMMANDS: Final = {
     "snapshot": ("inspection.describe", "Save all quotas of a cluster in one file, without loss."),
     "export": ("inspection.export", "Write live quotas as manifests."),
     "import": ("inspection.import_", "Convert the quota files of another tool to manifests."),
-    "report": ("inspection.report", "Write one HTML page: live quotas, plan, drift and history."),
     "validate": ("inspection.validate", "Check manifests without a cluster."),
     "history": ("change.history", "List the outcomes of applies."),
     "rollback": ("change.rollback", "Restore the limits from before an apply."),

@@ -1,7 +1,8 @@
 """``kquota post``, for CI: posts a plan as a comment, summary and annotations, or drift as an issue."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from msgspec.structs import replace
@@ -11,33 +12,21 @@ from reconciler.base.installation import needs
 from reconciler.cli.framework.commands import flag, group, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.code_host import (
-    GITHUB,
-    GITLAB,
-    HostApi,
-    details_option,
-    post_to_host,
-    project_option,
-    repository_option,
-    required_option,
-    warn_of_failure,
-)
 from reconciler.cli.options.shared import FILE, OptionPack
-from reconciler.errors import KquotaError
+from reconciler.errors import ForgeError, KquotaError
 
 HELP: Final = """Post a plan, an outcome or drift to a code host.
 
 DOCUMENT is the file of `plan --out`, `apply --out` or `drift --format json`. It is checked and rendered here; no text in
-it is taken as Markdown, and nothing in it says where to post. The token comes from the environment (GITHUB_TOKEN,
-GITLAB_TOKEN), never from an argument.
+it is taken as Markdown, and nothing in it says where to post. The token comes from the environment (GITHUB_TOKEN),
+never from an argument.
 
 If the host refuses or does not answer, the command prints a warning and exits 0, so that a failed comment does not fail a
 plan; with --required it exits 1. An edited, truncated or unknown document exits 1; a document of another format version exits 4.
 
 \b
 Example:
-  kquota post github plan.json --label prod --pull 7 --summary
-  kquota post gitlab plan.json --label prod"""
+  kquota post github plan.json --label prod --pull 7 --summary"""
 
 GITHUB_HELP: Final = """A comment per label on a pull request, a job summary, annotations, outputs; an issue for drift.
 
@@ -51,17 +40,6 @@ Example:
   kquota post github plan.json --head-repo someone/fork --sha "$HEAD_SHA" --details-url "$RUN_URL"
   kquota post github drift.json --issue --label prod"""
 
-GITLAB_HELP: Final = """A note per label on a merge request, reports for GitLab's own widgets; an issue for drift.
-
-In a pipeline of a merge request everything but the token is known from the environment. The token is
-that of a project access token with scope api (job tokens cannot write notes).
-
-\b
-Example:
-  kquota post gitlab plan.json --label prod --terraform-report report.json
-  kquota post gitlab said.txt --failed 1 --label prod
-  kquota post gitlab drift.json --issue --label prod"""
-
 REVIEWED_HELP: Final = """Fetch the plan that was reviewed before a merge (GitHub): an artifact of the run for that head.
 
 --commit is the commit on the base branch that the merge made; its pull request and head are looked up. The newest
@@ -73,53 +51,70 @@ Example:
   kquota post reviewed --commit "$GITHUB_SHA" --workflow quotas-plan.yml --artifact kquota-plan-prod --out plan.json"""
 
 
-def post_options(api: HostApi) -> OptionPack:
-    """Return the options of :class:`PostRequest`, passed as ``request``."""
-    return OptionPack(
-        "request",
-        PostRequest,
-        (
-            click.argument("document", type=FILE, metavar="DOCUMENT"),
-            option(
-                "--label NAME",
-                "Name of the environment; each label has its own comment.",
-                default="",
-            ),
-            option("--title", "Heading, instead of the label.", default=""),
-            option(
-                "--method",
-                "When to comment; on-change creates no comment for a plan without changes.",
-                click.Choice(("update", "recreate", "on-change", "never")),
-                default="update",
-            ),
-            details_option,
-            option(
-                "--artifact-url URL",
-                "Where the HTML page of the plan, or the outcome, was uploaded; linked.",
-                default="",
-            ),
-            option(
-                "--commit SHA",
-                "Commit to name, instead of the one in DOCUMENT (GitHub checks out a merge commit).",
-                default="",
-            ),
-            flag("--issue", "Open, update or close one issue (for drift)."),
-            option(
-                "--failed CODE",
-                "DOCUMENT is the error output of a plan that failed with this exit code; it replaces an older plan.",
-                click.IntRange(1, 255),
-            ),
-            required_option,
-            api.option(),
-        ),
+api_option: Final = option(
+    "--api-url URL",
+    "Address of the API  [env: GITHUB_API_URL].",
+    default="https://api.github.com",
+    envvar="GITHUB_API_URL",
+)
+
+
+def _repository_option(*, required: bool) -> Callable[[Any], Any]:
+    """Return ``--repo``; "" if it is neither required nor given."""
+    return option(
+        "--repo OWNER/NAME",
+        "Repository  [env: GITHUB_REPOSITORY].",
+        # A default of None would count as a value, so a required option has none.
+        **({"required": True} if required else {"default": ""}),
+        envvar="GITHUB_REPOSITORY",
     )
 
+
+post_options: Final = OptionPack(
+    "request",
+    PostRequest,
+    (
+        click.argument("document", type=FILE, metavar="DOCUMENT"),
+        option(
+            "--label NAME",
+            "Name of the environment; each label has its own comment.",
+            default="",
+        ),
+        option("--title", "Heading, instead of the label.", default=""),
+        option(
+            "--method",
+            "When to comment; on-change creates no comment for a plan without changes.",
+            click.Choice(("update", "recreate", "on-change", "never")),
+            default="update",
+        ),
+        option("--details-url URL", "URL of the full text, for a link.", default=""),
+        option(
+            "--artifact-url URL",
+            "Where the HTML page of the plan, or the outcome, was uploaded; linked.",
+            default="",
+        ),
+        option(
+            "--commit SHA",
+            "Commit to name, instead of the one in DOCUMENT (GitHub checks out a merge commit).",
+            default="",
+        ),
+        flag("--issue", "Open, update or close one issue (for drift)."),
+        option(
+            "--failed CODE",
+            "DOCUMENT is the error output of a plan that failed with this exit code; it replaces an older plan.",
+            click.IntRange(1, 255),
+        ),
+        flag("--required", "Exit 1 if the code host cannot be reached or refuses."),
+        api_option,
+    ),
+)
+"""The options of :class:`PostRequest`, passed as ``request``."""
 
 place_options: Final = OptionPack(
     "place",
     PullRequestChoice,
     (
-        repository_option(required=False),
+        _repository_option(required=False),
         option("--pull NUMBER", "Number of the pull request.", click.IntRange(min=1)),
         option("--sha SHA", "Head commit of the pull request.", default=""),
         option("--head-repo OWNER/NAME", "Repository of the head commit.", default=""),
@@ -140,7 +135,7 @@ def post() -> None:
 
 
 @post.command("github", help=GITHUB_HELP)
-@post_options(GITHUB)
+@post_options
 @place_options
 @flag("--summary", "Write the job summary (GITHUB_STEP_SUMMARY).")
 @flag("--outputs", "Write the step's outputs (GITHUB_OUTPUT).")
@@ -176,45 +171,14 @@ def github(
     try:
         facts |= run(github.post_to_github(console, content, place))
     except KquotaError as error:
-        return warn_of_failure(console, error, required=content.request.required)
+        if content.request.required or not isinstance(error, ForgeError):
+            raise
+        console.warning(f"posting failed: {error.message}")
+        console.hint(error.hint)
     finally:
         if outputs:
             github.write_outputs(facts)
     return ExitCode.DONE
-
-
-@post.command("gitlab", help=GITLAB_HELP)
-@post_options(GITLAB)
-@project_option
-@option(
-    "--merge-request NUMBER",
-    "Number of the merge request  [env: CI_MERGE_REQUEST_IID].",
-    click.IntRange(min=1),
-    envvar="CI_MERGE_REQUEST_IID",
-)
-@option("--sha SHA", "Head commit of the merge request; another head is refused.", default="")
-@option("--terraform-report FILE", "Write the counts for the widget of merge requests.", FILE)
-@option("--code-quality FILE", "Write a code quality report for the lines of the rules.", FILE)
-@click.pass_obj
-def gitlab(
-    console: Console,
-    *,
-    request: PostRequest,
-    project: str,
-    merge_request: int | None,
-    sha: str,
-    terraform_report: Path | None,
-    code_quality: Path | None,
-) -> ExitCode:
-    """Write the reports, then post to GitLab."""
-    needs("http", "kquota post")
-    from reconciler.app.post import gitlab
-    from reconciler.app.post.content import content_of
-
-    content = content_of(replace(request, commit=request.commit or sha))
-    gitlab.write_reports(content, terraform=terraform_report, quality=code_quality)
-    posting = gitlab.post_to_gitlab(console, content, project, merge_request, sha)
-    return post_to_host(console, posting, required=content.request.required)
 
 
 @post.command("reviewed", help=REVIEWED_HELP)
@@ -223,8 +187,8 @@ def gitlab(
 @option("--artifact NAME", "Name of the artifact with the plan.", required=True)
 @option("--out FILE", "File to write the plan to.", FILE, name="out_path", required=True)
 @flag("--outputs", "Write the step's outputs (GITHUB_OUTPUT): plan, pull, digest.")
-@repository_option(required=True)
-@GITHUB.option()
+@_repository_option(required=True)
+@api_option
 @click.pass_obj
 def fetch_reviewed(
     console: Console,

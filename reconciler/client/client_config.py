@@ -79,7 +79,7 @@ class ClientConfig(Struct, frozen=True, kw_only=True):
         idle_seconds: The client closes a connection that is unused for this time.
         frame_limit: Largest response accepted, in bytes.
         most_entities: Maximum entities in one response.
-        canonical_names: Resolve bootstrap names to canonical host names first, for Kerberos.
+        canonical_names: Resolve bootstrap names to canonical host names first, which certificates then have to name.
         address_family: ``any``, ``v4`` or ``v6``.
         rebootstrap: Use ``bootstrap`` again if every known node failed (KIP-899).
         rebootstrap_seconds: Also after this time without any response (KIP-1102); 0 = never.

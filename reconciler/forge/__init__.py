@@ -1,1 +1,1 @@
-"""Code hosts: comments, issues, annotations and reports on GitHub and GitLab, and the pull requests that they belong to."""
+"""Code hosts: comments, issues, annotations and reports on GitHub, and the pull requests that they belong to."""

@@ -1,24 +1,14 @@
-"""One issue per label while there is drift: opened, updated, closed on recovery. Independent of the code host."""
+"""One issue per label while there is drift: opened, updated, closed on recovery."""
 
-from collections.abc import AsyncIterator
-from typing import Literal, Protocol
+from typing import Literal
 
 from msgspec import Struct
 
 from reconciler.errors import ForgeError
+from reconciler.forge.github import GitHub, Issue
 from reconciler.forge.marker import Marker, state_of
 
 IssueAction = Literal["opened", "updated", "unchanged", "closed", "nothing"]
-
-
-class Issue(Struct, frozen=True, kw_only=True):
-    """An open issue."""
-
-    number: int
-    author: str
-    title: str
-    body: str
-    url: str = ""
 
 
 class IssueResult(Struct, frozen=True, kw_only=True):
@@ -28,30 +18,8 @@ class IssueResult(Struct, frozen=True, kw_only=True):
     issue: Issue | None
 
 
-class Tracker(Protocol):
-    """The issues of one repository."""
-
-    def open_issues(self) -> AsyncIterator[Issue]:
-        """Yield all open issues, oldest first; no pull requests."""
-
-    async def own_name(self) -> str:
-        """Return the account of the token."""
-
-    async def open(self, title: str, body: str) -> Issue:
-        """Open an issue."""
-
-    async def change(self, issue: Issue, title: str, body: str) -> Issue:
-        """Replace title and text."""
-
-    async def comment(self, issue: Issue, body: str) -> None:
-        """Add a comment."""
-
-    async def close(self, issue: Issue) -> None:
-        """Close it as done."""
-
-
 async def update_issue(
-    tracker: Tracker, marker: Marker, *, title: str, body: str, recovered: str | None
+    tracker: GitHub, marker: Marker, *, title: str, body: str, recovered: str | None
 ) -> IssueResult:
     """Open, update or close the issue.
 
@@ -89,7 +57,7 @@ async def update_issue(
     return IssueResult(action="updated", issue=await tracker.change(current, title, body))
 
 
-async def _open(tracker: Tracker, marker: Marker, title: str, body: str) -> Issue:
+async def _open(tracker: GitHub, marker: Marker, title: str, body: str) -> Issue:
     try:
         return await tracker.open(title, body)
     except ForgeError as error:
@@ -99,7 +67,7 @@ async def _open(tracker: Tracker, marker: Marker, title: str, body: str) -> Issu
         return landed[0] if landed else await tracker.open(title, body)
 
 
-async def _find_own_issues(tracker: Tracker, marker: Marker) -> list[Issue]:
+async def _find_own_issues(tracker: GitHub, marker: Marker) -> list[Issue]:
     """Return the account's open issues with this marker, oldest first."""
     marked = [issue async for issue in tracker.open_issues() if marker.begins(issue.body)]
     if not marked:

@@ -1,7 +1,7 @@
 """GitHub's REST API: own account, comments, issues, and the pull request of a head."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Final
 from urllib.parse import quote
 
@@ -10,8 +10,6 @@ from msgspec import Struct
 from reconciler.base.protocols import Clock
 from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError, UsageError
-from reconciler.forge.code_host import HostedRepository, HostFields, PullComments
-from reconciler.forge.drift_issue import Issue
 from reconciler.forge.rest_client import (
     BOUNDS,
     Json,
@@ -28,16 +26,6 @@ COMMENT_CHARACTERS: Final = 65_536
 
 WORKFLOW_ACCOUNT: Final = "github-actions[bot]"
 """Author of what is written with a workflow's token. That token may not query its own account."""
-
-FIELDS: Final = HostFields(
-    number="number",
-    author="user.login",
-    body="body",
-    url="html_url",
-    change="PATCH",
-    comments="comments",
-    closed_issue={"state": "closed", "state_reason": "completed"},
-)
 
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
 _SHA: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
@@ -93,18 +81,36 @@ class PullRequestHead(Struct, frozen=True, kw_only=True):
         checked_sha(self.sha)
 
 
-class GitHub(HostedRepository):
-    """One repository; a ``drift_issue.Tracker``.
+class Comment(Struct, frozen=True, kw_only=True):
+    """A comment."""
+
+    id: int
+    author: str
+    body: str
+    url: str = ""  # its web address; "" if unknown
+
+
+class Issue(Struct, frozen=True, kw_only=True):
+    """An open issue."""
+
+    number: int
+    author: str
+    title: str
+    body: str
+    url: str = ""
+
+
+class GitHub:
+    """One repository, with its issues.
 
     Args:
         repository: ``owner/name``.
         author: Author of kquota's comments; "" = query it, and use the workflow's account if the token may not.
     """
 
-    fields = FIELDS
-
     def __init__(self, client: RestClient, repository: str, *, author: str = "") -> None:
-        super().__init__(client, f"/repos/{checked_repository(repository)}")
+        self.client = client
+        self.path = f"/repos/{checked_repository(repository)}"
         self._author = author
 
     def owns(self, head: PullRequestHead) -> bool:
@@ -197,14 +203,83 @@ class GitHub(HostedRepository):
         query = {"state": "open", "sort": "created", "direction": "asc"}
         async for issue_json in self.client.items(f"{self.path}/issues", query=query):
             if "pull_request" not in issue_json:
-                yield FIELDS.issue(issue_json)
+                yield _issue(issue_json)
 
-    def comments_of(self, number: int) -> PullComments:
-        """Return the comments of a pull request, which is an issue in this API."""
-        issues = f"{self.path}/issues"
-        return PullComments(
-            self, thread=f"{issues}/{number}/comments", comments=f"{issues}/comments", query={}
+    async def open(self, title: str, body: str) -> Issue:
+        """Open an issue."""
+        content = {"title": title, "body": body}
+        return _issue(await self.client.send("POST", f"{self.path}/issues", content))
+
+    async def change(self, issue: Issue, title: str, body: str) -> Issue:
+        """Replace title and text."""
+        return _issue(await self._send_change(issue, {"title": title, "body": body}))
+
+    async def comment(self, issue: Issue, body: str) -> None:
+        """Add a comment."""
+        await self.client.send(
+            "POST", f"{self.path}/issues/{issue.number}/comments", {"body": body}
         )
+
+    async def close(self, issue: Issue) -> None:
+        """Close it as done."""
+        await self._send_change(issue, {"state": "closed", "state_reason": "completed"})
+
+    async def _send_change(self, issue: Issue, content: Mapping[str, Json]) -> Json:
+        return await self.client.send("PATCH", f"{self.path}/issues/{issue.number}", content)
+
+    def comments_of(self, number: int) -> "PullComments":
+        """Return the comments of a pull request."""
+        return PullComments(self, number)
+
+
+class PullComments:
+    """The comments of one pull request, which is an issue in this API."""
+
+    def __init__(self, host: GitHub, number: int) -> None:
+        self._host = host
+        self._thread = f"{host.path}/issues/{number}/comments"
+        self._comments = f"{host.path}/issues/comments"
+
+    async def own_name(self) -> str:
+        """Return the account of the token."""
+        return await self._host.own_name()
+
+    async def notes(self) -> AsyncIterator[Comment]:
+        """Yield all comments, oldest first."""
+        async for comment in self._host.client.items(self._thread):
+            yield _comment(comment)
+
+    async def create(self, body: str) -> Comment:
+        """Create a comment."""
+        return _comment(await self._host.client.send("POST", self._thread, {"body": body}))
+
+    async def change(self, note: Comment, body: str) -> Comment:
+        """Replace the text of a comment."""
+        path = f"{self._comments}/{note.id}"
+        return _comment(await self._host.client.send("PATCH", path, {"body": body}))
+
+    async def delete(self, note: Comment) -> None:
+        """Delete a comment."""
+        await self._host.client.send("DELETE", f"{self._comments}/{note.id}")
+
+
+def _comment(document: Json) -> Comment:
+    return Comment(
+        id=required_field(document, "id", int),
+        author=optional_text(document, "user.login"),
+        body=optional_text(document, "body"),
+        url=optional_text(document, "html_url"),
+    )
+
+
+def _issue(document: Json) -> Issue:
+    return Issue(
+        number=required_field(document, "number", int),
+        author=optional_text(document, "user.login"),
+        title=optional_text(document, "title"),
+        body=optional_text(document, "body"),
+        url=optional_text(document, "html_url"),
+    )
 
 
 def _has_head(pull: Json, head: PullRequestHead) -> bool:

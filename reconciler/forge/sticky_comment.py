@@ -1,25 +1,16 @@
-"""One comment per label that is kept up to date. Independent of the code host."""
+"""One comment per label that is kept up to date."""
 
-from collections.abc import AsyncIterator
-from typing import Literal, Protocol
+from typing import Literal
 
 from msgspec import Struct
 
 from reconciler.errors import ForgeError
+from reconciler.forge.github import Comment, PullComments
 from reconciler.forge.marker import Marker
 
 Method = Literal["update", "recreate", "on-change", "never"]
 
 CommentAction = Literal["created", "updated", "unchanged", "nothing"]
-
-
-class Comment(Struct, frozen=True, kw_only=True):
-    """A comment."""
-
-    id: int
-    author: str
-    body: str
-    url: str = ""  # its web address; "" if unknown
 
 
 class CommentResult(Struct, frozen=True, kw_only=True):
@@ -29,27 +20,8 @@ class CommentResult(Struct, frozen=True, kw_only=True):
     note: Comment | None
 
 
-class CommentThread(Protocol):
-    """The comments of one pull request, merge request or issue."""
-
-    def notes(self) -> AsyncIterator[Comment]:
-        """Yield all comments, oldest first."""
-
-    async def own_name(self) -> str:
-        """Return the account of the token."""
-
-    async def create(self, body: str) -> Comment:
-        """Create a comment."""
-
-    async def change(self, note: Comment, body: str) -> Comment:
-        """Replace the text of a comment."""
-
-    async def delete(self, note: Comment) -> None:
-        """Delete a comment."""
-
-
 async def post(
-    thread: CommentThread, marker: Marker, body: str, *, method: Method, is_quiet: bool
+    thread: PullComments, marker: Marker, body: str, *, method: Method, is_quiet: bool
 ) -> CommentResult:
     """Create or update the comment with a marker.
 
@@ -82,7 +54,7 @@ async def post(
     return CommentResult(action="updated", note=await thread.change(current, body))
 
 
-async def own_notes(thread: CommentThread, marker: Marker) -> list[Comment]:
+async def own_notes(thread: PullComments, marker: Marker) -> list[Comment]:
     """Return comments with this marker by the token's account, oldest first; copies by other authors are ignored."""
     marked = [note async for note in thread.notes() if marker.begins(note.body)]
     if not marked:
@@ -92,7 +64,7 @@ async def own_notes(thread: CommentThread, marker: Marker) -> list[Comment]:
 
 
 async def _create(
-    thread: CommentThread,
+    thread: PullComments,
     marker: Marker,
     body: str,
     *,
@@ -110,7 +82,7 @@ async def _create(
         return landed[-1] if landed else await thread.create(body)
 
 
-async def _delete(thread: CommentThread, notes: list[Comment]) -> None:
+async def _delete(thread: PullComments, notes: list[Comment]) -> None:
     for note in notes:
         try:
             await thread.delete(note)

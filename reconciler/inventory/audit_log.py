@@ -12,20 +12,15 @@ from pathlib import Path
 from typing import Final, TextIO
 
 import msgspec
-from msgspec import UNSET
-from msgspec.structs import replace
 
 from reconciler.base import bounded_json
 from reconciler.base.compact_json import lines
 from reconciler.base.durable_files import DISK, DurableFiles
 from reconciler.base.output_text import json_text
-from reconciler.codecs.audit_log import OpenIntents, apply_entry, open_among
 from reconciler.errors import InventoryError
+from reconciler.quota.entity import parts
 from reconciler.quota.ownership import Pair
-from reconciler.quota.results.audit_entry import ENTRY_VERSION, AuditEntry
-
-MAX_BYTES: Final = 1 << 62
-"""No practical limit: a log only grows."""
+from reconciler.quota.results.audit_entry import INTENDED, AuditEntry
 
 _DECODER: Final = msgspec.json.Decoder(AuditEntry)
 
@@ -74,7 +69,7 @@ class FileAuditLog:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise _cannot_read(self._path, error) from error
+            raise InventoryError(f"{self._path} cannot be read: {error.strerror}") from error
 
 
 class StreamAuditLog:
@@ -103,35 +98,26 @@ class StreamAuditLog:
         """Return None: a stream cannot be read back."""
 
 
-def read_entries(path: Path) -> Iterator[AuditEntry]:
-    """Yield all complete entries of a log, oldest first; a truncated line is skipped.
+def open_among(
+    entries: Iterable[AuditEntry], *, cluster_id: str, pairs: Collection[Pair]
+) -> dict[Pair, AuditEntry]:
+    """Return the newest entry ``INTENDED`` of each given pair of a cluster, unless a later entry closes it.
 
-    An outcome without a previous value gets that of its intent; ``null`` if the log does not contain it.
-
-    Raises:
-        InventoryError: The file cannot be read, or a line is not an audit entry of a known version.
+    Args:
+        entries: Newest first; they are read until every pair is decided.
     """
-    try:
-        text = DISK.read(path, max_bytes=MAX_BYTES)
-    except OSError as error:
-        raise _cannot_read(path, error) from error
-    intents: OpenIntents = {}
-    for number, line in enumerate(text.split(b"\n"), start=1):
-        try:
-            entry = _entry(line)
-        except msgspec.ValidationError as error:
-            raise InventoryError(
-                f"{path}:{number}: not an audit entry of version {ENTRY_VERSION}: {error}",
-                hint="it was written by a newer kquota, or is not an audit log",
-            ) from error
-        if entry is None:
+    undecided = {(cluster_id, parts(entity), str(key)): (entity, key) for entity, key in pairs}
+    open_intents: dict[Pair, AuditEntry] = {}
+    for entry in entries if undecided else ():
+        if entry.pair not in undecided:
             continue
-        intent = intents.get(entry.pair)
-        apply_entry(intents, entry)
-        if entry.before is UNSET:
-            before = None if intent is None else intent.before
-            entry = replace(entry, before=before)
-        yield entry
+        if entry.outcome == INTENDED:
+            open_intents[undecided.pop(entry.pair)] = entry
+        elif entry.closes_intent:
+            del undecided[entry.pair]
+        if not undecided:
+            break
+    return open_intents
 
 
 def _newest_first(blocks: Iterable[bytes]) -> Iterator[AuditEntry]:
@@ -178,7 +164,3 @@ def _entry(line: bytes) -> AuditEntry | None:
         UnicodeEncodeError
     ) as error:  # half of a surrogate pair, where only known words are allowed
         raise msgspec.ValidationError(str(error)) from None
-
-
-def _cannot_read(path: Path, error: OSError) -> InventoryError:
-    return InventoryError(f"{path} cannot be read: {error.strerror}")

@@ -74,7 +74,7 @@ def alerts_in(post: Post, status: str) -> set[str]:
 
 
 @contextlib.contextmanager
-def watching(folder: Path, *arguments: str, port: int, **variables: str) -> Iterator[None]:
+def watching(folder: Path, *, port: int) -> Iterator[None]:
     """`kquota drift --watch` in a separate process, with its metrics on a port."""
     words = kquota(
         folder,
@@ -84,9 +84,8 @@ def watching(folder: Path, *arguments: str, port: int, **variables: str) -> Iter
         "500ms",
         "--metrics-address",
         f"127.0.0.1:{port}",
-        *arguments,
     )
-    child = Child(words, log=folder / "watch.log", environment=environment(**variables))
+    child = Child(words, log=folder / "watch.log", environment=environment())
     try:
         yield
     finally:
@@ -138,7 +137,7 @@ def rules_file() -> Iterator[Path]:
         yield path
 
 
-def test_a_change_outside_kquota_is_reported_to_every_receiver_and_so_is_its_end(
+def test_a_change_outside_kquota_fires_an_alert_and_its_end_resolves_it(
     empty_kafka, tmp_path, capsys
 ):
     cluster = empty_kafka(jars.NEWEST)
@@ -153,19 +152,9 @@ def test_a_change_outside_kquota_is_reported_to_every_receiver_and_so_is_its_end
     assert applied.returncode == 0, applied.stderr
     took: dict[str, float] = {}
     with Inbox() as inbox:
-        variables = {
-            "HOOK": inbox.url("/hook"),
-            "SLACK": inbox.url("/slack"),
-        }
-        notify = (
-            "--notify",
-            "webhook=env:HOOK",
-            "--notify",
-            "slack=env:SLACK",
-        )
         (port,) = free_ports(1)
         with (
-            watching(tmp_path, *notify, port=port, **variables),
+            watching(tmp_path, port=port),
             monitoring(port, inbox) as prometheus,
         ):
             scraped(prometheus)
@@ -173,24 +162,15 @@ def test_a_change_outside_kquota_is_reported_to_every_receiver_and_so_is_its_end
 
             set_rate(cluster, 12345)
             changed = time.monotonic()
-            arrival(inbox, "/hook", '"began"')
-            took["webhook"] = time.monotonic() - changed
-            arrival(inbox, "/slack", "changed outside kquota")
-            took["slack"] = time.monotonic() - changed
             wait_for_alert(inbox, "KquotaDrift", "firing")
             took["alert"] = time.monotonic() - changed
             assert "KquotaDrift" in prometheus.firing()
 
             set_rate(cluster, 10 * 1024 * 1024)
             changed = time.monotonic()
-            arrival(inbox, "/hook", '"ended"')
-            took["webhook recovery"] = time.monotonic() - changed
-            arrival(inbox, "/slack", "restored after")
-            took["slack recovery"] = time.monotonic() - changed
             wait_for_alert(inbox, "KquotaDrift", "resolved")
             took["resolved"] = time.monotonic() - changed
             assert "KquotaDrift" not in prometheus.firing()
-    check_messages(inbox)
     with capsys.disabled():
         print("\n" + ", ".join(f"{what} {seconds:.1f} s" for what, seconds in took.items()))  # noqa: T201
 
@@ -222,20 +202,3 @@ def scraped(prometheus: Prometheus) -> None:
         doing="the first scrape",
         details=prometheus.log,
     )
-
-
-def arrival(inbox: Inbox, path: str, words: str) -> None:
-    inbox.wait(
-        lambda post: post.path == path and words.encode() in post.body,
-        seconds=SECONDS,
-        doing=f"{words} on {path}",
-    )
-
-
-def check_messages(inbox: Inbox) -> None:
-    """Check that messages are sent once, in order, and name the changed quotas."""
-    hook = [post for post in inbox.posts if post.path == "/hook"]
-    assert [post.json["event"] for post in hook] == ["began", "ended"]
-    (pair,) = hook[0].json["pairs"]
-    assert pair["entityText"] == f"user={USER}"
-    assert (pair["expected"], pair["live"]) == (10485760, 12345)

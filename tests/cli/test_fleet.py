@@ -243,13 +243,6 @@ def test_addresses_alone_have_no_labels(fleet, folder, kquota):
     assert checked.code == 0, checked.err
 
 
-def test_a_report_without_any_cluster_contains_the_table(fleet, folder, kquota):
-    stop(folder, fleet, *NAMES)
-    ran = kquota("report", "--all", "--out", "report.html")
-    assert ran.code == 1
-    assert "3 clusters: 3 unreachable" in ran.err
-
-
 def test_the_json_of_apply_for_all_clusters_is_one_document(fleet, kquota):
     ran = kquota("apply", "--all", "--yes", "--format", "json")
     document = json.loads(ran.out)
@@ -269,7 +262,7 @@ def test_drift_of_all_clusters(fleet, kquota):
     ]
 
 
-def test_doctor_and_report_of_all_clusters(fleet, folder, kquota):
+def test_doctor_of_all_clusters(fleet, folder, kquota):
     stop(folder, fleet, "alpha")
     ran = kquota("doctor", "--all")
     assert ran.code == 1
@@ -278,10 +271,6 @@ def test_doctor_and_report_of_all_clusters(fleet, folder, kquota):
         ["beta", "ok"],
         ["alpha", "unreachable"],
     ]
-    ran = kquota("report", "--all", "--out", "report.html")
-    assert ran.code == 1
-    assert "3 clusters: 2 ok, 1 unreachable" in ran.err
-    assert "beta" in (folder / "report.html").read_text()
 
 
 def test_a_comment_begins_with_the_table_of_clusters(fleet, kquota):

@@ -127,8 +127,6 @@ def test_records_of_the_head_do_not_make_a_quota_owned(kquota, folder, sandbox, 
     assert "victim" not in json.dumps(plan["changes"])
     assert ".kquota/inventory.json lies in the checkout" in ran.err
     assert "gitRef" in ran.err
-    report = kquota("report", *BASE)
-    assert report.code == 0
     drift = kquota("drift", *BASE, "--read-only", "--format", "json")
     assert json.loads(drift.out)["recordsKnown"] is False
     for command in (("drift", *BASE), ("apply", *BASE, "--yes")):
@@ -148,7 +146,6 @@ def test_records_of_a_commit_are_refused_after_the_merge_too(kquota, folder, for
         "plan --offline",
         "apply --yes",
         "drift",
-        "report",
         "override user=a producer_byte_rate=1Mi --for 1h --reason x --yes",
     ):
         ran = kquota(*command.split())
@@ -274,7 +271,7 @@ def test_without_a_trusted_project_no_address_of_the_head_is_contacted(
     assert "no configuration to trust" in ran.err
     warnings = json.loads((folder / "plan.json").read_text())["warnings"]
     assert any("its clusters, records and evidence are not used" in warning for warning in warnings)
-    for command in ("plan", "apply", "drift", "report", "validate"):
+    for command in ("plan", "apply", "drift", "validate"):
         yes = ("--yes",) if command == "apply" else ()
         ran = kquota(command, *BASE, *yes)
         assert ran.code == 1

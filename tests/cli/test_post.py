@@ -12,7 +12,6 @@ from reconciler.codecs.plan import saved_plan
 from reconciler.render.cause_text import counts
 from reconciler.render.json_values import dump
 from tests.forge.github_api import BOT, Account, GitHubApi, Refusal, zipped
-from tests.forge.gitlab_api import GitLabApi
 from tests.forge.test_github_runner import read_outputs
 from tests.render.markdown.test_plan import long
 from tests.render.previews import NOW, empty, result, sample
@@ -29,18 +28,6 @@ def api(folder, monkeypatch):
         monkeypatch.setenv("GITHUB_REPOSITORY", running.repository)
         monkeypatch.setenv("GITHUB_OUTPUT", str(folder / "output"))
         monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "summary"))
-        yield running
-    assert running.complaints == []
-
-
-@pytest.fixture
-def gitlab(folder, monkeypatch):
-    with GitLabApi() as running:
-        running.merge_requests[7] = SHA
-        monkeypatch.setenv("GITLAB_TOKEN", "glpat-bot")
-        monkeypatch.setenv("CI_API_V4_URL", running.url)
-        monkeypatch.setenv("CI_PROJECT_ID", running.project)
-        monkeypatch.setenv("CI_MERGE_REQUEST_IID", "7")
         yield running
     assert running.complaints == []
 
@@ -490,19 +477,16 @@ def test_drift_opens_one_issue_and_recovery_closes_it(kquota, folder, api):
     assert "No drift any more" in api.comments[0].body
 
 
-@pytest.mark.parametrize("host", ["github", "gitlab"])
-def test_a_report_without_records_leaves_the_issue_as_it_is(kquota, folder, request, host):
-    issues = request.getfixturevalue({"github": "api", "gitlab": "gitlab"}[host])
-    words = ("post", host, drift(folder), "--issue", "--label", "prod", "--required")
+def test_a_report_without_records_leaves_the_issue_as_it_is(kquota, folder, api):
+    words = ("post", "github", drift(folder), "--issue", "--label", "prod", "--required")
     assert kquota(*words).code == 0
-    body = issues.issues[0].body if host == "github" else issues.issues[0].description
+    body = api.issues[0].body
     drift(folder, has_drift=False, records_known=False)
     ran = kquota(*words)
     assert ran.code == 0
     assert "no ownership records" in ran.err
-    (issue,) = issues.issues
-    assert issue.state in {"open", "opened"}
-    assert body == (issue.body if host == "github" else issue.description)
+    (issue,) = api.issues
+    assert (issue.state, issue.body) == ("open", body)
 
 
 def test_drift_without_an_issue_is_only_printed(kquota, folder, api):
@@ -562,65 +546,6 @@ def test_the_reviewed_plan_is_downloaded_and_checked(kquota, folder, api, plan):
     run.artifacts.clear()
     assert kquota(*words).code == 1
     assert not (folder / "reviewed.json").exists()
-
-
-# ---- GitLab ------------------------------------------------------------------------------------
-
-
-def test_a_merge_request_gets_a_note_and_its_widgets(kquota, folder, gitlab, plan):
-    words = (
-        "post",
-        "gitlab",
-        plan,
-        "--label",
-        "prod",
-        "--terraform-report",
-        "tf.json",
-        "--code-quality",
-        "cq.json",
-        "--required",
-    )
-    assert kquota(*words, "--sha", SHA).code == 0
-    assert kquota(*words).code == 0
-    (note,) = gitlab.notes
-    assert note.body.startswith("<!-- kquota:plan:prod -->\n")
-    numbers = counts(sample())
-    assert json.loads((folder / "tf.json").read_text()) == {
-        "create": numbers["create"],
-        "update": numbers["update"],
-        "delete": numbers["remove"],
-    }
-    remarks = json.loads((folder / "cq.json").read_text())
-    assert len({remark["fingerprint"] for remark in remarks}) == len(remarks) > 3
-    assert all(remark["location"]["lines"]["begin"] >= 1 for remark in remarks)
-    assert {remark["severity"] for remark in remarks} <= {"critical", "minor", "info"}
-
-
-def test_a_changed_head_or_missing_rights_are_a_warning_on_gitlab_too(
-    kquota, folder, gitlab, plan, monkeypatch
-):
-    ran = kquota("post", "gitlab", plan, "--sha", "b" * 40)
-    assert ran.code == 0
-    assert "does not have the head" in ran.err
-    monkeypatch.setenv("GITLAB_TOKEN", "glpat-reader")
-    assert kquota("post", "gitlab", plan).code == 0
-    assert kquota("post", "gitlab", plan, "--required").code == 1
-    monkeypatch.delenv("GITLAB_TOKEN")
-    assert "GITLAB_TOKEN is not set" in kquota("post", "gitlab", plan).err
-    assert gitlab.notes == []
-
-
-def test_gitlab_issues_follow_drift(kquota, folder, gitlab):
-    words = ("post", "gitlab", drift(folder), "--issue", "--label", "prod", "--required")
-    assert kquota(*words).code == 0
-    drift(folder, has_drift=False)
-    assert kquota(*words).code == 0
-    assert [issue.state for issue in gitlab.issues] == ["closed"]
-
-
-def test_gitlab_widget_reports_are_written_for_plans_only(kquota, folder, gitlab):
-    assert kquota("post", "gitlab", drift(folder), "--terraform-report", "x.json").code == 1
-    assert kquota("post", "gitlab", drift(folder), "--project", "").code in (0, 1)
 
 
 def plans_of(*names: str) -> dict[str, object]:

@@ -143,7 +143,7 @@ def test_every_option_that_an_error_or_a_hint_names_exists() -> None:
         "evidence/spark/",
         "spark/",
         "evidence/ingest/readers/prometheus.py",
-        "manifest/foreign/kafka_configs_script.py",
+        "manifest/foreign/kafka_configs.py",
     )  # their options
     unknown = {
         f"{place}: {option}"

@@ -47,7 +47,7 @@ def test_a_tag_with_the_name_of_the_base_branch_does_not_decide_where_to_connect
 
 
 def test_every_command_that_takes_a_trusted_revision_refuses_a_short_name(kquota, clone):
-    for command in ("plan", "validate", "report", "drift", "apply --yes"):
+    for command in ("plan", "validate", "drift", "apply --yes"):
         ran = kquota(*command.split(), "--config-from", "main")
         assert ran.code == 1, command
         assert "--config-from 'main' is a short name" in ran.err
@@ -73,7 +73,7 @@ def test_a_submodule_does_not_define_its_own_trusted_revision(
     )
     commit(clone)
     for revision in ("refs/remotes/origin/main", git(submodule, "rev-parse", "HEAD")):
-        for command in ("plan", "validate", "report", "drift", "apply --yes"):
+        for command in ("plan", "validate", "drift", "apply --yes"):
             words = (*command.split(), "--config-from", revision)
             monkeypatch.chdir(clone)
             from_outside = kquota(*words, "--project", "kafka/kquota.yaml")
@@ -145,7 +145,7 @@ def test_files_that_contain_user_names_are_private(kquota, clone, sandbox):
     assert kquota("plan", "--out", "p.json").code == 0
     assert kquota("apply", "--yes", "--out", "o.json").code == 0
     assert kquota("snapshot", "--out", "s.json").code == 0
-    assert kquota("report", "--out", "r.html").code == 0
+    assert kquota("plan", "--page", "r.html").code == 0
     (clone / "quotas" / "all.yaml").write_text(quota("b"))
     assert kquota("apply", "--yes").code == 0
     (outcome,) = (clone / ".kquota" / "outcomes").iterdir()

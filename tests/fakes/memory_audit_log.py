@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from reconciler.codecs.audit_log import open_among
+from reconciler.inventory.audit_log import open_among
 from reconciler.quota.ownership import Pair
 from reconciler.quota.results.audit_entry import AuditEntry
 

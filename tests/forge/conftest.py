@@ -1,4 +1,4 @@
-"""Fixtures of the tests of code hosts: fake hosts that must record no complaint, and a client of each."""
+"""Fixtures of the tests of code hosts: a fake host that must record no complaint, and its client."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 from reconciler.forge.github import GitHub, github
-from reconciler.forge.gitlab import GitLab, gitlab
 from reconciler.forge.rest_client import BOUNDS, forge_token
 from tests.cli.brokers import SandboxThread
 from tests.fakes.clock import FakeClock
 from tests.forge.github_api import GitHubApi
-from tests.forge.gitlab_api import GitLabApi
 
 SHA = "a" * 40
 
@@ -47,31 +45,6 @@ def at_github(api, clock) -> Callable[..., Any]:
                 api.url, forge_token(who), clock=clock, version="test", bounds=bounds
             ) as remaining_client:
                 return await work(GitHub(remaining_client, api.repository, **more))
-
-        return asyncio.run(inside())
-
-    return run
-
-
-@pytest.fixture
-def gitlab_api() -> Iterator[GitLabApi]:
-    """A fake GitLab with merge request 7."""
-    with GitLabApi() as running:
-        running.merge_requests[7] = SHA
-        yield running
-    assert running.complaints == []
-
-
-@pytest.fixture
-def at_gitlab(gitlab_api, clock) -> Callable[..., Any]:
-    """The same for GitLab."""
-
-    def run(work: Callable[[GitLab], Awaitable[Any]], *, who: str = "glpat-bot") -> Any:
-        async def inside() -> Any:
-            async with gitlab(
-                gitlab_api.url, forge_token(who), clock=clock, version="test"
-            ) as remaining_client:
-                return await work(GitLab(remaining_client, gitlab_api.project))
 
         return asyncio.run(inside())
 

@@ -14,51 +14,39 @@ def body(facts: str, words: str = "words") -> str:
     return f"{with_state(PROD, facts)}\n{words}\n"
 
 
-@pytest.fixture(params=["github", "gitlab"])
-def drift_issue(request, api, gitlab_api, at_github, at_gitlab):
-    """`drift_issue("facts")`, `drift_issue(None)` after recovery; returns the issues of the host as (state, text)."""
-    at = at_github if request.param == "github" else at_gitlab
+@pytest.fixture
+def drift_issue(api, at_github):
+    """`drift_issue("facts")`, `drift_issue(None)` after recovery; returns what was done."""
 
     def run(facts, words="words", title="drift"):
         recovered = None if facts is not None else "all is well"
-        return at(
+        return at_github(
             lambda host: update_issue(
                 host, PROD, title=title, body=body(facts or "", words), recovered=recovered
             )
         ).action
 
-    def issues():
-        if request.param == "github":
-            return [(issue.state, issue.body) for issue in api.issues]
-        return [(issue.state.removesuffix("ed"), issue.description) for issue in gitlab_api.issues]
-
-    run.issues = issues
-    run.is_github = request.param == "github"
     return run
 
 
-def test_an_issue_is_opened_once_and_changed_only_with_the_facts(drift_issue):
+def test_an_issue_is_opened_once_and_changed_only_with_the_facts(drift_issue, api):
     assert drift_issue("a") == "opened"
     assert drift_issue("a", "other words") == "unchanged"
     assert drift_issue("a b") == "updated"
     assert drift_issue("a b", title="another") == "updated"
-    assert [text for _, text in drift_issue.issues()] == [body("a b")]
+    assert [issue.body for issue in api.issues] == [body("a b")]
 
 
 def test_an_issue_is_closed_on_recovery_with_a_comment_and_a_new_one_is_opened_later(
-    drift_issue, api, gitlab_api
+    drift_issue, api
 ):
     assert drift_issue(None) == "nothing"
     drift_issue("a")
     assert drift_issue(None) == "closed"
     assert drift_issue(None) == "nothing"
-    bodies = [
-        comment.body
-        for comment in (api.comments if drift_issue.is_github else gitlab_api.issue_notes)
-    ]
-    assert bodies == ["all is well"]
+    assert [comment.body for comment in api.comments] == ["all is well"]
     assert drift_issue("a") == "opened"
-    assert len(drift_issue.issues()) == 2
+    assert len(api.issues) == 2
 
 
 def test_issues_of_other_authors_and_labels_are_not_changed(api, at_github):

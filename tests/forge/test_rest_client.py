@@ -10,8 +10,13 @@ import pytest
 
 from reconciler.base.http.messages import HttpResponse
 from reconciler.errors import ForgeError, UsageError
-from reconciler.forge.responses import error_text
-from reconciler.forge.rest_client import RestClient, RestLimits, checked_address, forge_token
+from reconciler.forge.rest_client import (
+    RestClient,
+    RestLimits,
+    checked_address,
+    error_text,
+    forge_token,
+)
 
 PLANTED = "ghp_planted-secret"
 

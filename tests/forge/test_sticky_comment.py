@@ -181,29 +181,3 @@ def test_the_fingerprint_is_in_the_second_line():
     assert PROD.begins(body)
     assert state_of(body) == fingerprint("facts") == state_of(body.replace("\n", "\r\n"))
     assert state_of("words") == state_of(PROD.line) == state_of(f"{PROD.line}\nwords") == ""
-
-
-def test_gitlab_notes_behave_like_github_comments(gitlab_api, at_gitlab):
-    def run(words, method="update", is_quiet=False, **more):
-        return at_gitlab(
-            lambda host: post(
-                host.comments_of(7), PROD, text(words), method=method, is_quiet=is_quiet
-            ),
-            **more,
-        )
-
-    for number in range(40):
-        gitlab_api.note(7, "someone", f"chatter {number}")
-    gitlab_api.note(7, "mallory", text("mine"))
-    gitlab_api.note(7, "project_1_bot", text("a system's"), system=True)
-    assert run("one").action == "created"
-    assert run("two").action == "updated"
-    assert run("two").action == "unchanged"
-    assert run("three", method="recreate").action == "created"
-    bodies = [
-        note.body for note in gitlab_api.notes if note.author == "project_1_bot" and not note.system
-    ]
-    assert bodies == [text("three")]
-    assert [note.body for note in gitlab_api.notes if note.author == "mallory"] == [text("mine")]
-    with pytest.raises(ForgeError, match="403"):
-        run("four", who="glpat-reader")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import GitError
-from reconciler.git.remote_command import fetch, variables
+from reconciler.git.mirror import fetch, variables
 from tests.servers.processes import HANG_SECONDS
 
 

@@ -74,9 +74,8 @@ LAYERS = (
     ("tests/client/", "client against the sandbox broker"),
     ("tests/kube/", "operator against a fake API server"),
     ("tests/cli/", "commands against the sandbox broker"),
-    ("tests/forge/", "code hosts, notifications, git"),
-    ("tests/notify/", "code hosts, notifications, git"),
-    ("tests/git/", "code hosts, notifications, git"),
+    ("tests/forge/", "code hosts, git"),
+    ("tests/git/", "code hosts, git"),
     ("tests/usage/", "recorded use: models"),
     ("tests/evidence/", "recorded use: ingest and store"),
 )

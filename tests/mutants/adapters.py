@@ -376,9 +376,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="drift is corrected with the records of another project",
-        file="reconciler/app/drift/watcher.py",
-        old="            inventory=project_inventory(self._target, inventory),\n",
-        new="            inventory=inventory,\n",
+        file="reconciler/app/watch/drift.py",
+        old="            RecordSource(),\n",
+        new="            RecordSource(any_project=True),\n",
         tests=("tests/cli/test_drift_watch.py",),
     ),
 )

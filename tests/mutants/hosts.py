@@ -33,7 +33,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="the next page is requested from any host",
-        file="reconciler/forge/responses.py",
+        file="reconciler/forge/rest_client.py",
         old="            if urlsplit(target)[:2] != urlsplit(current_url)[:2]:",
         new="            if urlsplit(target)[:2] == ():",
         tests=("tests/forge/test_rest_client.py",),
@@ -117,14 +117,14 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="drift counts as ended where the records are lost",
-        file="reconciler/app/drift/service.py",
-        old="        if not self.is_known:\n            return None\n",
-        new="",
-        tests=("tests/cli/test_drift_notify.py",),
+        file="reconciler/app/watch/drift.py",
+        old="            elif not (will_correct and differs):\n",
+        new="            if not (will_correct and differs):\n",
+        tests=("tests/cli/test_drift_watch.py",),
     ),
     Fault(
         what="a report without records closes the issue about drift",
-        file="reconciler/app/post/threads.py",
+        file="reconciler/app/post/github.py",
         old="    if not incident.is_known:\n",
         new="    if not incident:\n",
         tests=("tests/cli/test_post.py",),

@@ -43,14 +43,9 @@ class Use:
     output: str  # its output then
 
 
-def kerberos_use() -> Use:
-    code = "from reconciler.client.auth.kerberos import stepper; stepper('kafka', '', 'localhost').start()"
-    return Use(words=("python", "-c", code), code=1, output="AuthenticationError: Kerberos: ")
-
-
 USES = {
     "http": Use(
-        words=("kquota", "post", "gitlab", "missing.json", "--label", "prod"),
+        words=("kquota", "post", "github", "missing.json", "--label", "prod"),
         code=1,
         output="missing.json cannot be read",
     ),
@@ -88,7 +83,6 @@ USES = {
         code=1,
         output="the kubeconfig cannot be used",
     ),
-    "kerberos": kerberos_use(),
     "keystores": Use(
         words=(
             "kquota",
@@ -265,10 +259,7 @@ def test_the_base_install_names_a_command_for_each_extra_and_a_checkout_installs
         answer = environment.run(*use.words, folder=place)
         assert answer.returncode == 1, answer.stdout
         text = " ".join(answer.stdout.split())
-        if extra == "kerberos":
-            assert "needs the extra 'kerberos'" in text
-        else:
-            assert install_hint(extra) in text
+        assert install_hint(extra) in text
     from_checkout, _ = install_commands("http")
     folder = wheels.wheel_folder("http")
     environment.install(from_checkout, folder=wheel.parents[1], wheel_folder=folder)

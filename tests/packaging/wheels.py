@@ -13,8 +13,6 @@ from tests.servers.processes import ScratchFolder
 ROOT = Path(__file__).parents[2]
 LOCKS = ROOT / ".ci" / "locks"
 BUILD_SECONDS = 1200
-NEEDED = {"kerberos": ("krb5-config", "the header files of Kerberos (libkrb5-dev)")}
-"""Programs that are needed to build a lock, with their packages."""
 
 
 def build_tools() -> Path:
@@ -26,10 +24,8 @@ def wheel_folder(extra: str) -> Path:
     """A folder with the wheels of the locks `base`, `build` and `extra`; of the first two for the extra "".
 
     Raises:
-        ServersUnavailable: A program is missing, or a download fails or has another hash.
+        ServersUnavailable: A download fails or has another hash.
     """
-    if extra in NEEDED:
-        jars.program(*NEEDED[extra])
     locks = ("base", "build", *((extra,) if extra else ()))
 
     def fill(folder: Path) -> None:

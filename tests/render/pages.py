@@ -18,12 +18,10 @@ from reconciler.quota.results.report import Preview, RunOrigin, ValidationResult
 from reconciler.quota.rule_warnings import warnings
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.page.cluster import ClusterPage, clusters_html
-from reconciler.render.page.history import ChangeHistory, PastChange
 from reconciler.render.recorded_use import RecordedUse, ToleranceViolation, UseRow
 from tests.render.previews import (
     ALICE,
     DRIFTED,
-    EVIL,
     GONE,
     KEPT,
     LITERAL,
@@ -60,26 +58,11 @@ LIVE = QuotaState(
     foreign_values={ALICE: (("made_up_rate", 3.0),)},
     foreign_entities=(((("client-id-prefix", "<x>"),), (("producer_byte_rate", 1.0),)),),
 )
-PAST = PastChange(
-    time="2025-11-20T10:00:00Z",
-    author="<b>ci</b>",
-    commit="abcdef0123456789",
-    entity=EVIL,
-    key=RATE,
-    before=None,
-    after=2048.0,
-    cause="Create",
-    document="team/evil",
-    outcome="APPLIED",
-    note="",
-)
 
 
 def look(name: str = "prod") -> ClusterPage:
     """A page with all parts."""
-    return ClusterPage(
-        name=name, preview=sample(), live=LIVE, history=ChangeHistory(entries=(PAST,))
-    )
+    return ClusterPage(name=name, preview=sample(), live=LIVE)
 
 
 def page(*looks: ClusterPage) -> str:

@@ -13,7 +13,6 @@ from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.results.report import ValidationResult
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.page.cluster import ClusterPage
-from reconciler.render.page.history import ChangeHistory, PastChange
 from tests.render.pages import looked, page
 from tests.render.previews import NOW
 from tests.servers.chromium import Browser, chromium
@@ -81,7 +80,7 @@ def made_up() -> ClusterPage:
     state = QuotaState(limits={subject: limits_of(values) for subject, values in live.items()})
     new_page = looked(merge(declarations.values()), owned, state)
     preview = replace(new_page.preview, verdict=ValidationResult(source="broker"), snapshot_at=None)
-    return replace(new_page, preview=preview, history=past(declarations))
+    return replace(new_page, preview=preview)
 
 
 def declared(
@@ -95,29 +94,6 @@ def declared(
         path=f"quotas/{team}.yaml",
         line=line,
         lines=(line + 7, line + 8, line + 9, 0, 0),
-    )
-
-
-def past(documents: dict[str, Declaration]) -> ChangeHistory:
-    """The audit log of some weeks."""
-    return ChangeHistory(
-        entries=tuple(
-            PastChange(
-                time=f"2025-11-{20 - at:02d}T0{at % 8 + 1}:15:00Z",
-                author="ci",
-                commit="4f1c9a7e2b6d",
-                entity=document.entity,
-                key=RATE,
-                before=None if at % 3 == 0 else 8 * MIB,
-                after=document.limits[0],
-                cause="Create" if at % 3 == 0 else "Spec",
-                document=document.document,
-                outcome="APPLIED",
-                note="",
-            )
-            for at, document in enumerate(documents.values())
-            if document.limits[0] is not None
-        )
     )
 
 

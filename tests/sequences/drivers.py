@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.app.clusters.targets import target
-from reconciler.app.drift.watcher import DriftWatcher, DriftWatchOptions
 from reconciler.app.loop.cluster_loop import LoopTrigger
-from reconciler.app.notices import NoticeLog
 from reconciler.app.requests import TargetRequest
+from reconciler.app.watch.drift import DriftWatchOptions, DriftWork
+from reconciler.app.watch.metrics_port import NoWatchMetrics
 from reconciler.base.clock import SystemClock
 from reconciler.cli import main
 from reconciler.errors import ManifestErrors, PlanRefused, StalePlan, UsageError
@@ -354,21 +354,17 @@ class CommandLineDriver:
         """One observation of `kquota drift --watch --correct-drift`."""
         watching = DriftWatchOptions(interval=None, confirm_after=1, correct=True, read_only=False)
 
-        async def ignore(_: Reconciliation) -> None:
-            pass
-
         async def observe() -> None:
             with contextlib.suppress(UsageError):  # the policy corrects nothing
-                watcher = DriftWatcher(
-                    NoticeLog(),
+                work = DriftWork(
                     target(TargetRequest()),
                     watching,
+                    telemetry=NoWatchMetrics(),
                     clock=SystemClock(),
-                    on_reconciled=ignore,
-                    metrics=None,
                 )
-                await watcher.work(LoopTrigger())
-                await watcher.close()
+                cluster = work.watched_cluster()
+                await cluster.work(LoopTrigger())
+                await cluster.close()
 
         asyncio.run(observe())
 

@@ -5,7 +5,7 @@ An outcome is written before the first request, as if the run ended there, and r
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -36,21 +36,6 @@ from reconciler.render.units import count
 
 Prepare: TypeAlias = Callable[[Runtime], Awaitable[tuple[ReconcileOptions, PreparedPlan]]]
 """``prepare(runtime)`` returns the options of a run and its plan."""
-
-
-class ApplyRequest(Struct, frozen=True, kw_only=True):
-    """An apply, apart from its cluster."""
-
-    # Manifests, relative to the current folder; empty = those of the project.
-    paths: tuple[str, ...] = ()
-    limits: PlanLimits
-    sources: RecordSource
-    # A saved plan that must still have the same effect; None = apply the manifests.
-    saved: SavedPlan | None = None
-    expect_digest: str | None = None  # digest of the approved effect; None = any
-    max_age: float = 86_400.0  # maximum age of a saved plan, in seconds
-    pace: bool = False  # wait after each request until it is visible
-    outcome_path: Path | None = None  # file of the outcome; None = named by time and cluster
 
 
 class ApplyRun(Struct, kw_only=True):
@@ -148,26 +133,47 @@ class ApplyRun(Struct, kw_only=True):
 
 @contextlib.asynccontextmanager
 async def apply_run(
-    notices: Notices, target: ClusterTarget, request: ApplyRequest
+    notices: Notices,
+    target: ClusterTarget,
+    *,
+    paths: Sequence[str],
+    limits: PlanLimits,
+    sources: RecordSource,
+    saved: SavedPlan | None,
+    expect_digest: str | None,
+    max_age: float,
+    pace: bool,
+    outcome_path: Path | None,
 ) -> AsyncIterator[ApplyRun]:
     """Prepare the plan of one cluster, ready to be applied inside the context.
+
+    Args:
+        paths: Manifests, relative to the current folder; empty = those of the project.
+        saved: A saved plan that must still have the same effect; ``None`` = apply the manifests.
+        expect_digest: Digest of the approved effect; ``None`` = any.
+        max_age: Maximum age of a saved plan, in seconds.
+        pace: Whether to wait after each request until it is visible.
+        outcome_path: File of the outcome; ``None`` = named by time and cluster.
 
     Raises:
         StalePlan: The saved plan no longer fits, or another effect was approved.
         ManifestErrors: A document is invalid.
         ClientError: The cluster cannot be queried.
     """
-    saved = request.saved
-    task = task_for(notices, target, request.paths, request.limits, request.sources)
-    check_piped(task, request.paths)
-    task = replace(task, options=replace(task.options, pace=request.pace))
+    task = task_for(notices, target, paths, limits, sources)
+    check_piped(task, paths)
+    task = replace(task, options=replace(task.options, pace=pace))
 
     async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:
         prepared = await prepare_task(task, runtime)
-        _check_approved(request, runtime, prepared)
+        if saved is not None:
+            now = runtime.ports.clock.now()
+            check_approved(saved, prepared.preview, now=now, max_age=max_age, digest=expect_digest)
+        elif expect_digest is not None:
+            check_digest(prepared.preview, expect_digest)
         return replace(task.options, own_principal=runtime.own_principal), prepared
 
-    words = ("apply" if saved is None else "plan", *request.paths)
+    words = ("apply" if saved is None else "plan", *paths)
     async with prepared_run(
         notices,
         target,
@@ -175,7 +181,7 @@ async def apply_run(
         prepare,
         command="apply",
         next_command=target.command(*words),
-        outcome_path=request.outcome_path,
+        outcome_path=outcome_path,
     ) as run:
         yield run
 
@@ -208,21 +214,3 @@ async def prepared_run(
             _runtime=runtime,
             _file=outcome_path,
         )
-
-
-def _check_approved(request: ApplyRequest, runtime: Runtime, prepared: PreparedPlan) -> None:
-    """Check that the plan has the approved effect.
-
-    Raises:
-        StalePlan: It has another effect.
-    """
-    if request.saved is not None:
-        check_approved(
-            request.saved,
-            prepared.preview,
-            now=runtime.ports.clock.now(),
-            max_age=request.max_age,
-            digest=request.expect_digest,
-        )
-    elif request.expect_digest is not None:
-        check_digest(prepared.preview, request.expect_digest)

@@ -1,7 +1,7 @@
 """Starts and ends overrides: temporary values, prepared against documents or records, then applied."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -136,22 +136,23 @@ def _no_overrides(_: Observation) -> tuple[NewOverride, ...]:
     return ()
 
 
-class OverrideRunRequest(Struct, frozen=True, kw_only=True):
-    """Overrides that start or end, apart from their cluster."""
-
-    change: OverrideChange
-    validate: str = "auto"
-    # Whether values outside the bounds, or like a slip of the unit, are allowed.
-    any_value: bool = False
-    command: str = "override"  # name of the command, for locks and the audit log
-    next_words: tuple[str, ...] = ("override", "list")  # the command to run after an incomplete run
-
-
 @contextlib.asynccontextmanager
 async def override_run(
-    notices: Notices, target: ClusterTarget, request: OverrideRunRequest
+    notices: Notices,
+    target: ClusterTarget,
+    *,
+    change: OverrideChange,
+    validate: str,
+    any_value: bool = False,
+    command: str = "override",
+    next_words: Sequence[str] = ("override", "list"),
 ) -> AsyncIterator[ApplyRun]:
     """Prepare a plan of only these pairs, ready to be applied inside the context.
+
+    Args:
+        any_value: Whether values outside the bounds, or like a slip of the unit, are allowed.
+        command: Name of the command, for locks and the audit log.
+        next_words: The command to run after an incomplete run.
 
     Raises:
         PlanRefused: The policy in force writes nothing.
@@ -159,15 +160,18 @@ async def override_run(
     """
 
     async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:
-        return await _prepare_override(notices, target, runtime, request)
+        limits = PlanLimits(validate=validate)
+        return await _prepare_override(
+            notices, target, runtime, change, limits, any_value=any_value
+        )
 
     async with prepared_run(
         notices,
         target,
         RecordSource(any_project=True),
         prepare,
-        command=request.command,
-        next_command=target.command(*request.next_words),
+        command=command,
+        next_command=target.command(*next_words),
     ) as run:
         yield run
 
@@ -183,12 +187,17 @@ async def overrides_of(notices: Notices, target: ClusterTarget) -> tuple[str, di
 
 
 async def _prepare_override(
-    notices: Notices, target: ClusterTarget, runtime: Runtime, request: OverrideRunRequest
+    notices: Notices,
+    target: ClusterTarget,
+    runtime: Runtime,
+    change: OverrideChange,
+    limits: PlanLimits,
+    *,
+    any_value: bool,
 ) -> tuple[ReconcileOptions, PreparedPlan]:
-    change = request.change
     options = reconcile_options(
         target,
-        PlanLimits(validate=request.validate),
+        limits,
         complete=True,
         removals_known=True,
         origin=origin_of(target),
@@ -218,7 +227,7 @@ async def _prepare_override(
         preview, observation, desired, options, verdict=ValidationResult(source="none")
     )
     prepared = compute()
-    if not request.any_value:
+    if not any_value:
         check_override_values(prepared.plan.changes, options.guards)
     if options.overrides:  # What documents declare under them is judged when that is planned.
         plan = replace(prepared.plan, pending=())

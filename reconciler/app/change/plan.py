@@ -1,7 +1,7 @@
 """Plans one cluster: what would change and why, and its effect by recorded use, and which documents a pull request changes. Nothing is written."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,20 +31,6 @@ if TYPE_CHECKING:
     from reconciler.render.json_values import Json
     from reconciler.render.recorded_use import RecordedUse
     from reconciler.usage.impact.result_rows import Simulation
-
-
-class PlanRequest(Struct, frozen=True, kw_only=True):
-    """A plan, apart from its cluster."""
-
-    # Manifests, relative to the current folder; empty = those of the project.
-    paths: tuple[str, ...] = ()
-    limits: PlanLimits
-    sources: RecordSource
-    evidence: EvidenceRequest | None = None  # recorded use; None = not used
-    principals: tuple[Principal, ...] = ()
-    offline: bool = False
-    snapshot: Path | None = None  # quotas of the cluster, for an offline plan
-    selection: tuple[str, ...] = ()  # paths and limits as words of a command line
 
 
 class ClusterPlan(Struct, frozen=True, kw_only=True):
@@ -82,23 +68,35 @@ class ClusterPlan(Struct, frozen=True, kw_only=True):
 
 
 async def plan_cluster(
-    notices: Notices, target: ClusterTarget, request: PlanRequest
+    notices: Notices,
+    target: ClusterTarget,
+    *,
+    paths: Sequence[str] = (),
+    limits: PlanLimits,
+    sources: RecordSource,
+    evidence: EvidenceRequest | None = None,
+    principals: Sequence[Principal] = (),
+    offline: bool = False,
+    snapshot: Path | None = None,
+    selection: tuple[str, ...] = (),
 ) -> ClusterPlan:
     """Return the plan of one cluster.
 
+    Args:
+        paths: Manifests, relative to the current folder; empty = those of the project.
+        evidence: Recorded use; ``None`` = not used.
+        snapshot: Quotas of the cluster, for an offline plan.
+        selection: Paths and limits as words of a command line.
+
     Raises:
         ManifestErrors: A document is invalid.
-        UsageError: The request contradicts itself.
+        UsageError: The options contradict each other.
         ClientError: The cluster cannot be queried.
     """
-    task = knowing(
-        task_for(notices, target, request.paths, request.limits, request.sources),
-        request.principals,
-    )
-    evidence = request.evidence
+    task = knowing(task_for(notices, target, paths, limits, sources), principals)
     callback = None
-    if request.offline:
-        prepared = await plan_offline(notices, task, request.snapshot)
+    if offline:
+        prepared = await plan_offline(notices, task, snapshot)
     else:
         asks_callback = evidence is not None and bool(address_of(target, evidence))
         prepared, callback = await _prepare(notices, task, asks_callback=asks_callback)
@@ -107,11 +105,11 @@ async def plan_cluster(
         simulation = await asyncio.to_thread(
             simulate_plan, notices, task, prepared, evidence, callback
         )
-    changed = changed_documents(target, task.desired, typed_paths=bool(request.paths))
+    changed = changed_documents(target, task.desired, typed_paths=bool(paths))
     return ClusterPlan(
         target=target,
         prepared=prepared,
-        preview=replace(prepared.preview, changed_documents=changed, selection=request.selection),
+        preview=replace(prepared.preview, changed_documents=changed, selection=selection),
         simulation=simulation,
     )
 

@@ -1,7 +1,7 @@
 """Client settings of one cluster, and messages about attempts to connect."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from reconciler.app.notices import TextReceiver
@@ -55,8 +55,14 @@ def overriding(bootstrap_server: str | None, timeout: float | None) -> Mapping[s
     return overrides
 
 
-def connection_events(notices: TextReceiver) -> ClientEvents:
-    """Return events that show why a call takes long: each attempt to connect, each reason for a retry once."""
+def connection_events(
+    notices: TextReceiver, answered: Callable[[ResponseReceived], None] | None = None
+) -> ClientEvents:
+    """Return events that show why a call takes long: each attempt to connect, each reason for a retry once.
+
+    Args:
+        answered: Called with each answer of a broker.
+    """
     attempts = _Attempts(notices)
     reported: set[str] = set()
 
@@ -72,8 +78,13 @@ def connection_events(notices: TextReceiver) -> ClientEvents:
             reported.add(event.node)
             notices.note(f"{event.node} throttles this client for {event.seconds:.1f} s; waiting")
 
+    def received(event: ResponseReceived) -> None:
+        attempts.ended(event)
+        if answered is not None:
+            answered(event)
+
     return ClientEvents(
-        connecting=attempts.began, response=attempts.ended, retry=retried, throttled=throttled
+        connecting=attempts.began, response=received, retry=retried, throttled=throttled
     )
 
 

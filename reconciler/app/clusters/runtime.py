@@ -1,7 +1,7 @@
 """The ports of one run: client, records, clock, audit log, Kafka's rules, progress."""
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from reconciler.app.notices import Notices, TextReceiver
 from reconciler.app.requests import RecordSource
 from reconciler.base.clock import SystemClock
 from reconciler.errors import WrongCluster
+from reconciler.inventory.file import FileInventory
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.ports import Inventory
 from reconciler.quota.entity import Entity
@@ -26,6 +27,7 @@ from reconciler.reconcile import ReconcilePorts
 
 if TYPE_CHECKING:
     from reconciler.client import ClientConfig, QuotaClient
+    from reconciler.client.events import ResponseReceived
     from reconciler.inventory.audit_log import FileAuditLog
 
 
@@ -35,6 +37,8 @@ class Runtime(Struct, frozen=True, kw_only=True):
     ports: ReconcilePorts
     client: "QuotaClient"
     config: "ClientConfig"
+    # Releases the lock of the records until they are loaded again, so that others may write them meanwhile.
+    unlock: Callable[[], None]
 
     @property
     def own_principal(self) -> Principal | None:
@@ -48,15 +52,26 @@ def own_principal(config: "ClientConfig") -> Principal | None:
     return None if user is None else Principal(user=user, client_id=config.client_id)
 
 
+def _do_nothing() -> None:
+    """Keep no lock."""
+
+
 @contextlib.asynccontextmanager
 async def open_runtime(
-    notices: Notices, target: ClusterTarget, records: RecordSource, *, command: str, writes: bool
+    notices: Notices,
+    target: ClusterTarget,
+    records: RecordSource,
+    *,
+    command: str,
+    writes: bool,
+    answered: "Callable[[ResponseReceived], None] | None" = None,
 ) -> AsyncIterator[Runtime]:
     """Open everything that a run needs, and close it at the end.
 
     Args:
         command: Name of the command, for the lock.
         writes: Whether records may be written; then they are locked before the first observation.
+        answered: Called with each answer of a broker.
 
     Raises:
         ConfigError: A client setting is invalid.
@@ -74,9 +89,11 @@ async def open_runtime(
             inventory = stack.enter_context(open_records(target, clock, command=command))
         else:
             inventory = read_only_inventory(target, clock)
+        unlock = inventory.close if isinstance(inventory, FileInventory) else _do_nothing
         if not records.any_project:
             inventory = project_inventory(target, inventory, takes_over=records.take_over)
-        async with QuotaClient(config, events=connection_events(notices)) as client:
+        events = connection_events(notices, answered)
+        async with QuotaClient(config, events=events) as client:
             ports = ReconcilePorts(
                 store=client,
                 inventory=inventory,
@@ -86,7 +103,7 @@ async def open_runtime(
                 locks_records=writes,
                 progress=notices.progress,
             )
-            yield Runtime(ports=ports, client=client, config=config)
+            yield Runtime(ports=ports, client=client, config=config, unlock=unlock)
 
 
 @contextlib.asynccontextmanager

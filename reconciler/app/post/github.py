@@ -10,14 +10,17 @@ from msgspec.structs import replace
 from reconciler import __version__
 from reconciler.app.notices import TextReceiver
 from reconciler.app.post.content import PostContent
-from reconciler.app.post.threads import token_of, update_comment, update_incident
 from reconciler.app.requests import PullRequestChoice
 from reconciler.base.clock import SystemClock
-from reconciler.errors import UsageError
+from reconciler.base.secret import Secret
+from reconciler.errors import ForgeError, UsageError
 from reconciler.forge import github as host
 from reconciler.forge import github_runner
-from reconciler.forge.rest_client import RestClient
+from reconciler.forge.drift_issue import IssueResult, update_issue
+from reconciler.forge.rest_client import RestClient, forge_token
 from reconciler.forge.reviewed_plan import reviewed_plan
+from reconciler.forge.sticky_comment import post
+from reconciler.render.markdown.comment import MOST_ROWS
 from reconciler.render.source_findings import RULES, SourceFinding, plan_findings
 
 TOKEN: Final = "GITHUB_TOKEN"  # noqa: S105 - the name of a variable
@@ -31,7 +34,7 @@ _LEVELS: Final[Mapping[str, github_runner.Level]] = {
 
 def open_client(api_url: str) -> RestClient:
     """Return a client with the token of the environment."""
-    return host.github(api_url, token_of(TOKEN), clock=SystemClock(), version=__version__)
+    return host.github(api_url, _token(), clock=SystemClock(), version=__version__)
 
 
 def fork_of(place: PullRequestChoice) -> str:
@@ -120,7 +123,7 @@ async def post_to_github(
         repository = host.GitHub(client, place.repo, author=place.author)
         if content.incident is None:
             return await _comment(notices, content, repository, await _pull(repository, place))
-        result = await update_incident(notices, content, repository, limit=host.COMMENT_CHARACTERS)
+        result = await _update_incident(notices, content, repository)
         return {} if result.issue is None else {"issue": str(result.issue.number)}
 
 
@@ -141,13 +144,14 @@ async def _pull(repository: host.GitHub, place: PullRequestChoice) -> int:
 async def _comment(
     notices: TextReceiver, content: PostContent, repository: host.GitHub, number: int
 ) -> Mapping[str, str]:
-    comment = await update_comment(
-        notices,
-        content,
+    comment = await post(
         repository.comments_of(number),
-        name=f"pull request {number}: comment",
-        limit=host.COMMENT_CHARACTERS,
+        content.marker,
+        content.body(host.COMMENT_CHARACTERS, MOST_ROWS),
+        method=content.request.method,
+        is_quiet=content.is_quiet,
     )
+    notices.note(f"pull request {number}: comment {comment.action}")
     if comment.note is None:
         return {}
     if comment.action == "created":
@@ -181,3 +185,40 @@ def _file(variable: str, option: str) -> Path:
     if not name:
         raise UsageError(f"{option} is for steps of a workflow: {variable} is not set")
     return Path(name)
+
+
+def _token() -> Secret:
+    """Return the token from the environment.
+
+    Raises:
+        ForgeError: It is not set, as in a CI job of a fork.
+    """
+    text = os.environ.get(TOKEN, "")
+    if not text.strip():
+        raise ForgeError(
+            f"{TOKEN} is not set",
+            hint=f"set {TOKEN}; the token is read only from the environment",
+        )
+    return forge_token(text)
+
+
+async def _update_incident(
+    notices: TextReceiver, content: PostContent, repository: host.GitHub
+) -> IssueResult:
+    """Open, update or close the issue about drift; leave it if the report had no records to compare with."""
+    incident = content.incident
+    assert incident is not None  # noqa: S101 - checked by the caller
+    if not incident.is_known:
+        notices.warning(
+            "the report had no ownership records to compare with, so the issue about drift is left as it is"
+        )
+        return IssueResult(action="nothing", issue=None)
+    result = await update_issue(
+        repository,
+        content.marker,
+        title=incident.title,
+        body=incident.body(host.COMMENT_CHARACTERS),
+        recovered=incident.recovered,
+    )
+    notices.note(f"issue about drift: {result.action}")
+    return result

@@ -1,19 +1,73 @@
-"""The loops of all clusters of the applied revision; restarted when its settings change, woken when its documents do."""
+"""The loops of several clusters; those of a branch restart when its settings change, and run when its documents do."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
-from typing import Any
+import random as system_random
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import TypeAlias
 
+from reconciler import __version__
 from reconciler.app.loop.cluster_loop import ClusterLoop, Random
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.loop.wait import first_of, until_ended
-from reconciler.app.watch.cluster import Opener, WatchedCluster
+from reconciler.app.watch.cluster import ClusterSession, WatchedCluster
 from reconciler.app.watch.metrics_port import WatchMetrics
 from reconciler.app.watch.revision import Revision
 from reconciler.app.watch.state_file import WatchState
 from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError
+from reconciler.quota.results.report import Reconciliation, RunOrigin
+from reconciler.reconcile import ReconcileOptions
+
+Opener: TypeAlias = Callable[[Revision, str], AbstractAsyncContextManager[ClusterSession]]
+"""``opener(revision, cluster)`` opens a session for a context. May raise ``KquotaError`` on entering."""
+
+
+class WatchedClusters:
+    """Clusters with a loop each.
+
+    Attributes:
+        loops: The loops, by name of the cluster.
+    """
+
+    def __init__(
+        self,
+        clusters: Iterable[WatchedCluster],
+        *,
+        telemetry: WatchMetrics,
+        clock: Clock,
+        random: Random = system_random.random,
+    ) -> None:
+        self._clusters, self._telemetry = tuple(clusters), telemetry
+        self.loops: Mapping[str, ClusterLoop] = {
+            cluster.name: ClusterLoop(
+                cluster.name, work=cluster.work, pace=cluster.pace, clock=clock, random=random
+            )
+            for cluster in self._clusters
+        }
+        for name, loop in self.loops.items():
+            telemetry.interval(name, loop.interval)
+
+    def enqueue(self, key: str) -> None:
+        """Request a reconciliation of every cluster."""
+        for name, loop in self.loops.items():
+            loop.mailbox.put(key)
+            self._telemetry.queue(name, loop.mailbox.depth)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Reconcile the clusters until ``stop`` is set, then end the loops and close the sessions.
+
+        Raises:
+            TaskDied: A loop ended unexpectedly.
+        """
+        try:
+            await supervise(
+                {f"cluster {name}": loop.run(stop) for name, loop in self.loops.items()}, stop
+            )
+        finally:
+            for cluster in self._clusters:
+                await cluster.close()
 
 
 class WatchedFleet:
@@ -25,7 +79,7 @@ class WatchedFleet:
         principal: Who runs this, for the audit log.
 
     Attributes:
-        clusters: The present clusters, by name.
+        watched: The present clusters and their loops.
     """
 
     def __init__(
@@ -38,8 +92,7 @@ class WatchedFleet:
         random: Random,
         principal: str,
     ) -> None:
-        self.clusters: dict[str, WatchedCluster] = {}
-        self.loops: dict[str, ClusterLoop] = {}
+        self.watched = WatchedClusters((), telemetry=telemetry, clock=clock, random=random)
         self._opener, self._state, self._telemetry = opener, state, telemetry
         self._clock, self._random, self._principal = clock, random, principal
         # The revision in use, and the latest one: if its settings differ it waits for the loops to end.
@@ -54,15 +107,9 @@ class WatchedFleet:
         self._newest = revision
         if is_unchanged:
             self._current = revision
-            self.enqueue(revision.commit)
+            self.watched.enqueue(revision.commit)
         else:
             self._renewed.set()
-
-    def enqueue(self, key: str) -> None:
-        """Request a reconciliation of every cluster."""
-        for name, loop in self.loops.items():
-            loop.mailbox.put(key)
-            self._telemetry.queue(name, loop.mailbox.depth)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile the clusters until ``stop`` is set.
@@ -85,54 +132,61 @@ class WatchedFleet:
         return self._current
 
     def _assemble(self, revision: Revision) -> None:
-        for removed_name in self.clusters.keys() - set(revision.project.names):
+        for removed_name in self.watched.loops.keys() - set(revision.project.names):
             self._telemetry.forget(removed_name)
             _ = self._runners.pop(removed_name, None)
-        self.clusters = {
-            project_cluster.name: WatchedCluster(
-                project_cluster.name,
-                revision=self._revision,
-                runner=self._runner_of(project_cluster.name),
-                opener=self._opener,
-                telemetry=self._telemetry,
-                clock=self._clock,
-                principal=self._principal,
-            )
-            for project_cluster in revision.project.clusters
-        }
-        self.loops = {
-            name: ClusterLoop(
-                name, work=cluster.work, pace=cluster.pace, clock=self._clock, random=self._random
-            )
-            for name, cluster in self.clusters.items()
-        }
-        for name, cluster in self.clusters.items():
-            self._telemetry.interval(name, cluster.pace().interval)
+        clusters = [self._watched(name) for name in revision.project.names]
+        self.watched = WatchedClusters(
+            clusters, telemetry=self._telemetry, clock=self._clock, random=self._random
+        )
 
-    def _runner_of(self, name: str) -> ReconcileRunner:
+    def _watched(self, name: str) -> WatchedCluster:
         removals = self._state.removals(name)
-        return self._runners.setdefault(
+        runner = self._runners.setdefault(
             name, ReconcileRunner(name, clock=self._clock, removals=removals)
+        )
+
+        async def reconcile(session: ClusterSession) -> Reconciliation:
+            revision = self._revision()
+            options = self._options(revision, name, session)
+            return await runner.run(session.ports, options, revision.desired[name])
+
+        return WatchedCluster(
+            name,
+            settings=lambda: self._revision().project.cluster(name).cluster,
+            opener=lambda: self._opener(self._revision(), name),
+            reconcile=reconcile,
+            telemetry=self._telemetry,
+            clock=self._clock,
+        )
+
+    def _options(self, revision: Revision, name: str, session: ClusterSession) -> ReconcileOptions:
+        settings = revision.project.cluster(name).cluster
+        return ReconcileOptions(
+            rules=settings.rules(),
+            guards=settings.guards,
+            expected_cluster_id=session.expected_cluster_id,
+            assess=False,
+            own_principal=session.own_principal,
+            origin=RunOrigin(
+                author=self._principal,
+                commit=revision.commit,
+                cluster=name,
+                tool_version=__version__,
+            ),
         )
 
     async def _epoch(self, stop: asyncio.Event) -> None:
         """Run the loops until ``stop`` is set or settings have changed; then end them and close the sessions."""
         over = asyncio.Event()
-        loops: Mapping[str, Coroutine[Any, Any, None]] = {
-            f"cluster {name}": loop.run(over) for name, loop in self.loops.items()
-        }
-        task = asyncio.ensure_future(supervise(loops, over))
+        task = asyncio.ensure_future(self.watched.run(over))
         cancelled = False
         try:
             await first_of(stop.wait(), self._renewed.wait(), asyncio.wait({task}))
         except asyncio.CancelledError:
             cancelled = True
         over.set()
-        try:
-            cancelled = await until_ended(task, cancelled=cancelled)
-        finally:
-            for cluster in self.clusters.values():
-                await cluster.close()
+        cancelled = await until_ended(task, cancelled=cancelled)
         task.result()
         if cancelled:
             raise asyncio.CancelledError

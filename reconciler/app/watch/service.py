@@ -1,12 +1,11 @@
-"""Watches a branch until a signal is received: clusters, state, probes, and shutdown."""
+"""Watches a branch: its loops, its clusters and their state. Its class ``BranchWatch`` is a ``ServedLoops``."""
 
 import asyncio
 import contextlib
 import logging
 import random
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,16 +13,16 @@ from msgspec import Struct
 
 from reconciler.app.clusters.record_stores import current_principal, make_folder
 from reconciler.app.clusters.runtime import by_rules, own_principal
-from reconciler.app.event_loop import signals_handled
 from reconciler.app.loop.cluster_loop import ClusterLoop, LoopIntervals, Random
 from reconciler.app.loop.health import hung_loops, is_late, late_loops
-from reconciler.app.loop.metrics_endpoint import metrics_of, serve_metrics
+from reconciler.app.loop.metrics_endpoint import metrics_of
+from reconciler.app.loop.service import serve_loops
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import MetricsRequest
 from reconciler.app.watch.branch_follower import BranchFollower, BranchMirror
-from reconciler.app.watch.cluster import ClusterSession, Opener
-from reconciler.app.watch.fleet import WatchedFleet
+from reconciler.app.watch.cluster import ClusterSession
+from reconciler.app.watch.fleet import Opener, WatchedFleet
 from reconciler.app.watch.metrics_port import NoWatchMetrics, WatchMetrics
 from reconciler.app.watch.revision import Revision, RevisionPaths
 from reconciler.app.watch.state_file import WatchState
@@ -62,12 +61,27 @@ def watch_branch(notices: TextReceiver, options: WatchOptions) -> signal.Signals
         KeyboardInterrupt: A second signal was received.
     """
     clock = SystemClock()
+    metrics = metrics_of(options.serving)
+    telemetry: WatchMetrics = metrics or NoWatchMetrics()
     make_folder(options.state_dir)
     with FileLock(options.state_dir / ".watch.lock", command="kquota watch", now=clock.now()):
-        try:
-            return asyncio.run(_WatchService(notices, options, clock).serve())
-        except asyncio.CancelledError:
-            raise KeyboardInterrupt from None
+        watch = BranchWatch(
+            options.mirror,
+            options.places,
+            interval=options.interval,
+            state=WatchState(options.state_dir / "watch.json"),
+            opener=ClusterSessions(options.state_dir, clock=clock, telemetry=telemetry).open,
+            telemetry=telemetry,
+            clock=clock,
+            principal=current_principal(),
+        )
+        return serve_loops(
+            notices,
+            watch,
+            options.serving,
+            metrics,
+            subject=f"{escaped(options.mirror.display_name)} every {options.interval:g} s, state in {options.state_dir}",
+        )
 
 
 class BranchWatch:
@@ -121,11 +135,11 @@ class BranchWatch:
     def enqueue(self, key: str) -> None:
         """Request a fetch, and a reconciliation of every cluster."""
         self._branch.mailbox.put(key)
-        self._fleet.enqueue(key)
+        self._fleet.watched.enqueue(key)
 
     def healthy(self) -> Sequence[str]:
         """Return loops that hang."""
-        return hung_loops((self._branch, *self._fleet.loops.values()), self._clock.now())
+        return hung_loops((self._branch, *self._fleet.watched.loops.values()), self._clock.now())
 
     def ready(self) -> Sequence[str]:
         """Return a late branch, late clusters, or that no revision is applied yet."""
@@ -134,65 +148,7 @@ class BranchWatch:
             problems.append("the branch cannot be fetched")
         if self._follower.in_force is None:
             return [*problems, "no revision is in force"]
-        return problems + late_loops(self._fleet.loops.values(), now)
-
-
-class _WatchService:
-    def __init__(self, notices: TextReceiver, options: WatchOptions, clock: Clock) -> None:
-        self._notices, self._options = notices, options
-        self._metrics = metrics_of(options.serving)
-        telemetry: WatchMetrics = self._metrics or NoWatchMetrics()
-        self._watch = BranchWatch(
-            options.mirror,
-            options.places,
-            interval=options.interval,
-            state=WatchState(options.state_dir / "watch.json"),
-            opener=ClusterSessions(options.state_dir, clock=clock, telemetry=telemetry).open,
-            telemetry=telemetry,
-            clock=clock,
-            principal=current_principal(),
-        )
-        self._signal = signal.SIGTERM
-        self._stop = asyncio.Event()
-
-    async def serve(self) -> signal.Signals:
-        with signals_handled(self._signal_handlers()):
-            async with serve_metrics(
-                self._notices,
-                self._options.serving,
-                self._metrics,
-                healthy=self._watch.healthy,
-                ready=self._watch.ready,
-            ):
-                _LOG.info(
-                    "watching %s every %g s, state in %s",
-                    escaped(self._options.mirror.display_name),
-                    self._options.interval,
-                    self._options.state_dir,
-                )
-                await self._watch.run(self._stop)
-        _LOG.info("stopped")
-        return self._signal
-
-    # -- signals --------------------------------------------------------------------------------------
-
-    def _signal_handlers(self) -> Mapping[signal.Signals, Callable[[], object]]:
-        """SIGTERM and Ctrl-C stop gracefully, a second one at once; SIGHUP requests a fetch."""
-        task = asyncio.current_task()
-
-        def stop(received: signal.Signals) -> None:
-            if self._stop.is_set() and task is not None:
-                _ = task.cancel()
-                return
-            _LOG.info("%s: ending after the request under way", received.name)
-            self._signal = received
-            self._stop.set()
-
-        return {
-            signal.SIGTERM: partial(stop, signal.SIGTERM),
-            signal.SIGINT: partial(stop, signal.SIGINT),
-            signal.SIGHUP: partial(self._watch.enqueue, "SIGHUP"),
-        }
+        return problems + late_loops(self._fleet.watched.loops.values(), now)
 
 
 class ClusterSessions:
@@ -237,7 +193,7 @@ class ClusterSessions:
                     ),
                     disconnect=inventory.close,
                     own_principal=own_principal(config),
-                    pinned_cluster_id=project_cluster.cluster.expected_cluster_id
+                    expected_cluster_id=project_cluster.cluster.expected_cluster_id
                     or file.cluster_of(project_cluster.project),
                 )
 

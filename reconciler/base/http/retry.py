@@ -34,7 +34,6 @@ class Peer(Enum):
     CODE_HOST = auto()
     KUBERNETES = auto()
     PROMETHEUS = auto()
-    RECEIVER = auto()
     TOKEN_ENDPOINT = auto()
 
 
@@ -49,10 +48,6 @@ POLICIES: Final[Mapping[Peer, RetryPolicy]] = {
     # Three attempts until their limit: then the answer is asked for in parts.
     Peer.PROMETHEUS: RetryPolicy(
         backoff=Backoff(first=1.0, cap=16.0, spread=EXACT), tries=6, total_seconds=600.0
-    ),
-    # Many senders may wait for one receiver: half of each pause is random.
-    Peer.RECEIVER: RetryPolicy(
-        backoff=Backoff(first=1.0, cap=16.0, spread=(0.5, 1.0)), tries=5, total_seconds=45.0
     ),
     # sasl.login.retry.backoff.ms and .max.ms of Kafka's clients
     Peer.TOKEN_ENDPOINT: RetryPolicy(backoff=Backoff(first=0.1, cap=10.0), total_seconds=10.0),

@@ -1,6 +1,7 @@
 """``kquota apply``: write the declared limits, or those of a saved plan, to clusters; verify and record them."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,11 +20,6 @@ from reconciler.cli.options.value_types import DURATION
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
-    from reconciler.app.change.apply import ApplyRun
-    from reconciler.app.clusters.targets import ClusterTarget
-    from reconciler.app.notices import Notices
     from reconciler.reconcile import SavedPlan
 
 HELP: Final = """Write the declared limits to a cluster: plan, confirm, send, verify on every broker, record.
@@ -88,7 +84,7 @@ def apply(
     output: str,
 ) -> ExitCode:
     """Check the options, plan all clusters, ask for confirmation once, and write."""
-    from reconciler.app.change.apply import ApplyRequest, apply_run
+    from reconciler.app.change.apply import apply_run
     from reconciler.app.clusters.targets import targets
     from reconciler.base.text_files import check_place
     from reconciler.cli.change.apply_output import ApplyOutput, apply_all
@@ -114,8 +110,9 @@ def apply(
     if out_path is not None:
         check_place(out_path)
     show_config_changes(console, where)
-    request = ApplyRequest(
-        paths=tuple(paths),
+    open_run = partial(
+        apply_run,
+        paths=paths,
         limits=limits,
         sources=replace(sources, take_over=take_over),
         saved=saved,
@@ -124,11 +121,6 @@ def apply(
         pace=pace,
         outcome_path=out_path,
     )
-
-    def open_run(
-        notices: "Notices", target: "ClusterTarget"
-    ) -> "AbstractAsyncContextManager[ApplyRun]":
-        return apply_run(notices, target, request)
 
     display = ApplyOutput(
         output=output,

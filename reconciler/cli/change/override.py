@@ -1,6 +1,7 @@
 """``kquota override``: set temporary limits that take precedence over declared ones; list them; end them."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -239,18 +240,13 @@ def _run_override(
     output: str,
     any_value: bool = False,
 ) -> ExitCode:
-    from reconciler.app.change.override import OverrideRunRequest, override_run
+    from reconciler.app.change.override import override_run
     from reconciler.app.clusters.targets import targets
     from reconciler.cli.change.apply_output import ApplyOutput, apply_all
 
-    request = OverrideRunRequest(change=change, validate=validate, any_value=any_value)
+    open_run = partial(override_run, change=change, validate=validate, any_value=any_value)
     display = ApplyOutput(output=output, yes=yes, concurrency=where.concurrency)
-    return apply_all(
-        console,
-        targets(where),
-        lambda notices, target: override_run(notices, target, request),
-        display,
-    )
+    return apply_all(console, targets(where), open_run, display)
 
 
 @override.command("list", help=LIST_HELP)

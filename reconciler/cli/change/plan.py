@@ -1,6 +1,7 @@
 """``kquota plan``: shows what would change, and why. It writes neither to the cluster nor to the records."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,8 +26,6 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.app.change.plan import ClusterPlan
-    from reconciler.app.clusters.targets import ClusterTarget
-    from reconciler.app.notices import Notices
     from reconciler.quota.results.report import Preview
     from reconciler.render.fleet_summary import FleetRow
 
@@ -86,7 +85,7 @@ def plan(
     output: str,
 ) -> ExitCode:
     """Plan all clusters, then print and save."""
-    from reconciler.app.change.plan import PlanRequest, plan_cluster
+    from reconciler.app.change.plan import plan_cluster
     from reconciler.app.change.principals import read_principals
     from reconciler.app.clusters.targets import offline_targets, targets
     from reconciler.app.fleet import preview_row, rows_of
@@ -96,8 +95,9 @@ def plan(
     if snapshot is not None and not offline:
         raise UsageError("--snapshot needs --offline")
     cluster_targets = offline_targets(where, paths, untrusted=True) if offline else targets(where)
-    request = PlanRequest(
-        paths=tuple(paths),
+    work = partial(
+        plan_cluster,
+        paths=paths,
         limits=limits,
         sources=sources,
         evidence=evidence_request,
@@ -106,9 +106,6 @@ def plan(
         snapshot=snapshot,
         selection=Selection(paths=tuple(paths), limits=limits, sources=sources).words,
     )
-
-    async def work(notices: "Notices", target: "ClusterTarget") -> "ClusterPlan":
-        return await plan_cluster(notices, target, request)
 
     results = for_clusters(console, cluster_targets, work, concurrency=where.concurrency)
     plans = [result.value for result in results if result.value is not None]

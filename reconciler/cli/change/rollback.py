@@ -1,5 +1,6 @@
 """``kquota rollback``: restores the values from before an apply as overrides, until their documents change."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -74,7 +75,7 @@ def rollback(
     output: str,
 ) -> ExitCode:
     """Convert an outcome to overrides, and apply them."""
-    from reconciler.app.change.override import OverrideChange, OverrideRunRequest, override_run
+    from reconciler.app.change.override import OverrideChange, override_run
     from reconciler.base.text_files import read_text
     from reconciler.cli.change.apply_output import ApplyOutput, apply_all
     from reconciler.codecs.outcome import read_undo
@@ -86,7 +87,8 @@ def rollback(
     if not undo.changes:
         raise UsageError(f"{outcome} contains no change to restore")
     console.check_can_ask(yes=yes)
-    request = OverrideRunRequest(
+    open_run = partial(
+        override_run,
         change=OverrideChange.rolling_back(undo, seconds=seconds, reason=reason),
         validate=validate,
         any_value=any_value,
@@ -96,7 +98,7 @@ def rollback(
     return apply_all(
         console,
         [_target(where, undo, outcome)],
-        lambda notices, target: override_run(notices, target, request),
+        open_run,
         ApplyOutput(output=output, yes=yes),
     )
 

@@ -29,8 +29,8 @@ def _headings(text: str) -> Headings:
 
 _OUTPUT: Final = (
     "Output and help: --format --out --verbose --detailed-exitcode --most --log-format"
-    " --log-level --summary --outputs --annotations --path-prefix --terraform-report --code-quality"
-    " --color --version --help"
+    " --log-level --summary --outputs --annotations --path-prefix --color"
+    " --version --help"
 )
 
 _COMMON: Final = _headings("""
@@ -41,7 +41,6 @@ Guards: --max-removals --max-removed-percent --max-change-factor --allow-newly-u
 Documents: --namespace --split --team --partial --out-dir
 Recorded use: --evidence --no-evidence --require-evidence
 Watching: --watch --interval --confirm-after --metrics-address --metrics-entity-labels
-Notifications: --notify --remind-after --notify-state
 Kubernetes: --kubernetes --operator-namespace --kubeconfig
 """)
 
@@ -61,8 +60,7 @@ Admission webhook: --webhook-address --webhook-cert --webhook-key --webhook-clie
 Bounds: --deletion-timeout --max-documents-per-namespace --max-bytes-per-namespace
 """),
     "post": _headings("""
-Pull request or merge request: --api-url --repo --pull --sha --head-repo --head-branch --author --project \
---merge-request
+Pull request: --api-url --repo --pull --sha --head-repo --head-branch --author
 """),
 }
 """The headings of a group's commands; "" is for all other commands."""

@@ -145,11 +145,6 @@ def log_records(console: Console, environment: Mapping[str, str] = os.environ) -
         yield
 
 
-def print_loop_warnings(console: Console) -> contextlib.AbstractContextManager[None]:
-    """Print warnings of loops on the console while the context is active."""
-    return _handled_by(_ConsoleHandler(console.warning, logging.WARNING), "reconciler.loop")
-
-
 def collect_as_usual() -> None:
     """Restore CPython's default garbage collection threshold, so that the memory of a long-running command does not grow."""
     gc.set_threshold(_USUAL_COLLECTION)

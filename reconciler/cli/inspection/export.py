@@ -155,7 +155,7 @@ def adopt(
     console: Console, *, out_dir: Path | None, layout: ExportLayout, where: TargetRequest
 ) -> ExitCode:
     """Describe all quotas, write manifests for undeclared ones, show the plan."""
-    from reconciler.app.change.plan import PlanRequest, plan_cluster
+    from reconciler.app.change.plan import plan_cluster
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
     from reconciler.app.inspection.export import (
@@ -187,9 +187,9 @@ def adopt(
     else:
         console.note("every live quota that a manifest can express is already declared")
     left_out = _report_left_out(console, exported, layout)
-    request = PlanRequest(limits=PlanLimits(validate="none"), sources=RecordSource())
+    limits = PlanLimits(validate="none")
     with ConsoleNotices(console) as notices:
-        plan = run(plan_cluster(notices, cluster_target, request))
+        plan = run(plan_cluster(notices, cluster_target, limits=limits, sources=RecordSource()))
     show_plans(console, [plan], "text")
     adopted = {declaration.entity for declaration in exported.declarations}
     changed = [change for change in plan.preview.plan.changes if change.entity in adopted]

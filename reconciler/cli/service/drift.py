@@ -1,36 +1,23 @@
 """``kquota drift``: shows live values that differ from those last applied."""
 
-import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from reconciler.app.requests import (
-    NOTIFICATION_SHAPES,
-    MetricsRequest,
-    NotificationRequest,
-    TargetRequest,
-)
+from reconciler.app.requests import MetricsRequest, TargetRequest
 from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import (
-    FILE,
-    OptionPack,
-    format_option,
-    serving_options,
-    where_options,
-)
+from reconciler.cli.options.shared import format_option, serving_options, where_options
 from reconciler.cli.options.value_types import DURATION
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.app.clusters.targets import ClusterTarget
-    from reconciler.app.drift.service import ObservedDrift
-    from reconciler.app.drift.watcher import DriftWatchOptions
+    from reconciler.app.inspection.drift import ObservedDrift
     from reconciler.app.notices import Notices
-    from reconciler.notify.message import Message
+    from reconciler.app.watch.drift import DriftWatchOptions
 
 HELP: Final = """Show live limits that were changed outside kquota.
 
@@ -39,47 +26,16 @@ too. Of the project's manifests only this is read: whether a limit is still decl
 which drift was first seen is recorded; --read-only records nothing.
 `kquota apply --correct-drift` writes the declared values again.
 
---notify sends new drift and the end of drift to receivers. --watch checks repeatedly until it is stopped; with
---correct-drift it also restores declared values after confirmed drift, and reverts expired overrides.
+--watch checks repeatedly until it is stopped, and logs what begins and ends; with --correct-drift it also restores
+declared values after confirmed drift, and reverts expired overrides.
 
 \b
 Example:
   kquota drift --cluster prod
   kquota drift --all --detailed-exitcode --format json
-  kquota drift --all --notify slack=env:SLACK_WEBHOOK_URL
-  kquota drift --all --watch --interval 1m --metrics-address :9180 --notify webhook=file:/run/secrets/hook"""
-
-_DAY: Final = 86_400.0
+  kquota drift --all --watch --interval 1m --metrics-address :9180"""
 
 ONLY_WATCH: Final = "{} needs --watch"
-
-
-notify_options: Final = OptionPack(
-    "notification_request",
-    NotificationRequest,
-    (
-        option(
-            "--notify SHAPE=env:NAME|file:PATH",
-            f"Send notifications to the URL in this variable or file; shapes: {', '.join(NOTIFICATION_SHAPES)}.",
-            name="receivers",
-            multiple=True,
-        ),
-        option(
-            "--remind-after DURATION",
-            "Time after which unchanged drift is notified again.",
-            DURATION,
-            default=_DAY,
-            show_default="1d",
-        ),
-        option(
-            "--notify-state FILE",
-            "File with the notifications that were sent  [default: .kquota/notified.json beside the project file].",
-            FILE,
-            name="state",
-        ),
-    ),
-)
-"""The options of :class:`NotificationRequest`, passed as ``notification_request``."""
 
 
 @command(help=HELP)
@@ -88,7 +44,7 @@ notify_options: Final = OptionPack(
 @flag("--verbose -v", "Print long lists in full.")
 @where_options(revisions=True)
 @format_option("text", "json")
-@flag("--watch", "Check repeatedly until stopped; print changes.")
+@flag("--watch", "Check repeatedly until stopped; log changes.")
 @option(
     "--interval DURATION",
     "Time between two checks  [default: the cluster's interval, 2m].",
@@ -101,7 +57,6 @@ notify_options: Final = OptionPack(
 )
 @flag("--correct-drift", "Restore the declared values after confirmed drift, within the guards.")
 @serving_options
-@notify_options
 @click.pass_obj
 def drift(
     console: Console,
@@ -116,7 +71,6 @@ def drift(
     confirm_after: int | None,
     correct_drift: bool,
     serving: MetricsRequest,
-    notification_request: NotificationRequest,
 ) -> ExitCode:
     """Check each cluster once and print, or check repeatedly with ``--watch``."""
     from reconciler.app.clusters.targets import targets
@@ -124,7 +78,11 @@ def drift(
     if watch:
         if detailed_exitcode:
             raise UsageError("--detailed-exitcode cannot be combined with --watch")
-        from reconciler.app.drift.watcher import DriftWatchOptions
+        if output == "json":
+            raise UsageError(
+                "--format json is of one observation, and cannot be combined with --watch"
+            )
+        from reconciler.app.watch.drift import DriftWatchOptions
         from reconciler.quota.drift_tracker import CONFIRM_AFTER
 
         watching = DriftWatchOptions(
@@ -133,9 +91,7 @@ def drift(
             correct=correct_drift,
             read_only=read_only,
         )
-        return _watch(
-            console, targets(where), watching, notification_request, serving=serving, output=output
-        )
+        return _watch(console, targets(where), watching, serving)
     watch_flags = {
         "--interval": interval,
         "--confirm-after": confirm_after,
@@ -148,7 +104,6 @@ def drift(
     return _once(
         console,
         targets(where),
-        notification_request,
         output=output,
         verbose=verbose,
         detailed=detailed_exitcode,
@@ -161,72 +116,20 @@ def _watch(
     console: Console,
     cluster_targets: "Sequence[ClusterTarget]",
     watching: "DriftWatchOptions",
-    notification_request: NotificationRequest,
-    *,
     serving: MetricsRequest,
-    output: str,
 ) -> ExitCode:
-    from reconciler.app.drift.service import watch_drift
-    from reconciler.app.event_loop import run
-    from reconciler.cli.framework.logs import collect_as_usual, print_loop_warnings
-    from reconciler.errors import TaskDied
+    from reconciler.app.watch.drift import watch_drift
+    from reconciler.cli.framework.logs import collect_as_usual, log_records
 
     collect_as_usual()
-    receiver = ConsoleReceiver(console, output)
-    with print_loop_warnings(console), contextlib.suppress(KeyboardInterrupt):
-        try:
-            run(
-                watch_drift(
-                    console,
-                    cluster_targets,
-                    watching,
-                    notification_request,
-                    serving=serving,
-                    receiver=receiver,
-                )
-            )
-        except TaskDied as died:
-            if isinstance(died.reason, BrokenPipeError):
-                raise died.reason from None  # Standard output is closed: no message is needed.
-            raise
-    console.note("stopped")
+    with log_records(console):
+        watch_drift(console, cluster_targets, watching, serving=serving)
     return ExitCode.DONE
-
-
-class ConsoleReceiver:
-    """A receiver of notifications that prints them on standard output.
-
-    Args:
-        output: ``text``: a headline and a line per quota key; ``json``: one message per line.
-    """
-
-    name = "standard output"
-
-    def __init__(self, console: Console, output: str) -> None:
-        self._console, self._output = console, output
-
-    async def take(self, message: "Message") -> None:
-        """Print a message and flush: standard output may be a pipe."""
-        import json
-
-        from reconciler.notify.message import document
-        from reconciler.notify.message_text import headline, lines
-        from reconciler.render.units import instant
-
-        if self._output == "json":
-            self._console.fact(json.dumps(document(message), sort_keys=True))
-        else:
-            message_lines = [f"{instant(message.at)} {headline(message)}"]
-            self._console.fact(
-                "\n".join([*message_lines, *(f"  {line}" for line in lines(message))])
-            )
-        self._console.flush()
 
 
 def _once(
     console: Console,
     cluster_targets: "Sequence[ClusterTarget]",
-    notification_request: NotificationRequest,
     *,
     output: str,
     verbose: bool,
@@ -234,25 +137,14 @@ def _once(
     read_only: bool,
     concurrency: int,
 ) -> ExitCode:
-    from reconciler.app.drift.notifications import DriftNotifications
-    from reconciler.app.drift.service import ObservedDrift, observe_drift
     from reconciler.app.fleet import ClusterResult, rows_of
-    from reconciler.base.clock import SystemClock
+    from reconciler.app.inspection.drift import ObservedDrift, observe_drift
     from reconciler.cli.output.fleet import code_of_fleet, for_clusters
     from reconciler.cli.output.plans import show_fleet_summary
     from reconciler.render.fleet_summary import FleetOutcome, FleetRow
 
-    notifications = DriftNotifications(
-        console, notification_request, cluster_targets[0].root, SystemClock()
-    )
-    not_delivered: set[str] = set()
-
     async def work(notices: "Notices", target: "ClusterTarget") -> ObservedDrift:
-        observation = await observe_drift(notices, target, read_only=read_only)
-        drift, at = observation.cluster_drift, observation.prepared.observation.at
-        if drift is not None and not await notifications.notify(drift, at):
-            not_delivered.add(target.name)
-        return observation
+        return await observe_drift(notices, target, read_only=read_only)
 
     def row(result: ClusterResult[ObservedDrift], drift: ObservedDrift) -> FleetRow:
         return FleetRow(
@@ -272,8 +164,6 @@ def _once(
         show_fleet_summary(console, rows_of(results, row) if len(results) > 1 else ())
 
     def code(observation: ObservedDrift) -> ExitCode:
-        if observation.target.name in not_delivered:
-            return ExitCode.ERROR
         return ExitCode.CHANGES if detailed and observation.has_drift else ExitCode.DONE
 
     return code_of_fleet(results, code)

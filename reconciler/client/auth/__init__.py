@@ -1,1 +1,1 @@
-"""Authentication of a client: SASL mechanisms, JAAS options, bearer tokens and Kerberos."""
+"""Authentication of a client: SASL mechanisms, JAAS options and bearer tokens."""

@@ -93,14 +93,6 @@ class OAuthBearer(Struct, frozen=True, kw_only=True):
     mechanism: ClassVar = "OAUTHBEARER"
 
 
-class Gssapi(Struct, frozen=True, kw_only=True):
-    """Kerberos with the machine's ticket cache or keytab; ``principal`` "" = that of the cache."""
-
-    service: str
-    principal: str = ""
-    mechanism: ClassVar = "GSSAPI"
-
-
 SENT: Final[Mapping[str, str]] = {
     "PLAIN": "the password",
     "OAUTHBEARER": "the token",
@@ -108,4 +100,4 @@ SENT: Final[Mapping[str, str]] = {
 }
 """Mechanisms that send a credential itself to the server, and which."""
 
-Sasl: TypeAlias = Plain | Scram | OAuthBearer | Gssapi
+Sasl: TypeAlias = Plain | Scram | OAuthBearer

@@ -1,6 +1,6 @@
 """Login configuration from ``sasl.*`` settings, or an error with the reason.
 
-Java's default for ``sasl.mechanism`` is GSSAPI. A file without the key but with another login module is an
+Java's default for ``sasl.mechanism`` is GSSAPI, which is not supported. A file without the key but with another login module is an
 error here, with the missing key in the message: guessing would hide that the next Java tool fails on the file.
 
 ``client_config`` imports this module only if the listener uses SASL.
@@ -12,19 +12,21 @@ from typing import Final
 from reconciler.base.secret import Secret
 from reconciler.client.auth import jaas, oauth
 from reconciler.client.auth.jaas import LoginModule
-from reconciler.client.auth.sasl import Gssapi, OAuthBearer, Plain, Sasl, Scram, TokenSource
+from reconciler.client.auth.sasl import OAuthBearer, Plain, Sasl, Scram, TokenSource
 from reconciler.client.configuration.settings import ClientSettings
 
 _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "PlainLoginModule": ("PLAIN",),
     "ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     "OAuthBearerLoginModule": ("OAUTHBEARER",),
-    "Krb5LoginModule": ("GSSAPI",),
     "IAMLoginModule": ("AWS_MSK_IAM",),
 }
 """Login modules by class name without package, with their mechanisms."""
 
 MECHANISMS: Final = tuple(name for names in _MODULES.values() for name in names)
+
+_SUPPORTED: Final = f"supported are {', '.join(MECHANISMS)}"
+_DEFAULT_HINT: Final = "Kafka's default is GSSAPI (Kerberos), which is not supported"
 
 
 def from_settings(settings: ClientSettings, token: TokenSource | None) -> Sasl:
@@ -46,8 +48,6 @@ def from_settings(settings: ClientSettings, token: TokenSource | None) -> Sasl:
             )
         token_source = token
         return OAuthBearer(source=lambda _: token_source)
-    if mechanism == "GSSAPI":
-        return _gssapi(settings, module)
     if mechanism == "OAUTHBEARER":
         return OAuthBearer(source=oauth.from_settings(settings, module))
     if mechanism == "AWS_MSK_IAM":
@@ -82,14 +82,10 @@ def _mechanism(settings: ClientSettings, module: LoginModule | None) -> str:
         )
     mechanism_name = (settings.text("sasl.mechanism") or "").upper()
     if not mechanism_name:
-        fits = f", for example sasl.mechanism={serves[0]}" if serves else ""
-        if serves == ("GSSAPI",):
-            return "GSSAPI"
-        raise settings.error("sasl.mechanism", f"is missing (Kafka's default is GSSAPI){fits}")
+        fits = f"for example sasl.mechanism={serves[0]}" if serves else _SUPPORTED
+        raise settings.error("sasl.mechanism", f"is missing; {fits}", hint=_DEFAULT_HINT)
     if mechanism_name not in MECHANISMS:
-        raise settings.error(
-            "sasl.mechanism", f"{mechanism_name} is not one of {', '.join(MECHANISMS)}"
-        )
+        raise settings.error("sasl.mechanism", f"{mechanism_name} is not supported; {_SUPPORTED}")
     if module is not None and serves is not None and mechanism_name not in serves:
         raise settings.error(
             "sasl.mechanism",
@@ -112,22 +108,6 @@ def _login(settings: ClientSettings, module: LoginModule | None) -> tuple[str, S
         if "\0" in text:
             raise settings.error(key, "user name and password must not contain a NUL character")
     return username, password
-
-
-def _gssapi(settings: ClientSettings, module: LoginModule | None) -> Gssapi:
-    option_text = (lambda _: None) if module is None else module.text
-    service = settings.text("sasl.kerberos.service.name") or option_text("serviceName")
-    if not service:
-        raise settings.error("sasl.kerberos.service.name", "is missing; brokers mostly use kafka")
-    principal = settings.text("sasl.kerberos.principal") or option_text("principal")
-    for option, variable in (("keyTab", "KRB5_CLIENT_KTNAME"), ("ticketCache", "KRB5CCNAME")):
-        if option_text(option):
-            raise settings.error(
-                jaas.KEY,
-                f"{option} is not read from here",
-                hint=f"set {variable} to the file, or run kinit, and leave {option} out",
-            )
-    return Gssapi(service=service, principal=principal or "")
 
 
 _LOGIN_HINT: Final = (

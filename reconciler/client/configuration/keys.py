@@ -91,7 +91,8 @@ sasl.login.read.timeout.ms sasl.login.retry.backoff.ms sasl.login.retry.backoff.
         metrics.recording.level metrics.sample.window.ms auto.include.jmx.reporter enable.metrics.push
         send.buffer.bytes receive.buffer.bytes security.providers config.providers ssl.provider
         ssl.keymanager.algorithm ssl.trustmanager.algorithm ssl.secure.random.implementation ssl.providers
-        ssl.curves.list ssl.sigalgs.list sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+        ssl.curves.list ssl.sigalgs.list sasl.kerberos.service.name sasl.kerberos.principal
+        sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
         sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
         sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
         sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
@@ -112,7 +113,7 @@ sasl.login.read.timeout.ms sasl.login.retry.backoff.ms sasl.login.retry.backoff.
         """
 client.id ssl.truststore.location ssl.truststore.type ssl.ca.location ssl.keystore.location
 ssl.keystore.type ssl.certificate.location ssl.key.location sasl.username
-sasl.kerberos.service.name sasl.kerberos.principal sasl.login.callback.handler.class
+sasl.login.callback.handler.class
 sasl.client.callback.handler.class sasl.login.class sasl.oauthbearer.jwt.retriever.class
 sasl.oauthbearer.token.endpoint.url sasl.oauthbearer.scope sasl.oauthbearer.extensions
 https.ca.location https.ca.pem

@@ -150,7 +150,7 @@ class Connection:
         self._flush()
         await self._until(SessionState.HANDSHAKE, SessionState.READY)
         if self._session.state is SessionState.HANDSHAKE:
-            stepper = await self._login.stepper(transport.server_name)
+            stepper = await self._login.stepper()
             self._session.authenticate(stepper, fraction=_fraction())
             self._flush()
             await self._until(SessionState.READY)
@@ -189,9 +189,8 @@ class Connection:
         await asyncio.shield(self._login_task)
 
     async def _log_in_again(self) -> None:
-        name = self._transport.server_name if self._transport is not None else ""
         try:
-            stepper = await self._login.stepper(name)
+            stepper = await self._login.stepper()
             self._check()
             self._session.reauthenticate(stepper, fraction=_fraction())
             self._flush()

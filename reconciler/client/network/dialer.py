@@ -35,7 +35,7 @@ class DialTarget(Struct, frozen=True, kw_only=True):
     """One address to dial."""
 
     address: Address  # the configured or advertised address, which identifies the node in messages
-    server_name: str  # the host name for TLS certificates, SNI and Kerberos
+    server_name: str  # the host name for TLS certificates and SNI
     family: int
     sockaddr: tuple[Any, ...]  # for the operating system; empty if a proxy resolves the name
 

@@ -6,7 +6,6 @@ from reconciler.base.protocols import Clock
 from reconciler.base.redaction import SecretScrubber, remember
 from reconciler.client.auth.sasl import (
     CachedTokenSource,
-    Gssapi,
     OAuthBearer,
     Plain,
     Scram,
@@ -55,11 +54,8 @@ class Login:
         remember(*hidden)
         return SecretScrubber(hidden, complete=secrets)
 
-    async def stepper(self, server_name: str) -> Mechanism:
+    async def stepper(self) -> Mechanism:
         """Return a new mechanism for one exchange.
-
-        Args:
-            server_name: The broker's host name, which is part of the Kerberos service principal.
 
         Raises:
             AuthenticationError: No token is available.
@@ -76,10 +72,6 @@ class Login:
 
                 nonce = secrets.token_urlsafe(24)
                 return scram.ScramClient(name, user=user, password=password.reveal(), nonce=nonce)
-            case Gssapi(service=service, principal=principal):
-                from reconciler.client.auth import kerberos
-
-                return kerberos.stepper(service, principal, server_name)
             case _:
                 return await self._bearer()
 

@@ -73,11 +73,6 @@ class Transport(asyncio.BufferedProtocol):
         return str(self._target.address)
 
     @property
-    def server_name(self) -> str:
-        """The host name that Kerberos and TLS use."""
-        return self._target.server_name
-
-    @property
     def tls(self) -> str:
         """Protocol version, "" without TLS."""
         ssl_object = self._wire.get_extra_info("ssl_object") if self._wire is not None else None

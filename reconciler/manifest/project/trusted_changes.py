@@ -27,7 +27,6 @@ _SHOWN_PROPERTIES: Final = frozenset(
         "retries",
         "retry.backoff.max.ms",
         "retry.backoff.ms",
-        "sasl.kerberos.service.name",
         "sasl.mechanism",
         "sasl.mechanisms",
         "security.protocol",

@@ -51,6 +51,7 @@ class Yard:
         if name in self.fails:
             raise self.fails[name]
         self.opened.append(name)
+        configured = revision.project.cluster(name).cluster
         ports = ReconcilePorts(
             store=self.cluster(name),
             inventory=self.inventories.setdefault(name, MemoryInventory()),
@@ -59,7 +60,9 @@ class Yard:
         )
         try:
             yield ClusterSession(
-                ports=ports, disconnect=self._rest, pinned_cluster_id=self.pinned_cluster_id
+                ports=ports,
+                disconnect=self._rest,
+                expected_cluster_id=configured.expected_cluster_id or self.pinned_cluster_id,
             )
         finally:
             self.closed.append(name)
@@ -134,7 +137,7 @@ def test_a_revision_is_applied_and_logged(yard: Yard, caplog):
         assert yard.rested == 1
         (_, entry) = yard.audit.entries
         assert (entry.author, entry.commit) == ("tests", revision.commit)
-        assert yard.fleet.loops["prod"].last_ended == reconciliation.ended_at
+        assert yard.fleet.watched.loops["prod"].last_ended == reconciliation.ended_at
         assert f"prod: 1 applied for {revision.commit[:12]}" in lines(caplog)
 
     yard.play(story)
@@ -165,7 +168,7 @@ def test_changed_settings_restart_every_loop_and_keep_the_saved_state(yard: Yard
         await yard.take()
         await yard.clock.turn(5.0)
         yard.cluster("prod").write(ALICE, RATE, 5 * MIB)
-        yard.fleet.enqueue("now")
+        yard.fleet.watched.enqueue("now")
         await yard.clock.turn(1.0)
         assert [
             observation.observation_count for observation in yard.telemetry.passes[-1].observations
@@ -196,7 +199,7 @@ def test_a_cluster_that_leaves_the_project_is_forgotten_and_keeps_its_quotas(yar
         yard.origin.commit(quota("alice"))
         await yard.take()
         await yard.clock.turn(1.0)
-        assert list(yard.fleet.clusters) == ["prod"]
+        assert list(yard.fleet.watched.loops) == ["prod"]
         assert yard.telemetry.forgotten == ["test"]
         assert yard.cluster("test").truth.value(BOB, RATE) == 10 * MIB
 
@@ -223,7 +226,7 @@ def test_a_cluster_that_leaves_during_its_reconciliation_ends_it_with_its_own_re
         await yard.clock.turn(3.0)
         assert texts
         assert not yard.task.done()
-        assert list(yard.fleet.clusters) == ["prod"]
+        assert list(yard.fleet.watched.loops) == ["prod"]
         assert yard.cluster("prod").truth.value(ALICE, RATE) == 20 * MIB
         assert yard.cluster("test").truth.value(BOB, RATE) == 10 * MIB
         assert not (await yard.inventories["test"].load("id-test")).intents
@@ -264,7 +267,7 @@ def test_an_unreachable_cluster_does_not_stop_the_others(yard: Yard):
         await yard.take()
         await yard.clock.turn(20.0)
         assert yard.cluster("test").truth.value(BOB, RATE) == 10 * MIB
-        assert yard.fleet.loops["prod"].failures > 2
+        assert yard.fleet.watched.loops["prod"].failures > 2
         assert yard.cluster("prod").truth.value(ALICE, RATE) is None
         yard.cluster("prod").faults.before = lambda request: None
         await yard.clock.turn(60.0)

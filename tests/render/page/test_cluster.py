@@ -12,9 +12,8 @@ from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.page.cluster import ClusterPage
-from reconciler.render.page.history import ChangeHistory
 from tests.render.page_reader import read_page
-from tests.render.pages import PAST, large_look, look, looked, page, recorded
+from tests.render.pages import large_look, look, looked, page, recorded
 from tests.render.previews import RATE, empty, golden
 
 
@@ -117,23 +116,9 @@ def test_the_verdict_names_the_worst_obstacle():
 
 
 def test_an_empty_plan_gives_a_page():
-    reading = read_page(page(replace(look(), preview=empty(), history=None)))
+    reading = read_page(page(replace(look(), preview=empty())))
     assert "changes" not in reading.sections
     assert any("Nothing to do" in text for text in reading.all_texts("p"))
-    assert "history" not in reading.sections
-
-
-def test_without_documents_a_page_shows_the_cluster_alone():
-    reading = read_page(page(replace(look(), preview=empty(), declared=False)))
-    assert reading.all_texts("h1") == ["Quotas of prod"]
-    assert "changes" not in reading.sections
-    assert reading.all_texts("strong") == []
-
-
-def test_history_contains_the_newest_entries_and_the_number_of_omitted_ones():
-    history = ChangeHistory(entries=(PAST,), left_out=7)
-    assert "and 7 more rows" in page(replace(look(), history=history))
-    assert "the audit log has no entries" in page(replace(look(), history=ChangeHistory()))
 
 
 def test_without_records_no_quota_is_shown_as_owned():

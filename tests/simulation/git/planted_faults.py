@@ -26,8 +26,8 @@ GIT_PLANTED: tuple[Fault, ...] = (
     _fault(
         "running loops keep the documents of the first revision",
         "fleet.py",
-        "            self._current = revision\n            self.enqueue(revision.commit)",
-        "            self.enqueue(revision.commit)",
+        "            self._current = revision\n            self.watched.enqueue(revision.commit)",
+        "            self.watched.enqueue(revision.commit)",
     ),
     _fault(
         "loops start with the settings before the last change",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reconciler.errors import GitError
-from reconciler.git.remote_command import DEADLINE_SECONDS
+from reconciler.git.mirror import DEADLINE_SECONDS
 from reconciler.git.repository import CommitTree
 from reconciler.quota.planner.desired_state import Declaration
 from tests.simulation.processes import SimulatedProcess

@@ -262,10 +262,14 @@ async def watch(world: GitWorld, process: SimulatedProcess) -> None:
     recorder = RunRecorder(world, process)
 
     @contextlib.asynccontextmanager
-    async def opener(_: Revision, __: str) -> AsyncIterator[ClusterSession]:
+    async def opener(revision: Revision, name: str) -> AsyncIterator[ClusterSession]:
         session = actors.ProcessPorts(world, process)
         try:
-            yield ClusterSession(ports=session.ports, disconnect=session.inventory.close)
+            yield ClusterSession(
+                ports=session.ports,
+                disconnect=session.inventory.close,
+                expected_cluster_id=revision.project.cluster(name).cluster.expected_cluster_id,
+            )
         finally:
             recorder.end()
             await session.close()

@@ -5,7 +5,7 @@ import logging
 import pytest
 from msgspec.structs import replace
 
-from reconciler.app.watch.cluster import MOST_LINES, ConditionLog
+from reconciler.app.loop.condition_log import MOST_LINES, ConditionLog
 from reconciler.errors import ConnectError
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import entity

@@ -1,4 +1,4 @@
-"""`kquota report` and `kquota plan --format html`: complete pages of the quotas of the sandbox."""
+"""`kquota plan --format html` and `--page`: complete pages of the quotas of the sandbox; and the clients that they ask about."""
 
 import json
 import re
@@ -39,15 +39,12 @@ def test_a_plan_page_still_saves_the_plan_for_apply(kquota, prod):
     assert kquota("apply", "plan.json", "--yes").code == 0
 
 
-def test_a_report_of_a_project_shows_live_quotas_ownership_and_history(kquota, prod, sandbox):
+def test_a_page_shows_live_quotas_and_who_manages_them(kquota, prod, sandbox):
     kquota("apply", "--yes")
-    ran = kquota("report", "--history", ".kquota/audit.jsonl", "--out", "report.html")
-    assert (ran.code, ran.out) == (0, "")
-    assert "written to report.html" in ran.err
-    page = read_page((prod / "report.html").read_text())
+    assert kquota("plan", "--page", "plan.html").code == 0
+    page = read_page((prod / "plan.html").read_text())
     assert [cell[0] for cell in page.column("quotas", "Client")] == ["user=a", "user=b"]
     assert page.column("quotas", "State") == [["ours"], ["ours"]]
-    assert page.column("history", "Outcome") == [["APPLIED"], ["APPLIED"]]
     assert "changes" not in page.sections
 
 
@@ -55,42 +52,23 @@ def test_drift_shows_the_time_of_its_first_observation(kquota, prod, sandbox):
     kquota("apply", "--yes")
     sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
     kquota("drift")
-    (since,) = read_page(kquota("report").out).column("drift", "Since")
+    (since,) = read_page(kquota("plan", "--format", "html").out).column("drift", "Since")
     assert re.fullmatch(r"since \d+ s", *since)
 
 
-def test_without_documents_a_report_shows_the_cluster_alone(kquota, folder, sandbox):
-    sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
-    ran = kquota("report", "--bootstrap-server", sandbox.bootstrap)
-    assert ran.code == 0
-    page = read_page(ran.out)
-    assert page.all_texts("h1")[0].startswith("Quotas of ")
-    assert len(page.column("quotas", "Client")) == 1
-    assert "changes" not in page.sections
-
-
-def test_an_offline_report_reads_a_snapshot_and_shows_its_age(kquota, prod, sandbox):
+def test_a_page_of_a_snapshot_shows_its_age(kquota, prod, sandbox):
     kquota("apply", "--yes")
     kquota("snapshot", "--taken-at", "--out", "prod.json")
-    ran = kquota("report", "--offline", "--snapshot", "prod.json")
-    assert ran.code == 0
+    ran = kquota("plan", "--format", "html", "--offline", "--snapshot", "prod.json")
     page = read_page(ran.out)
     assert any("computed from a snapshot that is" in text for text in page.all_texts("p"))
     assert len(page.column("quotas", "Client")) == 2
 
 
-def test_an_offline_report_works_without_documents(kquota, prod, sandbox, folder):
-    kquota("snapshot", "--out", "prod.json")
-    (folder / "kquota.yaml").write_text(CLUSTER.format(name="prod", bootstrap="nowhere:1"))
-    ran = kquota("report", "--offline", "--snapshot", "prod.json")
-    assert ran.code == 0
-    assert read_page(ran.out).all_texts("h1") == ["Quotas of prod"]
-
-
-def test_a_report_shows_violations_and_exits_0(kquota, prod):
+def test_a_page_shows_violations(kquota, prod):
     manifests(prod, quota("every", entity="{user: {default: true}}"))
-    ran = kquota("report")
-    assert ran.code == 0
+    ran = kquota("plan", "--format", "html")
+    assert ran.code == 3
     assert read_page(ran.out).column("guards", "What")
 
 
@@ -103,33 +81,10 @@ def test_several_clusters_are_one_page(kquota, folder, sandbox):
             for name in ("prod", "second")
         )
     )
-    for command in (("report", "--all"), ("plan", "--all", "--format", "html")):
-        ran = kquota(*command)
-        assert ran.code == 0
-        parts = read_page(ran.out).all_texts("summary")
-        assert parts == ["Plan for prod", "Plan for second"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--offline",), "must be used together"),
-        (("--snapshot", "prod.json"), "must be used together"),
-        (("--history", "none.jsonl"), "none.jsonl cannot be read"),
-    ],
-)
-def test_a_report_that_cannot_be_made_is_refused_with_a_message(kquota, prod, arguments, message):
-    ran = kquota("report", *arguments)
-    assert ran.code == 1
-    assert message in ran.err
-    assert ran.out == ""
-
-
-def test_a_file_that_is_not_an_audit_log_is_refused(kquota, prod):
-    (prod / "log.jsonl").write_text('{"v": 1, "time": "now"}\n')
-    ran = kquota("report", "--history", "log.jsonl")
-    assert ran.code == 1
-    assert "log.jsonl:1: not an audit entry of version 1: Object missing required field" in ran.err
+    ran = kquota("plan", "--all", "--format", "html")
+    assert ran.code == 0
+    parts = read_page(ran.out).all_texts("summary")
+    assert parts == ["Plan for prod", "Plan for second"]
 
 
 # ---- who is asked about -----------------------------------------------------------------------
@@ -145,7 +100,7 @@ def test_clients_of_a_list_are_resolved_in_addition_to_those_of_the_cluster(kquo
     assert affected["zoe", None]["after"]["level"] == 6
     assert affected["a", "web"]["after"]["level"] == 3
     assert affected["zoe", None]["direction"] == "newly limited"
-    page = kquota("report", "--principals", "clients.csv").out
+    page = kquota("plan", "--format", "html", "--allow-defaults", "--principals", "clients.csv").out
     clients = [cell[0] for cell in read_page(page).column("clients", "Client and key")]
     assert sorted(set(clients)) == ["user=a,client-id=web", "user=zoe"]
     assert plan["impact"]["known"] == 2
@@ -159,9 +114,8 @@ def test_scram_users_of_the_cluster_are_included(kquota, folder):
     assert [row["user"] for row in plan["impact"]["affected"]] == ["scram-user"]
 
 
-@pytest.mark.parametrize("command", ["plan", "report"])
-def test_standard_input_cannot_be_both_manifests_and_clients(kquota, prod, command):
-    ran = kquota(command, "-", "--principals", "-", stdin="user\na\n")
+def test_standard_input_cannot_be_both_manifests_and_clients(kquota, prod):
+    ran = kquota("plan", "-", "--principals", "-", stdin="user\na\n")
     assert ran.code == 1
     assert "not both" in ran.err
 

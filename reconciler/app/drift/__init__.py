@@ -1,1 +1,0 @@
-"""Use cases about live values changed outside kquota: one observation, or a loop."""
