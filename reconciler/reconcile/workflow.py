@@ -95,18 +95,18 @@ def preview(
         plan, override_changes = _compare(observation, desired, options)
     rules = rules_for(options, observation)
     live = _below(observation, override_changes)
-    known = PlanEffects(observation.live, plan.changes)
+    plan_effects = PlanEffects(observation.live, plan.changes)
     return PreparedPlan(
         preview=Preview(
             plan=plan,
             fallbacks=fallbacks(plan.reviewed, live),
-            violations=check(plan, options.guards, live, known),
+            violations=check(plan, options.guards, live, plan_effects),
             verdict=verdict,
             impact=assess(
                 plan,
                 observation.live,
                 known_principals=observation.principals | set(options.known_principals),
-                known=known,
+                plan_effects=plan_effects,
             )
             if options.assess
             else None,

@@ -16,8 +16,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a line with fewer blanks than the first one ends the document",
         file=READER,
-        old="    return None if root is None or end < len(rows) else",
-        new="    return None if root is None else",
+        old="    return None if end < len(rows) else",
+        new="    return None if end < 0 else",
         tests=LAWS,
     ),
     Fault(
@@ -51,8 +51,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="lines that cannot be read here are left out",
         file=READER,
-        old='    if len(found) != text.count("\\n"):\n        return None\n',
-        new="",
+        old="    if not rows or None in matches:",
+        new="    if not rows:",
         tests=LAWS,
     ),
     Fault(

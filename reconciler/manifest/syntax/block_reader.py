@@ -21,10 +21,10 @@ _KEY: Final = r"[A-Za-z][A-Za-z0-9_./-]{0,200}+"
 _QUOTED: Final = r"\"[^\"\\\n]*\"|'[^'\n]*'"
 
 _LINE: Final = re.compile(
-    rf"""^(\ *)
+    rf"""(\ *+)
     (?:({_KEY}):(?:\ (?:({_TEXT}|{_QUOTED})|\{{({_KEY}):\ ({_WORD}|{_QUOTED})\}}))?)?
-    \ *(?:(?<![^\ \n])\#[^\n]*)?\n""",
-    re.MULTILINE | re.VERBOSE,
+    \ *+(?:(?<![^\ ])\#.*)?""",
+    re.VERBOSE,
 )
 """A line: its indentation; unless it is blank, its key; and its value, or the key and the value in braces."""
 
@@ -38,25 +38,27 @@ def read_block(text: str, first_line: int) -> tuple[MappingNode, int] | None:
     """
     if text.startswith("---\n"):
         text, first_line = text[4:], first_line + 1
-    if not text.endswith("\n"):
-        text += "\n"
-    found: list[tuple[str, str, str, str, str]] = _LINE.findall(text)
-    if len(found) != text.count("\n"):
+    matches = list(map(_LINE.fullmatch, text.split("\n")))
+    rows = [
+        (line, len(match[1]), match.groups(""))
+        for line, match in enumerate(matches, start=first_line)
+        if match is not None and match[2]
+    ]
+    if not rows or None in matches:
         return None
-    rows = [(line, len(row[0]), row) for line, row in enumerate(found, start=first_line) if row[1]]
     try:
-        root, end = _mapping(rows, 0, 0) if rows else (None, 0)
+        root, end = _mapping(rows, 0, 0)
     except _NotPlain:
         return None
     in_braces = sum(bool(row[3]) for _, _, row in rows)
-    return None if root is None or end < len(rows) else (root, 1 + 2 * (len(rows) + in_braces))
+    return None if end < len(rows) else (root, 1 + 2 * (len(rows) + in_braces))
 
 
 class _NotPlain(Exception):
     """The text is not of the part that is read here."""
 
 
-_Row: TypeAlias = tuple[int, int, tuple[str, str, str, str, str]]
+_Row: TypeAlias = tuple[int, int, tuple[str, ...]]
 """A line with a key: its number, its indentation, and the groups of :data:`_LINE`."""
 
 

@@ -144,27 +144,27 @@ class Violation(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def check(
-    plan: Plan, guards: Guards, live: QuotaState, known: PlanEffects | None = None
+    plan: Plan, guards: Guards, live: QuotaState, plan_effects: PlanEffects | None = None
 ) -> tuple[Violation, ...]:
     """Return all violations of a plan, in a fixed order; empty = it may be applied. Loops have another guard of removals.
 
     Args:
         live: The live state below temporary limits (``below_overrides``). What documents change there is judged, and how far
             a document with an end goes from it, which is also the way back. Overrides: :func:`override_violations`.
-        known: Effects of changes of a state; used if it is this state, and the changes are those to judge.
+        plan_effects: Effects of changes of a state; used if it is this state, and the changes are those to judge.
     """
     planned = plan.reviewed
     above = [change for change in planned if change.cause is Cause.TEMPORARY]
     below = tuple(change for change in planned if change.cause is not Cause.TEMPORARY)
-    if known is None or known.live is not live or known.changes != below:
-        known = PlanEffects(live, below)
+    if plan_effects is None or plan_effects.live is not live or plan_effects.changes != below:
+        plan_effects = PlanEffects(live, below)
     return (
         *_nothing_declared(plan, guards),
         *too_many_removals(sum(change.removes for change in planned), plan.owned_pairs, guards),
         *_default_violations(planned, guards),
         *_protection_violations(planned, guards.protected),
         *_value_violations(planned, guards),
-        *_effect_violations(known, guards),
+        *_effect_violations(plan_effects, guards),
         *_effect_violations(PlanEffects(live, above), guards),
     )
 

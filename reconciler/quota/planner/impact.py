@@ -148,15 +148,15 @@ def assess(
     live: QuotaState,
     *,
     known_principals: Iterable[Principal] = (),
-    known: PlanEffects | None = None,
+    plan_effects: PlanEffects | None = None,
 ) -> Impact:
     """Compute the impact of a plan on a live state.
 
     Args:
-        known: The effects of its changes on this state, if they are known.
+        plan_effects: The effects of its changes on this state, if they are known.
         known_principals: Principals to resolve: users with quotas, SCRAM users, a configured list, recorded usage.
     """
-    plan_effects = known or PlanEffects(live, plan.changes)
+    plan_effects = plan_effects or PlanEffects(live, plan.changes)
     after = plan_effects.after
     touched = {change.key for change in plan.changes}
     principals = sorted(set(known_principals), key=_principal_sort_key)
@@ -309,12 +309,12 @@ def _affected_principals(
         own = own_entity(principal)
         replaced = {key for key in keys if None not in planned.get((own, key), (None,))}
         if "" in own:  # An empty name matches no level that has it.
-            replaced = set()
+            replaced = set[Key]()
         is_affected = bool(replaced)
-        if others := keys - replaced:
+        if resolved := keys - replaced:
             for old, new in zip(
-                resolve(live, principal, others).effective,
-                resolve(after, principal, others).effective,
+                resolve(live, principal, resolved).effective,
+                resolve(after, principal, resolved).effective,
                 strict=True,
             ):
                 if (old.value, old.bucket) != (new.value, new.bucket):

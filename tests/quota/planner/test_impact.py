@@ -101,12 +101,13 @@ def test_exactly_the_clients_whose_limit_or_bucket_changes_are_affected(live, ta
         )
         if (old.value, old.bucket) != (new.value, new.bucket)
     ]
-    said = {(change.pair, change.before, change.after) for change in new_plan.changes}
+    planned = {(change.pair, change.before, change.after) for change in new_plan.changes}
     assert impact.affected_count == len({item.principal for item in expected})
     assert list(impact.affected) == [
         item
         for item in expected
-        if ((own_entity(item.principal), item.key), item.before.value, item.after.value) not in said
+        if ((own_entity(item.principal), item.key), item.before.value, item.after.value)
+        not in planned
     ]
 
 
