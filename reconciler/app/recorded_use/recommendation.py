@@ -188,7 +188,7 @@ def declared(notices: TextReceiver, target: ClusterTarget) -> DeclaredDocuments:
         notices.warning(str(warning))
     _ = merge_documents(loaded, target.name)
     written = load_files(
-        texts.files, clusters=None if target.project is None else target.project.labels
+        texts, clusters=None if target.project is None else target.project.labels
     ).of(target.name)
     return DeclaredDocuments(
         cluster=target.name,
