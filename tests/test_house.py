@@ -35,7 +35,7 @@ STATEMENTS = {
     "manifest": 2938,  # reads plain manifests by lines, in place of a second process in app
     "metrics": 328,
     "ports.py": 25,
-    "quota": 2866,  # effects of a plan are computed once
+    "quota": 2864,  # effects of a plan are computed once
     "reconcile": 1017,
     "render": 2243,
     "sandbox": 1210,

@@ -147,10 +147,10 @@ def _save(
 ) -> None:
     from reconciler.base.text_files import write_text
     from reconciler.cli.output.plans import plan_files, plan_page
-    from reconciler.render.json_values import dump
+    from reconciler.render.json_values import dump_pieces
 
     if out_path is not None and (plans or rows):
-        write_text(out_path, dump(plan_files(plans, rows)), private=True)
+        write_text(out_path, dump_pieces(plan_files(plans, rows)), private=True)
         console.note(
             f"the plan is saved in {out_path}"
             + ("" if rows else f", digest {plans[0].preview.digest}")

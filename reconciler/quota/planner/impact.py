@@ -162,20 +162,20 @@ def assess(
 def _unmatched_client_ids(
     plan: Plan, principals: Iterable[Principal]
 ) -> Iterator[UnmatchedClientId]:
-    ids_by_user: dict[str | None, set[str]] = {None: set()}
-    for principal in principals:
-        if principal.client_id:
-            ids_by_user[None].add(principal.client_id)
-            ids_by_user.setdefault(principal.user, set()).add(principal.client_id)
-    sorted_ids = {user: sorted(ids) for user, ids in ids_by_user.items()}
+    with_ids = [principal for principal in principals if principal.client_id]
+    ids = sorted({("", principal.client_id or "") for principal in with_ids})
+    ids_of_users = sorted(
+        {(principal.user or "", principal.client_id or "") for principal in with_ids}
+    )
     for subject in dict.fromkeys(change.entity for change in plan.changes if not change.removes):
         user, client_id, _ = subject
         if isinstance(client_id, str):
-            known_ids = sorted_ids.get(user if isinstance(user, str) else None, [])
-            first = bisect_left(known_ids, client_id)
-            total = bisect_left(known_ids, f"{client_id}\U0010ffff") - first
-            if total >= MANY_IDS and known_ids[first] != client_id:
-                yield UnmatchedClientId(entity=subject, total=total, example=known_ids[first])
+            known_ids, owner = (ids_of_users, user) if isinstance(user, str) else (ids, "")
+            first = bisect_left(known_ids, (owner, client_id))
+            total = bisect_left(known_ids, (owner, f"{client_id}\U0010ffff")) - first
+            if total >= MANY_IDS and known_ids[first][1] != client_id:
+                example = known_ids[first][1]
+                yield UnmatchedClientId(entity=subject, total=total, example=example)
 
 
 MANY_IDS: Final = 2
