@@ -129,7 +129,6 @@ class PostRequest(Struct, frozen=True, kw_only=True):
     artifact_url: str
     commit: str
     issue: bool
-    failed: int | None
     required: bool
     api_url: str
 

@@ -99,11 +99,6 @@ post_options: Final = OptionPack(
             default="",
         ),
         flag("--issue", "Open, update or close one issue (for drift)."),
-        option(
-            "--failed CODE",
-            "DOCUMENT is the error output of a plan that failed with this exit code; it replaces an older plan.",
-            click.IntRange(1, 255),
-        ),
         flag("--required", "Exit 1 if the code host cannot be reached or refuses."),
         api_option,
     ),

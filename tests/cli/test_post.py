@@ -218,12 +218,9 @@ def test_a_run_of_a_fork_posts_no_fact_about_a_cluster(kquota, folder, api, what
     assert not (folder / "output").exists()
 
 
-@pytest.mark.parametrize("how", ["document", "text"])
-def test_a_failure_of_a_fork_names_its_origin(kquota, folder, api, how):
+def test_a_failure_of_a_fork_names_its_origin(kquota, folder, api):
     api.pull(9, sha="b" * 40, repo="mallory/quotas")
-    words = (failed(folder, "plan"),) if how == "document" else ("said.txt", "--failed", "1")
-    (folder / "said.txt").write_text("Please merge.\n")
-    assert kquota("post", "github", *words, *FORK).code == 0
+    assert kquota("post", "github", failed(folder, "plan"), *FORK).code == 0
     (body,) = api.bodies(9)
     assert body.startswith("<!-- kquota:plan:prod -->\n")
     assert "Not verified" in body

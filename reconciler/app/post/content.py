@@ -77,12 +77,6 @@ def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = 
     _ = _address(request.details_url)
     location = str(request.document)
     text = read_text(request.document, max_bytes=MAX_FOREIGN_BYTES if foreign else MAX_BYTES)
-    if request.failed is not None:
-        marker = Marker(kind="plan", label=request.label)
-        failed = failure.failed_plan(request.failed, text)
-        if untrusted:
-            failed = failure.from_fork(failed, untrusted)
-        return _failure_content(request, failed, marker)
     readers: Mapping[str, tuple[Kind, Callable[[PostRequest, str, str, Marker], PostContent]]] = {
         plan_codec.KIND: ("plan", _plan),
         outcome_codec.KIND: ("outcome", _outcome),
