@@ -81,12 +81,6 @@ post_options: Final = OptionPack(
             default="",
         ),
         option("--title", "Heading, instead of the label.", default=""),
-        option(
-            "--method",
-            "When to comment; on-change creates no comment for a plan without changes.",
-            click.Choice(("update", "recreate", "on-change", "never")),
-            default="update",
-        ),
         option("--details-url URL", "URL of the full text, for a link.", default=""),
         option(
             "--artifact-url URL",

@@ -205,18 +205,14 @@ class CheckStatus(StrEnum):
     """The result of a check."""
 
     OK = "ok"
-    NOTE = "note"
     WARNING = "warning"
     FAILED = "failed"
-    SKIPPED = "skipped"
 
 
 _COLOURS: Mapping[CheckStatus, str] = {
     CheckStatus.OK: "green",
-    CheckStatus.NOTE: "cyan",
     CheckStatus.WARNING: "yellow",
     CheckStatus.FAILED: "red",
-    CheckStatus.SKIPPED: "dim",
 }
 
 

@@ -346,7 +346,6 @@ def test_a_document_of_another_run_is_limited_to_five_megabytes(kquota, folder, 
         ("--sha", SHA),
         ("--head-repo", "a/b"),
         ("--pull", "0"),
-        ("--method", "shout"),
         ("--issue",),
         ("--repo", "../x", "--pull", "7"),
         ("--api-url", "http://api.example", "--pull", "7"),
@@ -368,10 +367,8 @@ def test_outside_of_a_workflow_its_files_are_not_written(kquota, api, plan, monk
     assert kquota("post", "github", plan, "--outputs").code == 1
 
 
-def test_a_plan_without_changes_creates_no_comment_on_change(kquota, folder, api):
+def test_a_plan_without_changes_says_so(kquota, folder, api):
     saved(folder, saved_plan(empty()))
-    assert kquota("post", "github", "plan.json", "--pull", "7", "--method", "on-change").code == 0
-    assert api.comments == []
     assert kquota("post", "github", "plan.json", "--pull", "7").code == 0
     assert "Nothing to do" in api.bodies(7)[0]
 

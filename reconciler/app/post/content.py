@@ -54,7 +54,6 @@ class PostContent(Struct, frozen=True, kw_only=True):
     request: PostRequest
     marker: Marker
     body: Body
-    is_quiet: bool
     outputs: Mapping[str, str]  # outputs for the next CI step, as text
     preview: Preview | None = None
     recorded: RecordedUse | None = None
@@ -157,7 +156,6 @@ def _plan(
         request=request,
         marker=marker,
         body=body,
-        is_quiet=preview.is_quiet,
         outputs=outputs,
         preview=preview,
         recorded=recorded,
@@ -183,9 +181,7 @@ def _plans(request: PostRequest, text: str, location: str, marker: Marker) -> Po
         comment = fleet_markdown(fleet, limit=limit, max_rows=max_rows, context=context)
         return _within(comment, limit, marker)
 
-    return PostContent(
-        request=request, marker=marker, body=body, is_quiet=fleet.is_quiet, outputs=fleet.outputs
-    )
+    return PostContent(request=request, marker=marker, body=body, outputs=fleet.outputs)
 
 
 def _outcome(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
@@ -205,9 +201,7 @@ def _outcome(request: PostRequest, text: str, location: str, marker: Marker) -> 
         "applied": str(outcome.count("APPLIED")),
         "digest": outcome.digest,
     }
-    return PostContent(
-        request=request, marker=marker, body=body, is_quiet=not outcome.pairs, outputs=outputs
-    )
+    return PostContent(request=request, marker=marker, body=body, outputs=outputs)
 
 
 def _drift(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
@@ -235,7 +229,6 @@ def _drift(request: PostRequest, text: str, location: str, marker: Marker) -> Po
         request=request,
         marker=marker,
         body=body,
-        is_quiet=not finding_count,
         outputs=outputs,
         incident=incident if request.issue else None,
     )
@@ -267,7 +260,6 @@ def _failure_content(
         request=request,
         marker=marker,
         body=body,
-        is_quiet=False,
         outputs={},
         problems=run_failure.problems,
     )

@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
-
 from reconciler.app.clusters.record_stores import current_principal, make_folder
 from reconciler.app.clusters.runtime import by_rules, own_principal
 from reconciler.app.loop.cluster_loop import ClusterLoop, LoopIntervals, Random
@@ -41,18 +39,19 @@ from reconciler.reconcile import ReconcilePorts
 _LOG: Final = logging.getLogger("reconciler.watch")
 
 
-class WatchOptions(Struct, frozen=True, kw_only=True):
-    """What to watch, as typed."""
-
-    mirror: GitMirror
-    places: RevisionPaths
-    interval: float  # seconds between two fetches of the branch
-    state_dir: Path
-    serving: MetricsRequest
-
-
-def watch_branch(notices: TextReceiver, options: WatchOptions) -> signal.Signals:
+def watch_branch(
+    notices: TextReceiver,
+    mirror: GitMirror,
+    places: RevisionPaths,
+    *,
+    interval: float,
+    state_dir: Path,
+    serving: MetricsRequest,
+) -> signal.Signals:
     """Serve until a signal is received; return the signal.
+
+    Args:
+        interval: Seconds between two fetches of the branch.
 
     Raises:
         InventoryLocked: Another process uses the folder.
@@ -61,16 +60,16 @@ def watch_branch(notices: TextReceiver, options: WatchOptions) -> signal.Signals
         KeyboardInterrupt: A second signal was received.
     """
     clock = SystemClock()
-    metrics = metrics_of(options.serving)
+    metrics = metrics_of(serving)
     telemetry: WatchMetrics = metrics or NoWatchMetrics()
-    make_folder(options.state_dir)
-    with FileLock(options.state_dir / ".watch.lock", command="kquota watch", now=clock.now()):
+    make_folder(state_dir)
+    with FileLock(state_dir / ".watch.lock", command="kquota watch", now=clock.now()):
         watch = BranchWatch(
-            options.mirror,
-            options.places,
-            interval=options.interval,
-            state=WatchState(options.state_dir / "watch.json"),
-            opener=ClusterSessions(options.state_dir, clock=clock, telemetry=telemetry).open,
+            mirror,
+            places,
+            interval=interval,
+            state=WatchState(state_dir / "watch.json"),
+            opener=ClusterSessions(state_dir, clock=clock, telemetry=telemetry).open,
             telemetry=telemetry,
             clock=clock,
             principal=current_principal(),
@@ -78,9 +77,9 @@ def watch_branch(notices: TextReceiver, options: WatchOptions) -> signal.Signals
         return serve_loops(
             notices,
             watch,
-            options.serving,
+            serving,
             metrics,
-            subject=f"{escaped(options.mirror.display_name)} every {options.interval:g} s, state in {options.state_dir}",
+            subject=f"{escaped(mirror.display_name)} every {interval:g} s, state in {state_dir}",
         )
 
 

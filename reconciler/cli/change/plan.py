@@ -44,7 +44,7 @@ Example:
   kquota plan --config-from refs/remotes/origin/main --format markdown
   kquota plan --offline --snapshot prod.json
   kquota plan --evidence s3://quota-evidence/kafka --require-evidence
-  kquota plan --format html > plan.html"""
+  kquota plan --page plan.html"""
 
 
 @command(help=HELP)
@@ -65,7 +65,7 @@ Example:
 @source_options
 @limit_options
 @evidence_options
-@format_option("text", "json", "markdown", "html")
+@format_option("text", "json", "markdown")
 @click.pass_obj
 def plan(
     console: Console,
@@ -90,7 +90,7 @@ def plan(
     from reconciler.app.clusters.targets import offline_targets, targets
     from reconciler.app.fleet import preview_row, rows_of
     from reconciler.cli.output.fleet import code_of_fleet, for_clusters
-    from reconciler.cli.output.plans import evidence_code, plan_page, show_plans, show_trust
+    from reconciler.cli.output.plans import evidence_code, show_plans, show_trust
 
     if snapshot is not None and not offline:
         raise UsageError("--snapshot needs --offline")
@@ -116,16 +116,13 @@ def plan(
         replace(plan, preview=replace(plan.preview, warnings=(*plan.preview.warnings, *warnings)))
         for plan in plans
     ]
-    if output == "html":
-        console.fact(plan_page(full))
-    else:
-        show_plans(
-            console,
-            plans if output == "text" else full,
-            output,
-            rows=rows if len(results) > 1 else (),
-            verbose=verbose,
-        )
+    show_plans(
+        console,
+        plans if output == "text" else full,
+        output,
+        rows=rows if len(results) > 1 else (),
+        verbose=verbose,
+    )
     _save(console, full, rows if len(results) > 1 else (), out_path, page)
     return code_of_fleet(
         results,
