@@ -9,7 +9,7 @@ from msgspec import Struct
 from reconciler.app.loop.cluster_loop import LoopIntervals, LoopOutcome, LoopTrigger
 from reconciler.app.loop.condition_log import ConditionLog
 from reconciler.app.loop.reconcile_runner import loop_outcome_of
-from reconciler.app.watch.metrics_port import WatchMetrics
+from reconciler.app.loop.service import WatchMetrics
 from reconciler.base.protocols import Clock
 from reconciler.errors import ClientError, ConfigError, KquotaError, WrongCluster
 from reconciler.manifest.project.cluster import QuotaCluster

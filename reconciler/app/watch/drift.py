@@ -9,20 +9,18 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.app.change.reconcile_options import observing_options
+from reconciler.app.change.plan_preparation import observing_options
 from reconciler.app.clusters.documents import documents_or_warning
 from reconciler.app.clusters.runtime import open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.inspection.drift import unknown_drift
 from reconciler.app.loop.health import hung_loops, late_loops
-from reconciler.app.loop.metrics_endpoint import metrics_of
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
-from reconciler.app.loop.service import serve_loops
+from reconciler.app.loop.service import NoWatchMetrics, WatchMetrics, metrics_of, serve_loops
 from reconciler.app.notices import LoggedNotices, Notice, NoticeLog, TextReceiver, replay
 from reconciler.app.requests import MetricsRequest, RecordSource
 from reconciler.app.watch.cluster import ClusterSession, WatchedCluster
 from reconciler.app.watch.fleet import WatchedClusters
-from reconciler.app.watch.metrics_port import NoWatchMetrics, WatchMetrics
 from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import escaped
 from reconciler.base.protocols import Clock

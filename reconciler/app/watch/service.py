@@ -13,15 +13,13 @@ from reconciler.app.clusters.record_stores import current_principal, make_folder
 from reconciler.app.clusters.runtime import by_rules, own_principal
 from reconciler.app.loop.cluster_loop import ClusterLoop, LoopIntervals, Random
 from reconciler.app.loop.health import hung_loops, is_late, late_loops
-from reconciler.app.loop.metrics_endpoint import metrics_of
-from reconciler.app.loop.service import serve_loops
+from reconciler.app.loop.service import NoWatchMetrics, WatchMetrics, metrics_of, serve_loops
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import MetricsRequest
 from reconciler.app.watch.branch_follower import BranchFollower, BranchMirror
 from reconciler.app.watch.cluster import ClusterSession
 from reconciler.app.watch.fleet import Opener, WatchedFleet
-from reconciler.app.watch.metrics_port import NoWatchMetrics, WatchMetrics
 from reconciler.app.watch.revision import Revision, RevisionPaths
 from reconciler.app.watch.state_file import WatchState
 from reconciler.base.clock import SystemClock
