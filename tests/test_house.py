@@ -22,7 +22,7 @@ STATEMENTS = {
     "__main__.py": 46,
     "app": 3908,
     "base": 969,
-    "cli": 2816,
+    "cli": 2804,
     "client": 2900,
     "codecs": 1058,
     "errors.py": 149,
