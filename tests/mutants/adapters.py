@@ -376,9 +376,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="drift is corrected with the records of another project",
-        file="reconciler/app/watch/drift.py",
-        old="            RecordSource(),\n",
-        new="            RecordSource(any_project=True),\n",
+        file="reconciler/app/watch/cluster.py",
+        old="        RecordSource(),\n",
+        new="        RecordSource(any_project=True),\n",
         tests=("tests/cli/test_drift_watch.py",),
     ),
 )
