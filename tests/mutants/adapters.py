@@ -110,7 +110,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="a saved plan opens a guard although its options were not typed",
-        file="reconciler/cli/options/selection.py",
+        file="reconciler/cli/options/plan.py",
         old="if guards and not typed.words and not is_asked:",
         new="if guards and is_asked and not is_asked:",
         tests=("tests/cli/test_saved_plans.py",),
@@ -376,9 +376,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="drift is corrected with the records of another project",
-        file="reconciler/app/watch/drift.py",
-        old="            RecordSource(),\n",
-        new="            RecordSource(any_project=True),\n",
+        file="reconciler/app/watch/cluster.py",
+        old="        RecordSource(),\n",
+        new="        RecordSource(any_project=True),\n",
         tests=("tests/cli/test_drift_watch.py",),
     ),
 )

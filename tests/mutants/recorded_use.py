@@ -431,14 +431,14 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *in_modules(
         (
-            "cli/output/plans",
+            "cli/output",
             "missing required evidence is accepted",
             "require_evidence and not simulation.enough",
             "require_evidence and not simulation.rows",
             "tests/cli/test_evidence.py::test_missing_required_evidence_exits_5",
         ),
         (
-            "cli/output/plans",
+            "cli/output",
             "a plan that the policy refuses is accepted",
             "    if simulation.breaches:\n        return ExitCode.REFUSED\n",
             "",
@@ -452,7 +452,7 @@ FAULTS: tuple[Fault, ...] = (
             "tests/cli/test_evidence.py::test_stale_evidence_is_not_used",
         ),
         (
-            "cli/output/plans",
+            "cli/output",
             "empty required evidence is accepted",
             "require_evidence and not simulation.enough",
             "require_evidence and not simulation.evidence",

@@ -68,7 +68,7 @@ def simulate(
     console: Console, *, options: SimulateOptions, require_evidence: bool, output: str
 ) -> ExitCode:
     """Run the simulation, show its report, and return the exit code."""
-    from reconciler.cli.output.plans import evidence_code
+    from reconciler.cli.output import evidence_code
     from reconciler.usage.reports.usage import UsageReport
 
     with ConsoleNotices(console) as notices:

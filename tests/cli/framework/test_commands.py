@@ -1,4 +1,4 @@
-"""Tests of the help of every command: headings, -h, --color, complete summaries."""
+"""Tests of the help of every command: headings, -h, complete summaries."""
 
 from collections.abc import Iterator
 
@@ -36,10 +36,9 @@ def flags(context: click.Context) -> set[str]:
 
 
 @pytest.mark.parametrize("path", ALL)
-def test_every_command_accepts_the_short_help_and_the_colour_option(path):
+def test_every_command_accepts_the_short_help(path):
     text = ALL[path].get_help()
     assert "-h, --help" in text
-    assert "--color" in text
 
 
 @pytest.mark.parametrize("path", ALL)
@@ -112,19 +111,6 @@ def test_help_for_an_unknown_command_names_the_list(capsys):
 def test_help_for_a_command_without_subcommands_is_an_error(capsys):
     assert main.main(["help", "plan", "nix"]) == 1
     assert "kquota plan has no command 'nix'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("place", [["--color", "always", "plan"], ["plan", "--color=always"]])
-def test_the_colour_option_works_before_and_after_the_command(place, folder, capsys):
-    assert main.main(place) == 1
-    assert "\x1b[31;1merror:" in capsys.readouterr().err
-
-
-def test_an_invalid_colour_is_a_usage_error(capsys):
-    assert main.main(["plan", "--color", "sometimes"]) == 1
-    err = capsys.readouterr().err
-    assert "'auto', 'always', 'never'" in err
-    assert "kquota plan --help" in err
 
 
 def test_help_uses_the_width_of_the_terminal_within_bounds():

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.manifest.export.document_names import document_names
-from reconciler.manifest.export.files import Split, Team, file_names, team_of
+from reconciler.manifest.export import Split, Team, document_names, file_names, team_of
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.state import Limits

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.app.requests import PlanLimits, RecordSource
-from reconciler.cli.options.selection import Selection, saved_selection
+from reconciler.cli.options.plan import Selection, saved_selection
 from reconciler.quota.entity import DEFAULT, entity
 from tests.quota.strategies import ENTITIES
 

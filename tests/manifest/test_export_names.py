@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.manifest.export.document_names import document_name, document_names
+from reconciler.manifest.export import document_name, document_names
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from tests.manifest.samples import ODD_NAMES, names
 
