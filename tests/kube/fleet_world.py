@@ -171,7 +171,7 @@ class FleetWorld:
             self.cache,
             writes=self.writer,
             clock=self.clock,
-            orphan=partial(record_store.orphan, self.api, "ops"),
+            orphan=partial(record_store.orphan_everywhere, self.api, "ops"),
         )
 
         async def run() -> LoopOutcome:

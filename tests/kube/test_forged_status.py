@@ -170,7 +170,7 @@ def test_documents_without_a_cluster_add_no_records_by_a_forged_status() -> None
         world.cache,
         writes=ResourceWriter(world.api, cache=world.cache, clock=world.kafka.clock, identity="op"),
         clock=world.kafka.clock,
-        orphan=partial(record_store.orphan, world.api, "ops"),
+        orphan=partial(record_store.orphan_everywhere, world.api, "ops"),
     )
 
     async def run() -> None:

@@ -6,12 +6,13 @@ resource version that was read.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.errors import KubernetesConflict, NotFound
+from reconciler.errors import KquotaError, KubernetesConflict, NotFound
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import Obj, metadata_of, name_of
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
@@ -47,17 +48,6 @@ async def read(api: KubernetesApi, namespace: str, cluster_id: str) -> StoredRec
     """
     listing = await api.list(CONFIG_MAPS, namespace, labels=selector(cluster_id))
     return read_config_maps(cluster_id, listing.items)
-
-
-async def cluster_ids(api: KubernetesApi, namespace: str) -> list[str]:
-    """Return the ids of all clusters with records in a namespace.
-
-    Raises:
-        KubernetesError: They cannot be listed.
-    """
-    listing = await api.list(CONFIG_MAPS, namespace, labels=RECORDS_LABEL)
-    annotations = (metadata_of(config_map).get("annotations") or {} for config_map in listing.items)
-    return sorted({str(named[CLUSTER_ID]) for named in annotations if CLUSTER_ID in named})
 
 
 async def save(
@@ -178,3 +168,36 @@ async def orphan(
 
     _ = await change(api, namespace, cluster_id, work)
     return count
+
+
+class Orphaning(Struct, frozen=True, kw_only=True):
+    """What was recorded as orphaned in the records of all clusters."""
+
+    pairs: int = 0
+    # Clusters whose records could not be changed, by id.
+    failed: Mapping[str, KquotaError] = field(default_factory=dict[str, KquotaError])
+
+
+async def orphan_everywhere(
+    api: KubernetesApi,
+    namespace: str,
+    documents: Collection[str],
+    *,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> Orphaning:
+    """Record what documents own in any cluster as orphaned: their statuses, which say where, may have been edited.
+
+    Raises:
+        KubernetesError: The records cannot be listed.
+    """
+    listing = await api.list(CONFIG_MAPS, namespace, labels=RECORDS_LABEL)
+    annotations = (metadata_of(config_map).get("annotations") or {} for config_map in listing.items)
+    cluster_ids = sorted({str(named[CLUSTER_ID]) for named in annotations if CLUSTER_ID in named})
+    pairs, failed = 0, dict[str, KquotaError]()
+    for number, cluster_id in enumerate(cluster_ids, 1):
+        try:
+            pairs += await orphan(api, namespace, cluster_id, documents)
+        except KquotaError as error:
+            failed[cluster_id] = error
+        progress("records", number, len(cluster_ids))
+    return Orphaning(pairs=pairs, failed=failed)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from reconciler.errors import KquotaError, KubernetesConflict, KubernetesError, NotFound
+from reconciler.errors import KubernetesConflict, KubernetesError, NotFound
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import (
     Obj,
@@ -80,23 +80,18 @@ async def _keep(
     api: KubernetesApi, namespace: str, held_objects: Sequence[Obj], progress: Progress
 ) -> tuple[int, dict[str, str]]:
     """Record as orphaned what the documents own; return the number of pairs, and clusters that failed with the reason."""
-    pairs, unrecorded = 0, dict[str, str]()
     if not held_objects:
-        return pairs, unrecorded
+        return 0, {}
     documents = frozenset(document_of(obj) for obj in held_objects)
     try:
-        cluster_ids = await record_store.cluster_ids(api, namespace)
+        orphaning = await record_store.orphan_everywhere(
+            api, namespace, documents, progress=progress
+        )
     except KubernetesError as error:
         # The operator orphans what an unobserved deleted document owned, so release works without this permission.
-        unrecorded[f"records in namespace {namespace}"] = str(error)
-        return pairs, unrecorded
-    for number, cluster_id in enumerate(cluster_ids, 1):
-        try:
-            pairs += await record_store.orphan(api, namespace, cluster_id, documents)
-        except KquotaError as error:
-            unrecorded[f"records of cluster {cluster_id}"] = str(error)
-        progress("records", number, len(cluster_ids))
-    return pairs, unrecorded
+        return 0, {f"records in namespace {namespace}": str(error)}
+    failed = orphaning.failed.items()
+    return orphaning.pairs, {f"records of cluster {name}": str(error) for name, error in failed}
 
 
 # ---- finalizers ------------------------------------------------------------------------------

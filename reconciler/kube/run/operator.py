@@ -266,7 +266,9 @@ class Operator:
                 self._cache,
                 writes=self._writer,
                 clock=self._clock,
-                orphan=partial(record_store.orphan, self._api, self._settings.operator_namespace),
+                orphan=partial(
+                    record_store.orphan_everywhere, self._api, self._settings.operator_namespace
+                ),
             )
         inventory = KubeInventory(
             self._api,

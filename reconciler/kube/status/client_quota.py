@@ -170,24 +170,18 @@ class StatusEntries(Struct, frozen=True, kw_only=True, dict=True):
         return rows
 
     def counts_as_drift(self, key: Key) -> bool:
-        """Whether drift of a key is reported: after N consecutive observations, or if it was reported before a restart."""
-        if not self.statuses_by_key[key].drifts:
-            return False
+        """Whether drift of a key is reported: after N consecutive observations, those of earlier processes included."""
         observation = self.key_statuses.observations_by_key.get(self._pair(key))
-        if observation is not None and observation.confirmed:
-            return True
-        was_drifted = condition_of(self.previous, "Drifted").get("status") == "True"
-        return was_drifted and any(
-            item.get("key") == key for item in self.previous.get("drift", ())
-        )
+        is_confirmed = observation is not None and observation.confirmed
+        return self.statuses_by_key[key].drifts and is_confirmed
 
-    def drifted(self) -> str:
-        """Return the message of the Drifted condition; "" if nothing drifted."""
-        return _sentence(
-            (key, key_status)
-            for key, key_status in self.statuses_by_key.items()
-            if self.counts_as_drift(key)
-        )
+    def drifted(self) -> str | None:
+        """Return the message of the Drifted condition; "" if nothing drifted, ``None`` if a difference is not confirmed yet."""
+        statuses = self.statuses_by_key.items()
+        message = _sentence(item for item in statuses if self.counts_as_drift(item[0]))
+        if not message and any(each.drifts or each.is_settling for _, each in statuses):
+            return None
+        return message
 
     def conflict(self) -> str:
         """Return the message of the Conflict condition; "" if there is no conflict."""
@@ -360,7 +354,7 @@ def _of_keys(eligibility: Eligibility, status_entries: StatusEntries) -> tuple[R
         (
             (key, key_status)
             for key, key_status in status_entries.statuses_by_key.items()
-            if key_status.message and (displayed[key] is not Reason.SYNCED or not key_status.drifts)
+            if key_status.message
         ),
         key=lambda item: (PRECEDENCE[displayed[item[0]]], COLUMN_OF[item[0]]),
     )

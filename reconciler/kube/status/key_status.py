@@ -45,6 +45,8 @@ class KeyStatus(Struct, frozen=True, kw_only=True):
     result: str = ""
     live: float | None = None  # the last observed value; None = not set
     drifts: bool = False  # whether another writer changed it, corrected or not
+    # Whether it differs from what was applied, and an earlier leader's write may be the reason.
+    is_settling: bool = False
 
 
 class KeyStatusIndex:
@@ -310,7 +312,7 @@ class KeyStatusIndex:
 
     def _drifting(self, pair: Pair, live: float | None) -> KeyStatus:
         observation = self.observations_by_key.get(pair)
-        message = f"{number(self.applied(pair))} was applied, {_finding_text(live)} is live"
+        message = _drift_text(self.applied(pair), live)
         if observation is not None and observation.corrections_stopped:
             message += f"; {_correction_history(observation)}"
         return KeyStatus(
@@ -324,13 +326,17 @@ class KeyStatusIndex:
         )
 
     def _quiet(self, pair: Pair, live: float | None) -> KeyStatus:
-        """Return the status of a pair without change or finding: in sync, or drift that is unconfirmed or not reported."""
+        """Return the status of a pair without change or finding: in sync, or drift that is not counted or not reported."""
         applied, preview = self.applied(pair), self.report.preview
         if applied is None or same_value(pair[1], applied, live):
             return KeyStatus(reason=Reason.SYNCED, live=live)
         disabled = preview is not None and preview.drift_mode is DriftMode.DISABLED
-        message = "changed by another writer; driftDetection is Disabled" if disabled else ""
-        return KeyStatus(reason=Reason.SYNCED, cause=Cause.DRIFT.value, message=message, live=live)
+        difference = KeyStatus(reason=Reason.SYNCED, cause=Cause.DRIFT.value, live=live)
+        if disabled:
+            words = "changed by another writer; driftDetection is Disabled"
+            return replace(difference, message=words)
+        words = f"{_drift_text(applied, live)}; it is compared again soon"
+        return replace(difference, message=words, is_settling=True)
 
 
 _OVERRIDDEN: Final = "an override is in force"
@@ -377,6 +383,10 @@ def _correction_history(observation: DriftObservation) -> str:
     )
     history = f" ({times})" if times else ""
     return f"it was corrected {observation.corrections} times{history} and changed again each time"
+
+
+def _drift_text(applied: float | None, live: float | None) -> str:
+    return f"{number(applied)} was applied, {_finding_text(live)} is live"
 
 
 def _finding_text(live: float | None) -> str:

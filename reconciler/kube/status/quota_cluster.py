@@ -12,7 +12,6 @@ from typing import Any, Final
 from reconciler.errors import ConfigError, CredentialsError, KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,
-    condition_of,
     generation_of,
     requested_at,
     spec_of,
@@ -29,7 +28,7 @@ from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.claims import Losses
 from reconciler.quota.planner.plan import Plan
-from reconciler.quota.policy import Action, Cause, Policy
+from reconciler.quota.policy import Action, Cause, DriftMode, Policy
 from reconciler.quota.results.report import Preview, Reconciliation, WithheldChange
 from reconciler.quota.state import QuotaState
 from reconciler.render.units import json_number, number
@@ -79,7 +78,7 @@ def cluster_status(
     if secret.version:
         status["secret"] = _secret(secret)
     compared = report is not None and report.preview is not None
-    drift = () if report is None else _open_drift(report, previous)
+    drift = () if report is None else _open_drift(report)
     if report is not None and report.preview is not None and owned is not None:
         status |= _facts(report, report.preview)
         status["counts"] = {
@@ -104,7 +103,7 @@ def cluster_status(
         generation=generation_of(obj),
         previous=previous.get("conditions", ()),
         now=now,
-        drifted=_drifted(drift) if compared else None,
+        drifted=None if report is None else _drifted(drift, report),
         conflict=_conflict(losses) if compared else None,
         keep=not compared,
     )
@@ -188,12 +187,8 @@ def _foreign(live: QuotaState | None) -> int:
     return values + sum(len(foreign_values) for _, foreign_values in live.foreign_entities)
 
 
-def _open_drift(report: Reconciliation, previous: Obj) -> tuple[DriftObservation, ...]:
-    """Return confirmed drift that is not corrected yet.
-
-    After a restart observations are counted from 1 again; drift that was reported before is still reported.
-    """
-    spoken_of = condition_of(previous, "Drifted").get("status") == "True"
+def _open_drift(report: Reconciliation) -> tuple[DriftObservation, ...]:
+    """Return confirmed drift that is not corrected yet."""
     corrected = {
         pair_outcome.change.pair
         for pair_outcome in (() if report.outcome is None else report.outcome.pairs)
@@ -202,8 +197,7 @@ def _open_drift(report: Reconciliation, previous: Obj) -> tuple[DriftObservation
     return tuple(
         observation
         for observation in report.observations
-        if (observation.confirmed or (spoken_of and observation.since < report.started_at))
-        and (observation.entity, observation.key) not in corrected
+        if observation.confirmed and (observation.entity, observation.key) not in corrected
     )
 
 
@@ -226,7 +220,12 @@ def _drift(observations: Sequence[DriftObservation]) -> list[dict[str, Any]]:
 # ---- conditions ------------------------------------------------------------------------------
 
 
-def _drifted(observations: Sequence[DriftObservation]) -> str:
+def _drifted(observations: Sequence[DriftObservation], report: Reconciliation) -> str | None:
+    """Return the message of the Drifted condition; "" = no drift, ``None`` = a difference is not confirmed yet."""
+    if report.preview is None:
+        return None
+    if not observations and _has_unconfirmed_drift(report, report.preview):
+        return None
     listing = "; ".join(
         f"{entity_text(observation.entity)} {observation.key}: {number(observation.expected)} was applied, {number(observation.live)} is live"
         for observation in observations[:MOST_NAMED]
@@ -235,6 +234,16 @@ def _drifted(observations: Sequence[DriftObservation]) -> str:
         f"; and {len(observations) - MOST_NAMED} more" if len(observations) > MOST_NAMED else ""
     )
     return listing + remainder
+
+
+def _has_unconfirmed_drift(report: Reconciliation, preview: Preview) -> bool:
+    """Whether a difference is not counted as drift yet: by too few observations, or because an earlier leader may write."""
+    plan = preview.plan
+    differing = sum(finding.desired is not None for finding in plan.findings)
+    differing += sum(change.claim is not None for change in plan.changes)
+    is_settling = plan.desired_pairs - plan.in_sync > differing
+    is_unconfirmed = any(not observation.confirmed for observation in report.observations)
+    return is_unconfirmed or (is_settling and preview.drift_mode is not DriftMode.DISABLED)
 
 
 def _conflict(losses: Losses) -> str:

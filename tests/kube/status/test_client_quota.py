@@ -209,8 +209,10 @@ def test_drift_is_listed_immediately_and_shown_as_condition_after_enough_observa
     meddle(world)
     ran(world)
     assert world.reason(DOCUMENT) == "Synced"
-    assert world.condition(DOCUMENT)["message"] == "declared, recorded and live agree"
-    assert world.condition(DOCUMENT, "Drifted")["status"] == "False"
+    message = world.condition(DOCUMENT)["message"]
+    assert message == "producer_byte_rate: 4096 was applied, 9999 is live"
+    assert world.condition(DOCUMENT, "Drifted")["status"] == "Unknown"
+    assert condition_of(world.obj["status"], "Drifted")["status"] == "Unknown"
     first = world.status(DOCUMENT)["drift"][0]
     assert (first["key"], first["expected"], first["live"]) == ("producer_byte_rate", 4096, 9999)
     ran(world)

@@ -326,6 +326,9 @@ class OperatorWorld(World):
         if self.settings.rules.in_force in {Policy.OBSERVE, Policy.CREATE_ONLY}:
             return ""
         problem = difference(self.laws, self.laws.documents, retained=self.laws.unseen)
+        cluster = self.server.objects["quotaclusters", "", CLUSTER]
+        if condition(cluster.get("status", {}), "Ready").get("reason") == "GuardRefused":
+            problem = problem or "removals count twice for an hour after a process that was ended"
         return problem or next(self._unready(), "")
 
     def _leaving(self) -> list[str]:
