@@ -232,7 +232,7 @@ def test_a_failed_listing_removes_no_record_of_documents() -> None:
         return False
 
     world.work._context = replace(world.work._context, list_everything=unlisted)
-    asyncio.run(world.work(LoopTrigger(resync=True)))
+    asyncio.run(world.reconciled(LoopTrigger(resync=True)))
     world.api.objects["clientquotas", "team", "alice"] = obj
     world.begin()
     world.change("alice", limits={"producerByteRate": 2048})

@@ -81,7 +81,7 @@ class WatchedWorld(KubeWorld):
         """One reconciliation; a listing only on its request."""
         self.api.calls.clear()
         self.kafka.requests.clear()
-        outcome = asyncio.run(self.work(LoopTrigger(**trigger)))
+        outcome = asyncio.run(self.reconciled(LoopTrigger(**trigger)))
         for document, obj in list(self.cache.of("prod").items()):
             if document not in self.objects:
                 # Its finalizer was removed, and the watch reports the end; no other object ever has its uid.

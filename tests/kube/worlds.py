@@ -2,8 +2,8 @@
 
 import asyncio
 import copy
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -27,6 +27,7 @@ from reconciler.kube.run.cluster_reconciler import ClusterReconciler
 from reconciler.kube.run.definition_guard import DefinitionGuard
 from reconciler.kube.run.operator_context import OperatorContext
 from reconciler.kube.status.events import ResourceEvent
+from reconciler.kube.status.status_queue import StatusQueue
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
@@ -38,6 +39,7 @@ from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import ReconcileOptions
+from tests.fakes.clock import FakeClock
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kube_api import FakeKubeApi
 from tests.fakes.memory_audit_log import MemoryAuditLog
@@ -102,6 +104,30 @@ def quota_cluster(name: str = "prod", **spec: Any) -> dict[str, Any]:
     }
 
 
+_Result = TypeVar("_Result")
+
+
+class NoRetries(FakeClock):
+    """A clock for a queue of statuses that tries nothing again."""
+
+    async def sleep(self, _: float) -> None:
+        _ = await asyncio.Event().wait()
+
+
+async def with_statuses(queue: StatusQueue, work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Run some work, and try to write each status that waits afterwards once."""
+    task = asyncio.ensure_future(queue.run())
+    try:
+        return await work
+    finally:
+        for _ in iter(lambda: not task.done() and bool(queue._waiting or queue._writing), False):
+            await asyncio.sleep(0)
+        _ = task.cancel()
+        _ = await asyncio.wait({task})
+        if not task.cancelled():
+            task.result()
+
+
 class Sessions:
     """Returns the cluster, or raises the error that the test set."""
 
@@ -146,6 +172,7 @@ class World:
         """Start a new operator process without memory."""
         self.cache, self.audit = ResourceCache(self.limits), MemoryAuditLog()
         clock = self.kafka.clock
+        self.statuses = StatusQueue(clock=NoRetries())
         self.watch_order = WatchOrder(clock, watches=1)
         inventory = self.inventory = KubeInventory(
             self.api, self.cache, name="prod", namespace="ops", new_salt=lambda: "salt"
@@ -168,6 +195,7 @@ class World:
                 list_everything=self.list_everything,
                 store_of=self.sessions.for_,
                 writes=ResourceWriter(self.api, cache=self.cache, clock=clock, identity="op"),
+                statuses=self.statuses,
                 clock=clock,
                 audit=self.audit,
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
@@ -195,6 +223,10 @@ class World:
         """A complete listing, as a reconciliation requests it."""
         return await self.everything()
 
+    async def reconciled(self, trigger: LoopTrigger) -> LoopOutcome:
+        """Reconcile once, without watch events before it, and write the statuses."""
+        return await with_statuses(self.statuses, self.work(trigger))
+
     def put(self, obj: dict[str, Any]) -> None:
         self.api.put(CLIENT_QUOTAS, obj)
 
@@ -215,7 +247,7 @@ class World:
 
         async def run() -> LoopOutcome:
             await self.everything()
-            return await self.work(LoopTrigger(**wake))
+            return await self.reconciled(LoopTrigger(**wake))
 
         return asyncio.run(run())
 
@@ -379,7 +411,7 @@ class KubeWorld(World):
 
         async def reconcile() -> LoopOutcome:
             _ = await self.everything()
-            return await self.work(LoopTrigger(resync=True))
+            return await self.reconciled(LoopTrigger(resync=True))
 
         try:
             _ = asyncio.run(reconcile())

@@ -38,8 +38,9 @@ from reconciler.kube.status.eligibility import (
     assess_eligibility,
     resolve_desired_state,
 )
-from reconciler.kube.status.publisher import ReconcileResult, StatusPublisher
+from reconciler.kube.status.publisher import StatusPublisher
 from reconciler.kube.status.quota_cluster import pinned_id
+from reconciler.kube.status.reconcile_result import ReconcileResult
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.ownership import OwnershipRecords
@@ -96,6 +97,7 @@ class ClusterReconciler:
         self._publisher = StatusPublisher(
             name,
             writes=context.writes,
+            statuses=context.statuses,
             inventory=inventory,
             clock=context.clock,
             deletion_timeout=context.settings.deletion_timeout,
@@ -185,7 +187,8 @@ class ClusterReconciler:
         draft.eligibilities, draft.without_finalizer = await self._hold(draft, cluster)
         if part is None:
             claiming = draft.eligibilities
-            self._inventory.take_documents(_objects_of(claiming))  # Some came after the records.
+            # Some came after the records.
+            self._inventory.take_documents({name: each.obj for name, each in claiming.items()})
         else:
             claiming = self._assess_part(part)
         resolved = draft.resolved = resolve_desired_state(
@@ -273,7 +276,8 @@ class ClusterReconciler:
             return None
         claiming = self._assess_part(part)
         # At once: a document that ends from now on is left to the next reconciliation, with its last spec.
-        self._inventory.narrow(part.entities, _objects_of(claiming), deleted=scope.documents)
+        objects = {name: each.obj for name, each in claiming.items()}
+        self._inventory.narrow(part.entities, objects, deleted=scope.documents)
         if not await part.is_confirmed():
             return None
         draft.records_known = True
@@ -328,8 +332,8 @@ class ClusterReconciler:
 
     def _assess_unreported(self, cluster: QuotaCluster) -> Iterator[Eligibility]:
         """Yield the eligibility of each document without a status."""
-        documents = self._context.cache.of(self._name).values()
-        without_status = [obj for obj in documents if not status_of(obj).get("conditions")]
+        present = self._context.cache.of(self._name).values()
+        without_status = [obj for obj in present if not status_of(obj).get("conditions")]
         return (assess_eligibility(obj, {self._name: cluster}) for obj in without_status)
 
     def _assess_unusable(self) -> Mapping[str, Eligibility]:
@@ -394,7 +398,3 @@ class ClusterReconciler:
                 and not is_terminating(obj)
             )
         raise AssertionError("the last try returns")
-
-
-def _objects_of(eligibilities: Mapping[str, Eligibility]) -> Mapping[str, Obj]:
-    return {document: eligibility.obj for document, eligibility in eligibilities.items()}

@@ -40,6 +40,7 @@ from reconciler.kube.run.leader_store import LeadingStore
 from reconciler.kube.run.missing_clusters import MissingClusterReconciler
 from reconciler.kube.run.operator_context import OperatorContext
 from reconciler.kube.run.operator_ports import Candidate, OperatorPorts, process_ports
+from reconciler.kube.status.status_queue import StatusQueue
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.kopf_watcher import EventHandler
 from reconciler.kube.watch.resource_cache import ResourceCache
@@ -132,6 +133,7 @@ class Operator:
             clock=clock,
             on_end=self._forget,
         )
+        self._statuses = StatusQueue(clock=clock)
         self._writer = ResourceWriter(
             api,
             cache=self._cache,
@@ -192,6 +194,7 @@ class Operator:
         await self._list_until_it_works(stop)
         parts = {
             "loops": self._loops.run(ended),
+            "statuses": self._statuses.run(),
             "watch": self._ports.watch(
                 self._watched(), namespaces=self._settings.namespaces, stop=ended
             ),
@@ -296,6 +299,7 @@ class Operator:
             list_everything=partial(self._list.for_cluster, name),
             store_of=self._store_of,
             writes=self._writer,
+            statuses=self._statuses,
             clock=self._clock,
             audit=self._ports.audit,
             refuses_removals=self._definition.refusal,

@@ -4,15 +4,14 @@ A document gets no Event when it becomes ready for the first time: thousands of 
 cluster are reported once, on the QuotaCluster.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sized
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from reconciler.base.escaping import escaped_lines
-from reconciler.kube.api.custom_resources import Obj, condition_of, namespace_of
+from reconciler.kube.api.custom_resources import Obj, condition_of
 from reconciler.kube.status.reasons import NAMED, Reason
 from reconciler.manifest.schema_names import API_VERSION, QUOTA
 from reconciler.quota.entity_forms import entity_text
@@ -110,20 +109,6 @@ def left_in_kafka(report: Reconciliation, rules: Rules) -> Iterator[tuple[Obj, R
         }
         note = f"it was deleted, and its limits stay in Kafka; to remove them, {REMOVAL}: {'; '.join(texts)}"
         yield obj, ResourceEvent(kind="Warning", reason="Orphaned", note=note)
-
-
-def shared_out(events: Sequence[tuple[Obj, ResourceEvent]]) -> Sequence[tuple[Obj, ResourceEvent]]:
-    """Return at most ``MOST_EVENTS`` events: the first of each namespace, then the second of each, and so on.
-
-    A namespace with many changes displaces no event of another one.
-    """
-    counts = Counter[str]()
-    places: list[tuple[int, int]] = []
-    for index, (obj, _) in enumerate(events):
-        namespace = namespace_of(obj)
-        places.append((counts[namespace], index))
-        counts[namespace] += 1
-    return [events[index] for _, index in sorted(places)[:MOST_EVENTS]]
 
 
 def _reason(ready: Mapping[str, Any]) -> Reason | None:

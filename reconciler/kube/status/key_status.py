@@ -23,6 +23,7 @@ from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.claims import Losses
 from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.plan import TEMPORARY, Finding, QuotaChange
+from reconciler.quota.planner.removal_guard import NONE_IS_MADE, REMOVAL_GUARDS
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy
 from reconciler.quota.results.report import (
     PairOutcome,
@@ -331,14 +332,13 @@ class KeyStatusIndex:
         if applied is None or same_value(pair[1], applied, live):
             return KeyStatus(reason=Reason.SYNCED, live=live)
         disabled = preview is not None and preview.drift_mode is DriftMode.DISABLED
-        difference = KeyStatus(reason=Reason.SYNCED, cause=Cause.DRIFT.value, live=live)
-        if disabled:
-            words = "changed by another writer; driftDetection is Disabled"
-            return replace(difference, message=words)
-        words = f"{_drift_text(applied, live)}; it is compared again soon"
-        return replace(difference, message=words, is_settling=True)
+        words = "changed by another writer; driftDetection is Disabled"
+        words = words if disabled else f"{_drift_text(applied, live)}; it is compared again soon"
+        status = KeyStatus(reason=Reason.SYNCED, cause=Cause.DRIFT.value, live=live)
+        return replace(status, message=words, is_settling=not disabled)
 
 
+TOO_MANY_REMOVALS: Final = f"too many removals were asked for within an hour; {NONE_IS_MADE} until guards.approvedRemovals has the namespace"
 _OVERRIDDEN: Final = "an override is in force"
 
 
@@ -347,11 +347,13 @@ def _filed(items: Iterable[_T]) -> dict[Pair, _T]:
 
 
 def _withheld_reading(withheld: WithheldChange, live: float | None) -> KeyStatus:
-    if withheld.change.cause is Cause.TAKEOVER:
-        reason = Reason.TAKEOVER_PENDING
-    else:
-        reason = Reason.GUARD_REFUSED
-    sentences = dict.fromkeys(violation_text(violation) for violation in withheld.violations)
+    is_takeover = withheld.change.cause is Cause.TAKEOVER
+    reason = Reason.TAKEOVER_PENDING if is_takeover else Reason.GUARD_REFUSED
+    sentences = dict.fromkeys(
+        # Thousands of documents may wait: without a number that changes with each reconciliation.
+        TOO_MANY_REMOVALS if violation.guard in REMOVAL_GUARDS else violation_text(violation)
+        for violation in withheld.violations
+    )
     return KeyStatus(
         reason=reason,
         cause=withheld.change.cause.value,

@@ -34,11 +34,9 @@ from reconciler.kube.records import finalizers
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.events import ResourceEvent
 from reconciler.kube.status.selection_status import RELEASED, selection_status
+from reconciler.kube.status.status_queue import IN_FLIGHT
 from reconciler.kube.watch.projection import parts_of
 from reconciler.kube.watch.resource_cache import ResourceCache
-
-IN_FLIGHT: Final = 16
-"""Concurrent requests: measured on two cores, more of them only wait in the API server."""
 
 ANSWER: Final = "an answer"
 """Wakes loops after a response; not a document, so loops compare everything: responses may precede watch events."""
@@ -84,23 +82,22 @@ class ResourceWriter:
         # One write at a time per document: all clusters that it selects write to the same status.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
+    def present(self, cluster: str, document: str) -> Obj | None:
+        """Return a document of a QuotaCluster as it is now; ``None`` if this operator does not serve it any more."""
+        return self._cache.of(cluster).get(document) if self._cache.is_own(cluster) else None
+
     async def statuses(self, statuses: Iterable[tuple[Obj, Mapping[str, Any]]]) -> set[str]:
-        """Write statuses of ClientQuotas; return the documents whose status was not written, deleted ones included."""
-        missing: set[str] = set()
+        """Write statuses of ClientQuotas; return the documents whose status could not be written."""
 
         async def write(obj: Obj, status: Mapping[str, Any]) -> None:
-            try:
-                if projected_cluster(obj):
-                    await self._part(obj, status)
-                else:
-                    await self._status(CLIENT_QUOTAS, obj, status)
-            except NotFound:
-                missing.add(document_of(obj))  # A DELETED event will follow.
+            if projected_cluster(obj):
+                await self._part(obj, status)
+            else:
+                await self._status(CLIENT_QUOTAS, obj, status)
 
-        failed = await self._all(
+        return await self._all(
             (document_of(obj), partial(write, obj, status)) for obj, status in statuses
         )
-        return failed | missing
 
     async def cluster_status(self, obj: Obj, status: Mapping[str, Any]) -> bool:
         """Write the status of a QuotaCluster (from a file: only into the cache); return whether it was written."""

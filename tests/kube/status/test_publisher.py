@@ -32,6 +32,7 @@ def test_documents_are_pending_only_while_the_reconciliation_runs(ends_after: in
     publisher = StatusPublisher(
         "prod",
         writes=ResourceWriter(world.api, cache=world.cache, clock=world.clock, identity="op"),
+        statuses=world.statuses,
         inventory=world.inventory,
         clock=world.clock,
         deletion_timeout=600.0,
@@ -83,7 +84,7 @@ def comparisons_of_all_documents(world: KubeWorld) -> int:
     loop = VirtualLoop(random.Random(1), lambda _: None)
     sys.setprofile(note)
     try:
-        _ = loop.run_until_complete(world.work(LoopTrigger(keys=("prod",))))
+        _ = loop.run_until_complete(world.reconciled(LoopTrigger(keys=("prod",))))
     finally:
         sys.setprofile(None)
         loop.close()
@@ -104,3 +105,33 @@ def test_a_wait_for_a_slow_kafka_judges_only_documents_without_a_status() -> Non
     assert comparisons_of_all_documents(world) == usual
     assert world.reason("team/bob") == "Synced"
     assert world.status("team/alice")["observedGeneration"] == 1
+
+
+def test_no_deletion_waits_for_a_status() -> None:
+    world = KubeWorld(policy="Sync", confirmSync="fake-cluster")
+    for number in range(DOCUMENTS):
+        name = f"user{number}"
+        world.put(resource(name, entity(user=name), {Key.PRODUCER_BYTE_RATE: 2048}))
+    world.run()
+    for obj in world.objects.values():
+        obj["spec"]["limits"] = {"producerByteRate": 4096}
+        obj["metadata"] |= {"generation": 2, "resourceVersion": world.api.next_version()}
+    world.delete("team/user0", finalizer=True)
+
+    async def hang(verb: str, plural: str, *_: str) -> None:
+        if (verb, plural) == ("apply", "clientquotas"):
+            _ = await asyncio.Event().wait()
+
+    world.api.before = hang
+
+    async def story() -> None:
+        _ = await world.everything()
+        task = asyncio.ensure_future(world.statuses.run())
+        outcome = await world.work(LoopTrigger(keys=("listing",)))
+        assert not outcome.retry
+        _ = task.cancel()
+        _ = await asyncio.wait({task})
+
+    asyncio.run(story())
+    assert "team/user0" not in world.objects
+    assert entity(user="user0") not in world.kafka.truth.limits

@@ -25,6 +25,6 @@ def test_only_a_decided_outcome_of_an_intended_change_closes_its_intent(
 
 
 def test_a_pair_is_of_one_cluster():
-    here, elsewhere = audit_entry(cluster_id="a"), audit_entry(cluster_id="b")
-    assert here.pair == ("a", here.entity, here.key)
-    assert here.pair != elsewhere.pair
+    entry, elsewhere = audit_entry(cluster_id="a"), audit_entry(cluster_id="b")
+    assert entry.pair == ("a", entry.entity, entry.key)
+    assert entry.pair != elsewhere.pair
