@@ -2,14 +2,14 @@
 
 import asyncio
 import copy
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
-from reconciler.kube.api.custom_resources import FINALIZER, document_of
+from reconciler.kube.api.custom_resources import FINALIZER, Resource, parsed
 from reconciler.kube.api.resource_paths import (
     CLIENT_QUOTA_DEFINITION,
     CLIENT_QUOTAS,
@@ -104,6 +104,20 @@ def quota_cluster(name: str = "prod", **spec: Any) -> dict[str, Any]:
     }
 
 
+def seen(obj: Mapping[str, Any] | Resource) -> Resource:
+    """Return an object as the operator sees it now; what a test changes later is not seen."""
+    return obj if isinstance(obj, Resource) else parsed(copy.deepcopy(obj))
+
+
+def observe_listing(
+    cache: ResourceCache, items: Iterable[Mapping[str, Any]], **options: Any
+) -> frozenset[str]:
+    """Observe the objects of a complete listing, and its end."""
+    resources = list(map(seen, items))
+    affected = frozenset[str]().union(*map(cache.observe, resources))
+    return affected | cache.end_listing({obj.document for obj in resources}, **options)
+
+
 _Result = TypeVar("_Result")
 
 
@@ -160,10 +174,9 @@ class World:
         self.api.put(DEFINITIONS, {"metadata": {"name": CLIENT_QUOTA_DEFINITION}})
         self.kafka = FakeCluster() if kafka is None else kafka
         self.sessions = Sessions(self.kafka)
-        self.file: tuple[dict[str, Any], ...] | None = None
+        self.file: tuple[Resource, ...] | None = None
         if from_file:
-            self.file = ({**quota_cluster(**spec)},)
-            del self.file[0]["apiVersion"]
+            self.file = (replace(seen(quota_cluster(**spec)), is_stored=False),)
         else:
             self.api.put(QUOTA_CLUSTERS, quota_cluster(**spec))
         self.begin()
@@ -339,7 +352,7 @@ class KubeWorld(World):
     def objects(self) -> dict[str, dict[str, Any]]:
         """The documents, by ``namespace/name``."""
         return {
-            document_of(obj): obj
+            seen(obj).document: obj
             for (plural, _, _), obj in self.api.objects.items()
             if plural == CLIENT_QUOTAS.plural
         }
@@ -352,7 +365,7 @@ class KubeWorld(World):
     def put(self, *objects: dict[str, Any]) -> None:
         """Create or replace resources; the existing status stays."""
         for obj in objects:
-            before = self.objects.get(document_of(obj))
+            before = self.objects.get(seen(obj).document)
             placed = copy.deepcopy(obj)
             if before is not None:
                 placed["status"] = before.get("status", {})
@@ -434,5 +447,5 @@ def _write(call: tuple[str, str, str, str]) -> str:
 
 def _event(event: Mapping[str, Any]) -> tuple[str, ResourceEvent]:
     regarding = event["regarding"]
-    name = document_of({"metadata": regarding}) if "namespace" in regarding else regarding["name"]
+    name = seen({"metadata": regarding}).document if "namespace" in regarding else regarding["name"]
     return name, ResourceEvent(kind=event["type"], reason=event["reason"], note=event["note"])

@@ -300,8 +300,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a resync treats an edited status as the written one",
         file="reconciler/kube/status/publisher.py",
-        old="    return not everything and request_state(",
-        new="    return request_state(",
+        old="    return not everything and before",
+        new="    return before",
         tests=("tests/kube/test_damaged_status.py",),
     ),
     Fault(

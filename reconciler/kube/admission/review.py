@@ -15,13 +15,7 @@ from msgspec import Struct
 from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import escaped
 from reconciler.errors import KquotaError
-from reconciler.kube.api.custom_resources import (
-    GROUP,
-    Obj,
-    cluster_name_of,
-    is_terminating,
-    spec_of,
-)
+from reconciler.kube.api.custom_resources import GROUP, Obj, Resource, parsed
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
 from reconciler.kube.status.eligibility import assess_eligibility
 from reconciler.kube.status.reasons import Reason
@@ -59,7 +53,7 @@ class MalformedReview(ValueError):
 class BrokerValidator(Protocol):
     """Validation against the Kafka clusters."""
 
-    async def clusters(self) -> Mapping[str, Obj]:
+    async def clusters(self) -> Mapping[str, Resource]:
         """Return all QuotaClusters as resources, by name.
 
         Raises:
@@ -100,7 +94,7 @@ class AdmissionRequest(Struct, frozen=True, kw_only=True):
     """The relevant part of an AdmissionReview."""
 
     uid: str  # returned in the response
-    obj: Obj | None  # the object as it would be stored; None = nothing to review
+    obj: Resource | None  # the object as it would be stored; None = nothing to review
 
 
 def parse(review: object) -> AdmissionRequest:
@@ -131,10 +125,10 @@ def parse(review: object) -> AdmissionRequest:
     if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
         raise MalformedReview("the request has no object")
     old = request.get("oldObject")
-    unchanged = isinstance(old, dict) and spec_of(old) == spec_of(obj)
-    if unchanged or is_terminating(obj):
+    unchanged = isinstance(old, dict) and old.get("spec") == obj.get("spec")
+    if unchanged or "deletionTimestamp" in obj["metadata"]:
         return AdmissionRequest(uid=uid, obj=None)
-    return AdmissionRequest(uid=uid, obj=_placed(obj, request))
+    return AdmissionRequest(uid=uid, obj=parsed(_placed(obj, request)))
 
 
 def _placed(obj: Mapping[str, Any], request: Mapping[str, Any]) -> Obj:
@@ -145,10 +139,10 @@ def _placed(obj: Mapping[str, Any], request: Mapping[str, Any]) -> Obj:
     return {**obj, "metadata": metadata}
 
 
-async def decide(obj: Obj, broker: BrokerValidator) -> AdmissionDecision:
+async def decide(obj: Resource, broker: BrokerValidator) -> AdmissionDecision:
     """Decide whether a ClientQuota may be stored; errors of brokers and the API server are warnings."""
     if not selects_clusters(obj):
-        return await _decide_in_cluster(cluster_name_of(obj), obj, broker)
+        return await _decide_in_cluster(obj.cluster_name, obj, broker)
     try:
         views = projections(obj, await broker.clusters())
     except KquotaError as error:
@@ -183,7 +177,9 @@ async def decide(obj: Obj, broker: BrokerValidator) -> AdmissionDecision:
     )
 
 
-async def _decide_in_cluster(name: str, obj: Obj, broker: BrokerValidator) -> AdmissionDecision:
+async def _decide_in_cluster(
+    name: str, obj: Resource, broker: BrokerValidator
+) -> AdmissionDecision:
     """Decide about a document of one cluster."""
     try:
         cluster = await broker.cluster(name)

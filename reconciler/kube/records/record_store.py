@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from reconciler.errors import KquotaError, KubernetesConflict, NotFound
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import Obj, metadata_of, name_of
+from reconciler.kube.api.custom_resources import Obj
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import config_maps, finalizers
 from reconciler.kube.records.config_map_reader import read as read_config_maps
@@ -77,10 +77,12 @@ async def save(
     """
 
     async def create(config_map: Obj) -> None:
-        objects[name_of(config_map)] = await api.create(CONFIG_MAPS, namespace, dict(config_map))
+        objects[config_map["metadata"]["name"]] = await api.create(
+            CONFIG_MAPS, namespace, dict(config_map)
+        )
 
     async def update(config_map: Obj) -> None:
-        name = name_of(config_map)
+        name = config_map["metadata"]["name"]
         try:
             objects[name] = await api.replace(CONFIG_MAPS, namespace, name, dict(config_map))
         except NotFound as error:
@@ -134,7 +136,9 @@ async def change(
     """
     for tries_left in reversed(range(TRIES)):
         listing = await api.list(CONFIG_MAPS, namespace, labels=selector(cluster_id))
-        objects: dict[str, Obj] = {name_of(config_map): config_map for config_map in listing.items}
+        objects: dict[str, Obj] = {
+            config_map["metadata"]["name"]: config_map for config_map in listing.items
+        }
         present = read_config_maps(cluster_id, listing.items)
         changed = work(present)
         if changed == present:
@@ -191,7 +195,7 @@ async def orphan_everywhere(
         KubernetesError: The records cannot be listed.
     """
     listing = await api.list(CONFIG_MAPS, namespace, labels=RECORDS_LABEL)
-    annotations = (metadata_of(config_map).get("annotations") or {} for config_map in listing.items)
+    annotations = (config_map["metadata"].get("annotations") or {} for config_map in listing.items)
     cluster_ids = sorted({str(named[CLUSTER_ID]) for named in annotations if CLUSTER_ID in named})
     pairs, failed = 0, dict[str, KquotaError]()
     for number, cluster_id in enumerate(cluster_ids, 1):

@@ -12,15 +12,7 @@ from msgspec.structs import replace
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, needs_confirmation
 from reconciler.errors import KquotaError
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    as_compared,
-    declared_entity,
-    has_finalizer,
-    is_terminating,
-    status_of,
-    uid_of,
-)
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.configuration.cluster_references import read_cluster
 from reconciler.kube.records import finalizers
 from reconciler.kube.records.inventory import KubeInventory
@@ -58,7 +50,7 @@ HOLDING_TRIES: Final = 4
 class _ReconcileDraft(Struct, kw_only=True):
     """One reconciliation: its input, and what it has determined so far; after an error, the rest is unset."""
 
-    obj: Obj  # the QuotaCluster when it began
+    obj: Resource  # the QuotaCluster when it began
     trigger: LoopTrigger
     baseline: KnownState | None  # the state that it may rely on; None = none
     is_fenced: bool  # whether the previous leader may still write: no difference counts as drift
@@ -152,7 +144,7 @@ class ClusterReconciler:
         if draft.part is not None:
             report, losses = draft.part.merged_report(report), draft.part.merged_losses(losses)
         return ReconcileResult(
-            obj=as_compared(draft.obj, self._context.cache.clusters.get(self._name, draft.obj)),
+            obj=draft.obj.as_compared(self._context.cache.clusters.get(self._name, draft.obj)),
             cluster=draft.cluster,
             rules=draft.rules,
             report=report,
@@ -248,8 +240,8 @@ class ClusterReconciler:
             obj = present.get(document)
             if obj is eligibility.obj:
                 compared[document] = eligibility
-            elif obj is not None and uid_of(obj) == uid_of(eligibility.obj):
-                compared[document] = replace(eligibility, obj=as_compared(eligibility.obj, obj))
+            elif obj is not None and obj.uid == eligibility.obj.uid:
+                compared[document] = replace(eligibility, obj=eligibility.obj.as_compared(obj))
         return compared
 
     async def _find_part(
@@ -287,7 +279,7 @@ class ClusterReconciler:
         if not might_remove(owned, resolved, cluster.rules().in_force):
             return part
         is_certain = await context.watch_order.is_certain()
-        claimed = map(declared_entity, context.cache.changed(self._name))
+        claimed = [obj.declared_entity for obj in context.cache.changed(self._name)]
         return part if is_certain and part.entities.isdisjoint(claimed) else None
 
     def _assess_part(self, part: PartialReconciliation) -> Mapping[str, Eligibility]:
@@ -320,7 +312,7 @@ class ClusterReconciler:
         if not objects:
             return self._inventory.has_seen_deletion()
         documents = objects.keys() if part is None else part.scope.documents & objects.keys()
-        return any(is_terminating(objects[document]) for document in documents)
+        return any(objects[document].is_terminating for document in documents)
 
     def _eligibilities(
         self, cluster: QuotaCluster, part: PartialReconciliation | None
@@ -333,7 +325,7 @@ class ClusterReconciler:
     def _assess_unreported(self, cluster: QuotaCluster) -> Iterator[Eligibility]:
         """Yield the eligibility of each document without a status."""
         present = self._context.cache.of(self._name).values()
-        without_status = [obj for obj in present if not status_of(obj).get("conditions")]
+        without_status = [obj for obj in present if not obj.status.get("conditions")]
         return (assess_eligibility(obj, {self._name: cluster}) for obj in without_status)
 
     def _assess_unusable(self) -> Mapping[str, Eligibility]:
@@ -383,7 +375,7 @@ class ClusterReconciler:
                 document: eligibility.obj
                 for document, eligibility in eligibilities.items()
                 if eligibility.claim is not None
-                and not has_finalizer(present.get(document, {}))
+                and not ((obj := present.get(document)) and obj.has_finalizer)
                 and finalizers.deletion_has_effect(
                     eligibility.claim.declaration.deletion_policy, draft.rules.in_force
                 )
@@ -394,7 +386,7 @@ class ClusterReconciler:
                 (obj, finalizers.adding(obj))
                 for document, assessed in needing.items()
                 if (obj := present.get(document)) is not None
-                and uid_of(obj) == uid_of(assessed)
-                and not is_terminating(obj)
+                and obj.uid == assessed.uid
+                and not obj.is_terminating
             )
         raise AssertionError("the last try returns")

@@ -12,13 +12,7 @@ from typing import Any
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    deletion_requested_at,
-    has_finalizer,
-    is_terminating,
-    status_of,
-)
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.records.finalizers import WITHHELD_SECONDS
 from reconciler.kube.records.record_store import Orphaning
 from reconciler.kube.status.client_quota import document_status
@@ -63,7 +57,7 @@ class MissingClusterReconciler:
         leaving = {
             document: obj
             for document, obj in documents.items()
-            if is_terminating(obj) and has_finalizer(obj)
+            if obj.is_terminating and obj.has_finalizer
         }
         waiting = await self._orphaned(leaving) if leaving else {}
         unsaved = await self._statuses(documents, waiting)
@@ -76,7 +70,7 @@ class MissingClusterReconciler:
             notes.append(f"{len(unsaved)} documents without a cluster could not be written")
         return LoopOutcome(retry=bool(unsaved or waiting), note="; ".join(notes))
 
-    async def _orphaned(self, leaving: Mapping[str, Obj]) -> Mapping[str, KquotaError]:
+    async def _orphaned(self, leaving: Mapping[str, Resource]) -> Mapping[str, KquotaError]:
         """Record as orphaned what documents own; return those that wait because records of theirs could not be changed."""
         try:
             failed = (await self._orphan(leaving)).failed
@@ -88,29 +82,29 @@ class MissingClusterReconciler:
             # A document that names no cluster may own something in each.
             names = _cluster_ids(obj) or failed.keys()
             errors = [error for name, error in failed.items() if not name or name in names]
-            if errors and (deletion_requested_at(obj) or 0.0) > begun:
+            if errors and (obj.deleted_at or 0.0) > begun:
                 waiting[document] = errors[0]
         return waiting
 
     async def _statuses(
-        self, documents: Mapping[str, Obj], waiting: Mapping[str, KquotaError]
+        self, documents: Mapping[str, Resource], waiting: Mapping[str, KquotaError]
     ) -> set[str]:
         """Write the statuses; without a reconciliation a status keeps what the last one recorded."""
         now = self._clock.now()
-        statuses: list[tuple[Obj, dict[str, Any]]] = []
+        statuses: list[tuple[Resource, dict[str, Any]]] = []
         for document, obj in documents.items():
             error = waiting.get(document)
-            if error is None and is_terminating(obj):
+            if error is None and obj.is_terminating:
                 continue
             status = document_status(
                 assess_eligibility(obj, {}),
                 key_statuses=None if error is None else _failed(error),
-                previous=status_of(obj),
+                previous=obj.status,
                 now=now,
             )
             statuses.append((obj, status))
         return await self._writer.statuses(
-            (obj, after) for obj, after in statuses if not unchanged(status_of(obj), after)
+            (obj, after) for obj, after in statuses if not unchanged(obj.status, after)
         )
 
 
@@ -119,7 +113,7 @@ def _failed(error: KquotaError) -> KeyStatusIndex:
     return KeyStatusIndex(failure, losses={}, owned=OwnershipRecords(cluster_id=""))
 
 
-def _cluster_ids(obj: Obj) -> set[str]:
+def _cluster_ids(obj: Resource) -> set[str]:
     """Return the ids of the clusters that a document was applied to, by its status."""
-    statuses = (status_of(obj), *parts_of(obj).values())
+    statuses = (obj.status, *parts_of(obj).values())
     return {str(status["clusterId"]) for status in statuses if status.get("clusterId")}

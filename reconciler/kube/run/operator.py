@@ -24,7 +24,7 @@ from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock
 from reconciler.errors import LeaseLost
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import Obj, document_of, name_of
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS, SECRETS
 from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.cluster_file import read_clusters
@@ -227,32 +227,32 @@ class Operator:
 
     # ---- events from Kopf --------------------------------------------------------------------
 
-    def _client_quota(self, kind: str, obj: Obj) -> None:
+    def _client_quota(self, kind: str, obj: Resource) -> None:
         self._record_watch_event("clientquotas")
         self._order.note_event()
         affected = self._cache.forget(obj) if kind == "DELETED" else self._cache.observe(obj)
         # Objects of a listing are compared completely: a listing does not show the order of changes.
-        self._loops.enqueue(affected, document_of(obj) if kind else "listing")
+        self._loops.enqueue(affected, obj.document if kind else "listing")
         for name in affected:
             if (loop := self._loops.loops.get(name)) is not None:
                 self._metrics.queue(name, loop.mailbox.depth)
 
-    def _quota_cluster(self, kind: str, obj: Obj) -> None:
+    def _quota_cluster(self, kind: str, obj: Resource) -> None:
         self._record_watch_event("quotaclusters")
-        name = name_of(obj)
+        name = obj.name
         deleted = kind == "DELETED"
         affected = self._cache.cluster_gone(obj) if deleted else self._cache.cluster_seen(obj)
         self._loops.enqueue(affected, name)
 
-    def _secret(self, kind: str, obj: Obj) -> None:
+    def _secret(self, kind: str, obj: Resource) -> None:
         if not kind:
             return  # An initial listing: each caller that needs it reads it.
-        name = name_of(obj)
+        name = obj.name
         self._loops.enqueue(
             [
                 cluster
                 for cluster, cluster_obj in self._cache.clusters.items()
-                if cluster_obj["spec"].get("secretRef", {}).get("name") == name
+                if cluster_obj.spec.get("secretRef", {}).get("name") == name
             ],
             f"secret {name}",
         )
@@ -328,7 +328,8 @@ class Operator:
         return LoopIntervals(interval=interval)
 
     def _interval_of(self, name: str) -> float:
-        text = self._cache.clusters.get(name, {}).get("spec", {}).get("interval")
+        obj = self._cache.clusters.get(name)
+        text = None if obj is None else obj.spec.get("interval")
         interval = seconds(text) if isinstance(text, str) else DEFAULT_INTERVAL
         return max(interval, LEAST_SECONDS)
 

@@ -12,15 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from reconciler.base.escaping import escaped
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    cluster_name_of,
-    condition_of,
-    entity_of,
-    generation_of,
-    requested_at,
-    time_text,
-)
+from reconciler.kube.api.custom_resources import Obj, condition_of, time_text
 from reconciler.kube.status.conditions import bounded, conditions
 from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.key_status import KeyStatus, KeyStatusIndex
@@ -258,10 +250,10 @@ def document_status(
     eligibility = eligibility.at(now)
     if key_statuses is not None and _may_wait(eligibility, key_statuses, previous, outage):
         return dict(previous)
-    subject = eligibility.entity or entity_of(eligibility.obj)
-    status: dict[str, Any] = {"observedGeneration": generation_of(eligibility.obj)}
+    subject = eligibility.entity or eligibility.obj.entity
+    status: dict[str, Any] = {"observedGeneration": eligibility.obj.generation}
     was_handled = key_statuses is not None or eligibility.freezes
-    handled = requested_at(eligibility.obj) if was_handled else None
+    handled = eligibility.obj.requested_at if was_handled else None
     handled = handled or previous.get("lastHandledReconcileAt")
     if handled is not None:
         status["lastHandledReconcileAt"] = handled[:128]
@@ -292,7 +284,7 @@ def document_status(
     status["conditions"] = conditions(
         reason,
         message,
-        generation=generation_of(eligibility.obj),
+        generation=eligibility.obj.generation,
         previous=previous.get("conditions", ()),
         now=now,
         doubt=eligibility.doubt,
@@ -310,7 +302,7 @@ def _may_wait(
     failure = key_statuses.failure
     if key_statuses.compared or failure is None or eligibility.reason is not None:
         return False
-    if previous.get("observedGeneration") != generation_of(eligibility.obj):
+    if previous.get("observedGeneration") != eligibility.obj.generation:
         return False
     if failure.reason is Reason.PENDING:
         return bool(condition_of(previous, "Ready"))
@@ -339,7 +331,7 @@ def _reason(
     if key_statuses is None or key_statuses.failure is None:
         return Reason.PENDING, _message_text(Reason.PENDING, "", eligibility.messages)
     reason = _for_documents(key_statuses.failure.reason)
-    cluster = f"QuotaCluster {cluster_name_of(eligibility.obj)}"
+    cluster = f"QuotaCluster {eligibility.obj.cluster_name}"
     return reason, _message_text(reason, "", (cluster, *eligibility.messages))
 
 

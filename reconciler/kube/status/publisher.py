@@ -15,18 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.base.protocols import Clock
 from reconciler.errors import Forbidden, KquotaError
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    as_compared,
-    document_of,
-    has_finalizer,
-    is_terminating,
-    namespace_of,
-    projected_cluster,
-    request_state,
-    status_of,
-    uid_of,
-)
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.records import finalizers
 from reconciler.kube.records.inventory import KubeInventory
 from reconciler.kube.status.client_quota import GRACE_SECONDS, document_status
@@ -66,7 +55,7 @@ class _StatusBatch(Struct, kw_only=True):
     key_statuses: KeyStatusIndex
     unwritten: KeyStatusIndex  # the same for documents that nothing was written for
     without_finalizer: frozenset[str]
-    cluster: Obj
+    cluster: Resource
     now: float
     outage: float
     events_left: int = MOST_EVENTS
@@ -182,7 +171,7 @@ class StatusPublisher:
         return self._clock.now() - self._failing_since
 
     async def _held_back(
-        self, leaving: Mapping[str, Obj], result: ReconcileResult
+        self, leaving: Mapping[str, Resource], result: ReconcileResult
     ) -> finalizers.DeletionHold:
         """Return the documents that are not released, and record the limits that stay of those past the timeout."""
         if not result.records_known:
@@ -222,7 +211,7 @@ class StatusPublisher:
             present = result.eligibilities
             self._quiet = {name: each for name, each in self._quiet.items() if name in present}
         for document, eligibility in result.eligibilities.items():
-            if is_terminating(eligibility.obj) and document not in held_documents:
+            if eligibility.obj.is_terminating and document not in held_documents:
                 continue
             is_mentioned = document in mentioned
             compared = None if is_mentioned else (made_from, eligibility)
@@ -232,12 +221,12 @@ class StatusPublisher:
                 continue
             _ = self._quiet.pop(document, None)
             work = partial(self._write, eligibility, batch, compared)
-            self._statuses.put(namespace_of(eligibility.obj), (self._name, document), work)
+            self._statuses.put(eligibility.obj.namespace, (self._name, document), work)
         if result.report.error is None:
             for obj, event in left_in_kafka(result.report, result.rules):
-                key = (self._name, f"{document_of(obj)} (deleted)")
+                key = (self._name, f"{obj.document} (deleted)")
                 post = partial(self._post, obj, [event], batch)
-                self._statuses.put(namespace_of(obj), key, post)
+                self._statuses.put(obj.namespace, key, post)
 
     async def _write(
         self, eligibility: Eligibility, batch: "_StatusBatch", compared: _QuietDocument | None
@@ -245,10 +234,10 @@ class StatusPublisher:
         """Compute and write the status of a document; return whether it is done, also because the document is gone."""
         document = eligibility.document
         obj = self._writer.present(self._name, document)
-        if obj is None or uid_of(obj) != uid_of(eligibility.obj):
+        if obj is None or obj.uid != eligibility.obj.uid:
             return True
-        eligibility = replace(eligibility, obj=as_compared(eligibility.obj, obj))
-        before = status_of(obj)
+        eligibility = replace(eligibility, obj=eligibility.obj.as_compared(obj))
+        before = obj.status
         is_unwritten = document in batch.without_finalizer
         after = document_status(
             eligibility,
@@ -266,24 +255,28 @@ class StatusPublisher:
             self._quiet[document] = compared[0], eligibility
         return True
 
-    async def _post(self, obj: Obj, events: Sequence[ResourceEvent], batch: "_StatusBatch") -> bool:
+    async def _post(
+        self, obj: Resource, events: Sequence[ResourceEvent], batch: "_StatusBatch"
+    ) -> bool:
         """Post events, as far as the reconciliation has events left; namespaces take turns."""
         events = events[: batch.events_left]
         batch.events_left -= len(events)
         await self._writer.events(((obj, event) for event in events), otherwise=batch.cluster)
         return True
 
-    async def _finalizers(self, result: ReconcileResult, released: Mapping[str, Obj]) -> set[str]:
+    async def _finalizers(
+        self, result: ReconcileResult, released: Mapping[str, Resource]
+    ) -> set[str]:
         """Remove the operator's finalizer from released documents and from those that no longer need it."""
         unneeded = [
             eligibility.obj
             for eligibility in result.eligibilities.values()
             if eligibility.claim is not None
             and result.rules.in_force in REMOVING
-            and not is_terminating(eligibility.obj)
-            and has_finalizer(eligibility.obj)
+            and not eligibility.obj.is_terminating
+            and eligibility.obj.has_finalizer
             # Another cluster of the document may need it; it is removed when the document is deleted.
-            and not projected_cluster(eligibility.obj)
+            and not eligibility.obj.selected_cluster
             and not finalizers.deletion_has_effect(
                 eligibility.claim.declaration.deletion_policy, result.rules.in_force
             )
@@ -296,7 +289,7 @@ class StatusPublisher:
     async def _cluster(
         self, result: ReconcileResult, gave_up: Mapping[str, Collection[Pair]]
     ) -> None:
-        before = status_of(result.obj)
+        before = result.obj.status
         is_failed = result.cluster is None or result.report.error is not None
         after = cluster_status(
             result.obj,
@@ -328,7 +321,7 @@ def _is_quiet(before: _QuietDocument, now: _QuietDocument, *, everything: bool) 
         return False
     if before[1].obj is now[1].obj:
         return True
-    return not everything and request_state(before[1].obj) == request_state(now[1].obj)
+    return not everything and before[1].obj.request == now[1].obj.request
 
 
 def _pending_text(result: ReconcileResult, stuck: set[str], held_documents: frozenset[str]) -> str:

@@ -10,14 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from reconciler.errors import ConfigError, CredentialsError, KquotaError
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    generation_of,
-    requested_at,
-    spec_of,
-    status_of,
-    time_text,
-)
+from reconciler.kube.api.custom_resources import Obj, Resource, time_text
 from reconciler.kube.configuration.cluster_references import refused_references
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.status.conditions import ReconcileFailure, bounded, conditions, trouble_of
@@ -41,7 +34,7 @@ NO_SECRET: Final = SecretState()
 
 
 def cluster_status(
-    obj: Obj,
+    obj: Resource,
     *,
     report: Reconciliation | None,
     losses: Losses = MappingProxyType({}),
@@ -66,9 +59,9 @@ def cluster_status(
         secret: The credentials in use; without a version, the previous are kept.
         next_sync: When the next resync is due, in seconds since the epoch; ``None`` = not reported.
     """
-    status: dict[str, Any] = {"observedGeneration": generation_of(obj)}
+    status: dict[str, Any] = {"observedGeneration": obj.generation}
     status |= {name: previous[name] for name in _KEPT if name in previous}
-    requested = requested_at(obj)
+    requested = obj.requested_at
     if report is not None and requested is not None:
         status["lastHandledReconcileAt"] = requested[:128]
     if behaves_as:
@@ -100,7 +93,7 @@ def cluster_status(
     status["conditions"] = conditions(
         reason,
         message,
-        generation=generation_of(obj),
+        generation=obj.generation,
         previous=previous.get("conditions", ()),
         now=now,
         drifted=None if report is None else _drifted(drift, report),
@@ -128,9 +121,9 @@ _KEPT: Final = (
 # ---- facts -----------------------------------------------------------------------------------
 
 
-def pinned_id(obj: Obj) -> str | None:
+def pinned_id(obj: Resource) -> str | None:
     """Return the cluster id that was pinned at first contact, to prevent writes to another cluster by mistake."""
-    cluster_id = status_of(obj).get("clusterId")
+    cluster_id = obj.status.get("clusterId")
     return cluster_id if isinstance(cluster_id, str) else None
 
 
@@ -267,10 +260,12 @@ def _first(names: Collection[str]) -> str:
     )
 
 
-def _reason(obj: Obj, report: Reconciliation | None, secret: SecretState) -> tuple[Reason, str]:
+def _reason(
+    obj: Resource, report: Reconciliation | None, secret: SecretState
+) -> tuple[Reason, str]:
     """Return the worst reason that applies, with its message."""
     problems: dict[Reason, str] = {}
-    if spec_of(obj).get("suspend") is True:
+    if obj.spec.get("suspend") is True:
         problems[Reason.SUSPENDED] = "suspended: nothing is written to the cluster"
     if report is None:
         problems.setdefault(Reason.PENDING, Reason.PENDING.message)
@@ -288,7 +283,7 @@ def _reason(obj: Obj, report: Reconciliation | None, secret: SecretState) -> tup
     return reason, problems.get(reason, reason.message)
 
 
-def _failure_of(obj: Obj, error: KquotaError) -> ReconcileFailure:
+def _failure_of(obj: Resource, error: KquotaError) -> ReconcileFailure:
     """Map an error to a reason; refused references have a separate reason."""
     if isinstance(error, ConfigError) and not isinstance(error, CredentialsError):
         refused_texts = [
@@ -305,7 +300,7 @@ _AGREEING: Final = frozenset({Cause.ADOPT, Cause.CONVERGED})
 """The live value is as declared; only the record is missing."""
 
 
-def _of_plan(obj: Obj, report: Reconciliation, plan: Plan) -> dict[Reason, str]:
+def _of_plan(obj: Resource, report: Reconciliation, plan: Plan) -> dict[Reason, str]:
     problems: dict[Reason, str] = {}
     removals = [withheld for withheld in report.withheld if withheld.change.removes]
     if removals:
@@ -327,7 +322,7 @@ def _of_plan(obj: Obj, report: Reconciliation, plan: Plan) -> dict[Reason, str]:
     differing = [finding for finding in plan.restricted if finding.cause not in _AGREEING]
     if policy is Policy.OBSERVE and differing:
         problems[Reason.OBSERVE_ONLY] = f"{_several(len(differing), 'difference')} only shown"
-    if spec_of(obj).get("policy") == Policy.SYNC and policy is Policy.UPSERT:
+    if obj.spec.get("policy") == Policy.SYNC and policy is Policy.UPSERT:
         problems[Reason.SYNC_NOT_CONFIRMED] = (
             f"policy Sync is not confirmed for {plan.cluster_id}, so Upsert is in force;"
             " set spec.confirmSync to this id to confirm"

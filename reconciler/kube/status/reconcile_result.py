@@ -6,13 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.errors import KquotaError
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    generation_of,
-    has_finalizer,
-    is_terminating,
-    uid_of,
-)
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.quota_cluster import NO_SECRET
@@ -27,14 +21,14 @@ from reconciler.quota.results.report import Reconciliation
 class ReconcileResult(Struct, frozen=True, kw_only=True):
     """The result of reconciling one cluster."""
 
-    obj: Obj  # the QuotaCluster
+    obj: Resource  # the QuotaCluster
     cluster: QuotaCluster | None  # its parsed spec; None if it cannot be used
     rules: Rules  # the rules in force
     report: Reconciliation  # the reconciliation
     losses: Losses  # the pairs that documents declare and lose
     # The eligibility of each document; of a partial reconciliation, of each in its scope.
     eligibilities: Mapping[str, Eligibility]
-    documents: Mapping[str, Obj]  # the current objects of the documents
+    documents: Mapping[str, Resource]  # the current objects of the documents
     # Documents whose finalizer could not be added, so that nothing was written for them.
     without_finalizer: frozenset[str] = frozenset()
     # Whether the records could be read; without them no document is released.
@@ -48,19 +42,19 @@ class ReconcileResult(Struct, frozen=True, kw_only=True):
     @property
     def token(self) -> tuple[object, ...]:
         """What every status depends on besides its document and the reconciliation's results for it."""
-        version = uid_of(self.obj), generation_of(self.obj)
+        version = self.obj.uid, self.obj.generation
         return *version, type(self.report.error), self.rules.in_force
 
     @property
-    def leaving_documents(self) -> Mapping[str, Obj]:
+    def leaving_documents(self) -> Mapping[str, Resource]:
         """The documents with the operator's finalizer that were being deleted when the reconciliation began."""
         return {
             document: obj
             for document, eligibility in self.eligibilities.items()
             if eligibility.reason is Reason.DELETING
             and (obj := self.documents.get(document)) is not None
-            and is_terminating(obj)
-            and has_finalizer(obj)
+            and obj.is_terminating
+            and obj.has_finalizer
         }
 
     @property

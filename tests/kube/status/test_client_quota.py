@@ -22,7 +22,7 @@ from reconciler.reconcile import NewOverride
 from tests.fakes.cluster import LANDED, LOST
 from tests.kube.crd_schema import faults
 from tests.kube.scenarios import CREATED, DOCUMENT, NOW, kube_world, meddle, ran
-from tests.kube.worlds import KubeWorld, resource
+from tests.kube.worlds import KubeWorld, resource, seen
 from tests.reconcile.scenarios import ALICE, ALICE_SHOP, BOB, CONSUME, RATE, SHARE
 
 CLUSTERS = {"prod": from_spec("prod", {"bootstrapServers": "b:1"})}
@@ -31,7 +31,7 @@ AWAY = Reconciliation(cluster="prod", error=ConnectError("no broker answers"))
 
 def after(report, previous, obj=CREATED, **more):
     return document_status(
-        assess_eligibility(obj, CLUSTERS),
+        assess_eligibility(seen(obj), CLUSTERS),
         key_statuses=KeyStatusIndex(
             report, losses={}, owned=OwnershipRecords(cluster_id="", is_known=False)
         ),
@@ -475,11 +475,11 @@ def test_results_before_a_failure_of_the_reconciliation_are_shown():
 
 
 def test_a_pending_document_and_an_invalid_one_have_their_own_reasons():
-    waiting = document_status(assess_eligibility(CREATED, CLUSTERS), previous={}, now=NOW)
+    waiting = document_status(assess_eligibility(seen(CREATED), CLUSTERS), previous={}, now=NOW)
     assert condition_of(waiting, "Ready")["reason"] == "Pending"
     assert condition_of(waiting, "Reconciling")["status"] == "True"
     faulty = document_status(
-        assess_eligibility(resource("a", ALICE, {RATE: 0}), CLUSTERS), previous={}, now=NOW
+        assess_eligibility(seen(resource("a", ALICE, {RATE: 0})), CLUSTERS), previous={}, now=NOW
     )
     assert condition_of(faulty, "Ready")["reason"] == "Invalid"
 
@@ -488,7 +488,7 @@ def test_a_request_is_handled_by_a_reconciliation_that_observed_it_and_not_befor
     obj = resource("a", ALICE, {RATE: 4096})
     obj["metadata"]["annotations"] = {REQUESTED_AT: "r" * 300}
     assert "lastHandledReconcileAt" not in document_status(
-        assess_eligibility(obj, CLUSTERS), previous={}, now=NOW
+        assess_eligibility(seen(obj), CLUSTERS), previous={}, now=NOW
     )
     assert ran(kube_world(None, obj))["status"]["lastHandledReconcileAt"] == "r" * 128
     assert after(AWAY, {}, obj)["lastHandledReconcileAt"] == "r" * 128

@@ -16,7 +16,7 @@ from reconciler.kube.status.publisher import PENDING_AFTER_SECONDS, StatusPublis
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from tests.kube.worlds import KubeWorld, Sessions, resource
+from tests.kube.worlds import KubeWorld, Sessions, resource, seen
 from tests.simulation.virtual_loop import VirtualLoop
 
 DOCUMENTS = 60
@@ -37,7 +37,7 @@ def test_documents_are_pending_only_while_the_reconciliation_runs(ends_after: in
         clock=world.clock,
         deletion_timeout=600.0,
     )
-    eligibilities = [assess_eligibility(obj, {}) for obj in world.objects.values()]
+    eligibilities = [assess_eligibility(seen(obj), {}) for obj in world.objects.values()]
 
     def written() -> int:
         return sum(bool(obj.get("status")) for obj in world.objects.values())
@@ -101,7 +101,7 @@ def test_a_wait_for_a_slow_kafka_judges_only_documents_without_a_status() -> Non
     _ = asyncio.run(world.everything())
     bob = resource("bob", entity(user="bob"), {Key.PRODUCER_BYTE_RATE: 2048})
     world.put(bob)
-    _ = world.cache.observe(world.objects["team/bob"])
+    _ = world.cache.observe(seen(world.objects["team/bob"]))
     assert comparisons_of_all_documents(world) == usual
     assert world.reason("team/bob") == "Synced"
     assert world.status("team/alice")["observedGeneration"] == 1
