@@ -18,6 +18,7 @@ from reconciler.errors import KquotaError
 from reconciler.kube.api.custom_resources import GROUP, Obj, Resource, parsed
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
 from reconciler.kube.status.eligibility import assess_eligibility
+from reconciler.kube.status.key_status import violation_text
 from reconciler.kube.status.reasons import Reason
 from reconciler.kube.watch.projection import NO_CLUSTER, projections, selects_clusters
 from reconciler.manifest.project.cluster import QuotaCluster
@@ -26,6 +27,9 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.outcome import Alteration, Rejected
 from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.guards import declaration_violations
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import ValidationResult
 from reconciler.quota.state import set_values
 
@@ -194,7 +198,8 @@ async def _decide_in_cluster(
     declaration = eligibility.declaration
     if declaration is None or eligibility.reason in _NOT_APPLIED:
         return _warned(*(f"it will not be applied: {message}" for message in eligibility.messages))
-    doubts = (*eligibility.messages, *_advice(declaration))
+    refusals = () if eligibility.reason is not None else _refusals(declaration, cluster)
+    doubts = (*refusals, *eligibility.messages, *_advice(declaration))
     try:
         verdict = await broker.ask(cluster, [_alteration(declaration)])
     except KquotaError as error:
@@ -208,6 +213,23 @@ async def _decide_in_cluster(
 def _alteration(declaration: Declaration) -> Alteration:
     operations = tuple((key.value, value) for key, value in set_values(declaration.limits))
     return Alteration(declaration.entity, operations)
+
+
+def _refusals(declaration: Declaration, cluster: QuotaCluster) -> Iterable[str]:
+    """Yield what guards will refuse whatever is live, unless it is live already."""
+    changes = [
+        QuotaChange(
+            entity=declaration.entity,
+            key=key,
+            before=None,
+            after=value,
+            cause=Cause.CREATE,
+            claim=declaration,
+        )
+        for key, value in set_values(declaration.limits)
+    ]
+    for violation in declaration_violations(changes, cluster.guards):
+        yield f"a guard will refuse it: {violation_text(violation)}"
 
 
 def _advice(declaration: Declaration) -> Iterable[str]:

@@ -164,8 +164,11 @@ class ClusterReconciler:
             draft.obj, allow_references=self._context.settings.allow_references
         )
         unreported = partial(self._assess_unreported, cluster)
-        store = await self._publisher.awaited(self._context.store_of(cluster), unreported)
-        answering = await self._publisher.awaited(store.cluster(), unreported)
+        is_outdated = partial(self._is_outdated, draft)
+        store = await self._publisher.awaited(
+            self._context.store_of(cluster), unreported, is_outdated
+        )
+        answering = await self._publisher.awaited(store.cluster(), unreported, is_outdated)
         draft.behaves_as = answering.behaves_as
         self._context.check_manager(answering.id, self._name)
         expected = cluster.expected_cluster_id or pinned_id(draft.obj) or answering.id
@@ -206,6 +209,11 @@ class ClusterReconciler:
             ),
             unreported,
         )
+
+    def _is_outdated(self, draft: _ReconcileDraft) -> bool:
+        """Whether the QuotaCluster was changed, which may correct why its brokers do not answer."""
+        obj = self._context.cache.clusters.get(self._name)
+        return obj is None or obj.request != draft.obj.request
 
     async def _read_records(self, draft: _ReconcileDraft, cluster_id: str) -> OwnershipRecords:
         draft.records_known = False

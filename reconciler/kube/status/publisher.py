@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.base.protocols import Clock
-from reconciler.errors import Forbidden, KquotaError
+from reconciler.errors import Forbidden, KquotaError, StalePlan
 from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.records import finalizers
 from reconciler.kube.records.inventory import KubeInventory
@@ -39,6 +39,9 @@ from reconciler.quota.results.report import Reconciliation
 
 PENDING_AFTER_SECONDS: Final = 10.0
 """Seconds of a reconciliation after which documents without a status are reported as pending."""
+
+CHECK_SECONDS: Final = 0.5
+"""Seconds after which a change of the QuotaCluster interrupts an attempt to reach its brokers."""
 
 _T = TypeVar("_T")
 
@@ -90,18 +93,31 @@ class StatusPublisher:
         self._failing_since: float | None = None
         self._hold = finalizers.DeletionHold()
 
-    async def awaited(self, work: Awaitable[_T], judge: Callable[[], Iterable[Eligibility]]) -> _T:
+    async def awaited(
+        self,
+        work: Awaitable[_T],
+        judge: Callable[[], Iterable[Eligibility]],
+        is_outdated: Callable[[], bool] = lambda: False,
+    ) -> _T:
         """Await a part of a reconciliation; if it takes long, documents without a status become pending.
 
         Args:
             work: The part of the reconciliation.
             judge: Judges the documents without any status.
+            is_outdated: Whether the part has to end, because the reconciliation has to begin anew.
+
+        Raises:
+            StalePlan: The part is outdated.
         """
         task = asyncio.ensure_future(work)
+        seconds = 0.0
         try:
-            done_tasks, _ = await asyncio.wait({task}, timeout=PENDING_AFTER_SECONDS)
-            if not done_tasks:
-                await self.pending(judge(), is_over=task.done)
+            while not (await asyncio.wait({task}, timeout=CHECK_SECONDS))[0]:
+                if is_outdated():
+                    raise StalePlan(f"QuotaCluster {self._name} was changed meanwhile")
+                seconds += CHECK_SECONDS
+                if seconds == PENDING_AFTER_SECONDS:
+                    await self.pending(judge(), is_over=task.done)
             return await task
         finally:
             if not task.done():

@@ -21,7 +21,6 @@ from reconciler.errors import Forbidden, KubernetesConflict, KubernetesError, No
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import (
     API_VERSION,
-    FIELD_MANAGER,
     GROUP,
     Obj,
     Resource,
@@ -235,7 +234,6 @@ class ResourceWriter:
                 "metadata": {key: value for key, value in identity.items() if value},
                 "status": status,
             },
-            field_manager=FIELD_MANAGER,
         )
         return parsed(answer)
 

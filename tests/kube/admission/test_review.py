@@ -83,6 +83,25 @@ def test_a_document_that_the_broker_rejects_is_denied_with_its_message_on_one_li
     )
 
 
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        (
+            {"limits": {"producerByteRate": 10}},
+            "producerByteRate 10 B/s is below 1024 (1 KiB/s): a wrong unit?",
+        ),
+        ({"entity": {"user": {"default": True}}}, "create on a default entity affects every"),
+    ],
+)
+def test_what_a_guard_refuses_whatever_is_live_is_a_warning(
+    spec: dict[str, Any], text: str
+) -> None:
+    decision = decided(quota(**spec))
+    assert not decision.denied
+    assert decision.warnings[0].startswith(f"a guard will refuse it: {text}")
+    assert decided(quota(**spec), FakeBroker(suspend=True)).warnings == ()
+
+
 def test_a_denial_by_rules_names_their_version_line() -> None:
     obj = quota()
     decision = decided(obj, FakeBroker(refused(obj, "too small", "sandbox 4.x")))

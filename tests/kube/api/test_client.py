@@ -22,6 +22,7 @@ from reconciler.errors import (
 )
 from reconciler.kube.api import resource_paths
 from reconciler.kube.api.client import KubernetesApi, ListResult
+from reconciler.kube.api.custom_resources import FIELD_MANAGER
 from reconciler.kube.api.http_exchange import RequestTimeouts
 from reconciler.kube.api.listing_parser import ITEMS, LARGEST_OBJECT
 from tests.fakes.clock import FakeClock
@@ -404,15 +405,26 @@ def test_a_status_is_applied_to_its_subresource_by_its_field_manager() -> None:
     async def story() -> None:
         async with world_with(lambda _: QUOTA) as world:
             body = {"status": {"x": "ä"}}
-            await world.api.apply_status(
-                resource_paths.CLIENT_QUOTAS, "n", "a", body, field_manager="kquota-operator"
-            )
+            await world.api.apply_status(resource_paths.CLIENT_QUOTAS, "n", "a", body)
         (request,) = world.server.requests
         assert request.path.endswith("/clientquotas/a/status")
-        assert request.query == {"fieldManager": "kquota-operator", "force": "true"}
+        assert request.query == {"fieldManager": FIELD_MANAGER, "force": "true"}
         assert request.headers["Content-Type"] == "application/apply-patch+yaml"
         assert request.json == body
         assert world.reports == [("apply", "clientquotas/status", "200")]
+
+    asyncio.run(story())
+
+
+def test_every_write_of_the_operator_has_one_field_manager() -> None:
+    async def story() -> None:
+        async with world_with(lambda _: QUOTA) as world:
+            body = {"metadata": {"name": "a", "resourceVersion": "1"}}
+            _ = await world.api.create(resource_paths.CONFIG_MAPS, "n", body)
+            _ = await world.api.replace(resource_paths.CONFIG_MAPS, "n", "a", body)
+            _ = await world.api.patch_json(resource_paths.CLIENT_QUOTAS, "n", "a", [])
+        queries = [request.query for request in world.server.requests]
+        assert queries == [{"fieldManager": "kafka-quota-reconciler"}] * 3
 
     asyncio.run(story())
 

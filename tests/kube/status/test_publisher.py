@@ -12,7 +12,7 @@ import pytest
 from reconciler.app.loop.cluster_loop import LoopTrigger
 from reconciler.kube.status.eligibility import EligibilityIndex, assess_eligibility
 from reconciler.kube.status.events import MOST_EVENTS
-from reconciler.kube.status.publisher import PENDING_AFTER_SECONDS, StatusPublisher
+from reconciler.kube.status.publisher import CHECK_SECONDS, PENDING_AFTER_SECONDS, StatusPublisher
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -135,3 +135,38 @@ def test_no_deletion_waits_for_a_status() -> None:
     asyncio.run(story())
     assert "team/user0" not in world.objects
     assert entity(user="user0") not in world.kafka.truth.limits
+
+
+class DeafSessions(Sessions):
+    """The first address does not answer."""
+
+    async def for_(self, cluster: Any) -> Any:
+        if cluster.properties["bootstrap.servers"] == "b1:9092":
+            _ = await asyncio.Event().wait()
+        return await super().for_(cluster)
+
+
+def test_a_corrected_address_ends_the_attempt_to_reach_the_wrong_one() -> None:
+    world = KubeWorld()
+    world.sessions = DeafSessions(world.kafka)
+    world.begin()
+    world.put(resource("alice", entity(user="alice"), {Key.PRODUCER_BYTE_RATE: 2048}))
+    loop = VirtualLoop(random.Random(1), lambda _: None)
+
+    async def story() -> None:
+        _ = await world.everything()
+        attempt = asyncio.ensure_future(world.reconciled(LoopTrigger(resync=True)))
+        await asyncio.sleep(2.0)
+        world.obj["spec"]["bootstrapServers"] = "b2:9092"
+        world.obj["metadata"] |= {"generation": 2, "resourceVersion": world.api.next_version()}
+        _ = world.cache.cluster_seen(seen(world.obj))
+        before = loop.time()
+        assert (await attempt).retry
+        assert loop.time() - before <= CHECK_SECONDS
+        _ = await world.reconciled(LoopTrigger(keys=("prod",)))
+
+    try:
+        loop.run_until_complete(story())
+    finally:
+        loop.close()
+    assert world.reason("team/alice") == "Synced"
