@@ -31,7 +31,7 @@ STATEMENTS = {
     "git": 468,
     "inventory": 510,  # lines and numbers that no log and no record may contain
     "kafka.py": 17,
-    "kube": 6035,
+    "kube": 6046,
     "manifest": 2886,
     "metrics": 328,
     "notify": 299,

@@ -4,6 +4,7 @@ A user who may write a QuotaCluster must not thereby read what only the operator
 token URLs are refused unless the operator was started to allow them. Secrets come through secretRef only.
 """
 
+import contextlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -12,6 +13,7 @@ from typing import Final
 
 from reconciler.base import bounded_json
 from reconciler.client.configuration.keys import KEYS, ValueKind
+from reconciler.client.configuration.settings import Setting, unknown_key_warning
 from reconciler.errors import ConfigError
 from reconciler.kube.api.custom_resources import API_VERSION, Resource
 from reconciler.manifest import explanation
@@ -90,6 +92,18 @@ def refused_references(obj: Resource, *, allow_references: bool = False) -> tupl
     if isinstance(properties, Mapping):
         faults.extend(_property_faults(properties, allow_references=allow_references))
     return tuple(faults)
+
+
+def ignored_properties(obj: Resource) -> tuple[str, ...]:
+    """Return a sentence for each unknown client property of a usable QuotaCluster; unknown ones of TLS make it unusable."""
+    properties = obj.spec.get("properties")
+    sentences: list[str] = []
+    for name in sorted(properties) if isinstance(properties, Mapping) else ():
+        with contextlib.suppress(ConfigError):
+            if str(name) not in KEYS:
+                setting = Setting(name=str(name), text="", location="spec.properties")
+                sentences.extend(unknown_key_warning(setting))
+    return shortened(sentences)
 
 
 def _property_faults(properties: Mapping[str, object], *, allow_references: bool) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from reconciler.errors import ConfigError, CredentialsError, KquotaError
 from reconciler.kube.api.custom_resources import Obj, Resource, time_text
-from reconciler.kube.configuration.cluster_references import refused_references
+from reconciler.kube.configuration.cluster_references import ignored_properties, refused_references
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.status.conditions import ReconcileFailure, bounded, conditions, trouble_of
 from reconciler.kube.status.key_status import violation_text
@@ -98,6 +98,8 @@ def cluster_status(
         now=now,
         drifted=None if report is None else _drifted(drift, report),
         conflict=_conflict(losses) if compared else None,
+        doubt="; ".join(ignored_properties(obj)),
+        doubt_reason="UnknownProperty",
         keep=not compared,
     )
     return status

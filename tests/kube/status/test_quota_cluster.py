@@ -269,3 +269,19 @@ def test_under_observe_a_live_limit_equal_to_the_declared_one_is_synced():
     ran(world)
     assert ready(world)["reason"] == "ObserveOnly"
     assert condition_of(world.objects["team/a"]["status"], "Ready")["reason"] == "ObserveOnly"
+
+
+def test_an_unknown_client_property_is_a_doubt_until_it_is_corrected():
+    world = KubeWorld(properties={"client.idd": "x", "client.id": "y"})
+    world.run()
+    doubt = condition_of(world.obj["status"], "Doubtful")
+    assert doubt["reason"] == "UnknownProperty"
+    assert doubt["message"] == (
+        "spec.properties: unknown key 'client.idd' is ignored; did you mean client.id?"
+    )
+    assert ready(world)["status"] == "True"
+    assert [event.reason for name, event in world.happened if name == "prod"] == ["UnknownProperty"]
+    world.obj["spec"]["properties"] = {"client.id": "y"}
+    world.obj["metadata"] |= {"generation": 2, "resourceVersion": world.api.next_version()}
+    world.run()
+    assert condition_of(world.obj["status"], "Doubtful") == {}
