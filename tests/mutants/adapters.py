@@ -300,9 +300,23 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a resync treats an edited status as the written one",
         file="reconciler/kube/status/publisher.py",
-        old="                    quiet[document] = previous\n",
-        new="",
+        old="    return not everything and before",
+        new="    return before",
         tests=("tests/kube/test_damaged_status.py",),
+    ),
+    Fault(
+        what="two statuses of one document are written at once",
+        file="reconciler/kube/status/status_queue.py",
+        old="if key not in self._writing), None)",
+        new="), None)",
+        tests=("tests/kube/status/test_status_queue.py",),
+    ),
+    Fault(
+        what="a namespace with many statuses delays those of others",
+        file="reconciler/kube/status/status_queue.py",
+        old="                self._waiting[namespace] = statuses\n",
+        new="                self._waiting = {namespace: statuses, **self._waiting}\n",
+        tests=("tests/kube/status/test_status_queue.py",),
     ),
     Fault(
         what="a part is written that is too large to be read again",

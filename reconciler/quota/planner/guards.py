@@ -160,9 +160,7 @@ def check(
     return (
         *_nothing_declared(plan, guards),
         *too_many_removals(sum(change.removes for change in planned), plan.owned_pairs, guards),
-        *_default_violations(planned, guards),
-        *_protection_violations(planned, guards.protected),
-        *_value_violations(planned, guards),
+        *declaration_violations(planned, guards),
         *_effect_violations(plan_effects, guards),
         *_effect_violations(PlanEffects(live, above), guards),
     )
@@ -171,6 +169,15 @@ def check(
 def override_violations(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
     """Return the violations of overrides that begin, which are judged by their values alone; of no other change."""
     return _value_violations([item for item in changes if item.cause is Cause.OVERRIDE], guards)
+
+
+def declaration_violations(changes: Sequence[QuotaChange], guards: Guards) -> list[Violation]:
+    """Return the violations that need no live state: those of the changes that a document alone declares."""
+    return [
+        *_default_violations(changes, guards),
+        *_protection_violations(changes, guards.protected),
+        *_value_violations(changes, guards),
+    ]
 
 
 def _nothing_declared(plan: Plan, guards: Guards) -> list[Violation]:
