@@ -46,7 +46,7 @@ GROUPS = (
     _group("operator on Kubernetes", r"tests/kube/e2e/", shared=True),
     _group(
         "Spark",
-        r"tests/(evidence/spark|cli/spark|recording/test_pipeline)",
+        r"tests/(evidence/spark|cli/usage|recording/test_pipeline)",
         shared=True,
     ),
     _group("Kubernetes API", r"tests/kube/", shared=True),

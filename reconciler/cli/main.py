@@ -44,8 +44,8 @@ _COMMANDS: Final = {
         "Run the Kubernetes operator; release its finalizers; check its rights.",
     ),
     "reconcile": ("operator.reconcile", "Ask the operator to reconcile a resource now."),
-    "spark": (
-        "spark.commands",
+    "usage": (
+        "usage.commands",
         "Ingest and analyse recorded use: what-if, right-sizing, capacity, history.",
     ),
     "sandbox": ("service.sandbox", "Run an in-memory Kafka broker for tests and demos."),

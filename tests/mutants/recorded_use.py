@@ -456,7 +456,7 @@ FAULTS: tuple[Fault, ...] = (
             "empty required evidence is accepted",
             "require_evidence and not simulation.enough",
             "require_evidence and not simulation.evidence",
-            "tests/cli/spark/test_simulate.py::test_a_window_without_samples_exits_5_only_where_evidence_is_required",
+            "tests/cli/usage/test_simulate.py::test_a_window_without_samples_exits_5_only_where_evidence_is_required",
         ),
     ),
 )

@@ -68,10 +68,13 @@ USES = {
         output="cannot listen on 192.0.2.1:1",
     ),
     "usage": Use(
-        words=("kquota", "spark", "expire", "--lake", "lake"), code=0, output="No expired data."
+        words=("kquota", "usage", "files", "usage_sample", "--lake", "."), code=0, output=""
     ),
     "spark": Use(
-        words=("kquota", "spark", "usage", "--lake", "lake", "--cluster-id", "abc"),
+        words=(
+            *("kquota", "usage", "show", "--lake", ".", "--cluster-id", "abc"),
+            *("--engine", "spark"),
+        ),
         code=0,
         output="the lake has no samples of this cluster in the window",
     ),
