@@ -20,13 +20,13 @@ LONGER_MODULES = {
 STATEMENTS = {
     "__init__.py": 3,
     "__main__.py": 46,
-    "app": 4204,
+    "app": 4253,
     "base": 970,
-    "cli": 2983,
+    "cli": 2919,
     "client": 2972,
     "codecs": 1110,
     "errors.py": 154,
-    "evidence": 6405,
+    "evidence": 5271,
     "forge": 620,
     "git": 468,
     "inventory": 510,  # lines and numbers that no log and no record may contain
@@ -41,12 +41,13 @@ STATEMENTS = {
     "render": 2312,
     "sandbox": 1210,
     "spark": 34,
-    "usage": 1883,
+    "usage": 1907,
     "wire": 1965,
 }
 """A ratchet: the statements of each package or module, docstrings left out. Only lower a number.
 
-Raised once, by 83 in all: a Struct has its own function `replace`, so a module that has both imports twice.
+Raised once, by 83 in all: a Struct has its own function `replace`, so a module that has both imports twice. Raised for
+`app` and `usage` when `evidence` lost its jobs of Spark: engines are chosen in `app`, histograms computed in `usage`.
 """
 SLACK = 20
 """How far a number of the table may be above the real one."""
@@ -323,7 +324,6 @@ WRITERS = {
     "reconciler/cli/framework/console.py": "the exit of every command",
     "reconciler/inventory/audit_log.py": "audit entries on the operator's standard output, as JSON through json_text",
     "reconciler/spark/__main__.py": "a job without a console, through output_text",
-    "reconciler/evidence/spark/runtime/job_runner.py": "the same",
     "reconciler/evidence/spark/runtime/jvm.py": "what the JVM prints, through output_text",
 }
 HTTP = {
@@ -355,6 +355,10 @@ BLOCKING = {
     ("reconciler/app/clusters/shared_loading.py", "os.waitpid"): "its pipe ended, or it was killed",
     ("reconciler/evidence/spark/runtime/jvm.py", "subprocess.run"): "before Spark starts",
     ("reconciler/evidence/store/lake.py", "time.sleep"): "the lake is written in threads",
+    (
+        "reconciler/evidence/store/files/table_store.py",
+        "fcntl.flock",
+    ): "of other writers of one day",
     ("reconciler/git/command.py", "subprocess.Popen"): "loops call git in threads",
     ("reconciler/inventory/file_lock.py", "fcntl.flock"): "never waits (LOCK_NB)",
 }
@@ -362,7 +366,7 @@ BLOCKING = {
 
 CREATING = {
     "reconciler/base/durable_files.py": "follows no link",
-    "reconciler/evidence/store/files/local_files.py": "new files only (O_EXCL)",
+    "reconciler/evidence/store/files/table_store.py": "new files only (O_EXCL), and locks",
 }
 ONE_WAITER = {
     ("reconciler/client/network/connection.py", "self._replies[correlation_id]"): "its request",
@@ -556,7 +560,6 @@ def test_no_thread_of_arrow_uses_memory_or_files_of_python(trees: Trees) -> None
     """Such a thread needs the interpreter after the end of the call, and aborts a process that ends meanwhile."""
     allowed = {
         "BufferReader": "reconciler/evidence/store/files/arrow_tables.py",
-        "PythonFile": "reconciler/evidence/store/files/row_groups.py",  # without threads and read-ahead
     }
     places = [
         (node.attr, relative(path))

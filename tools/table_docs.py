@@ -41,7 +41,8 @@ import pyarrow as pa
 
 from reconciler.base.clock import SystemClock
 from reconciler.evidence.store.files import table_store
-from reconciler.evidence.store.lake import Lake, Unit, UnitContent
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import Unit, UnitContent
 from reconciler.usage.tables import TARGET_UP
 
 lake = Lake(table_store.opened("lake", create=True), clock=SystemClock())

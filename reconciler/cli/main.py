@@ -102,7 +102,7 @@ HELP_HELP: Final = """Show the help of kquota, or of the command with this name.
 Example:
   kquota help
   kquota help plan
-  kquota help spark ingest"""
+  kquota help usage ingest"""
 
 
 @command("help", help=HELP_HELP)

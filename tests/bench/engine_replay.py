@@ -25,8 +25,9 @@ from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
 from reconciler.evidence.store.files.table_store import opened
-from reconciler.evidence.store.lake import Lake, LakeReader, Unit, UnitContent
+from reconciler.evidence.store.lake import Lake, LakeReader
 from reconciler.evidence.store.samples import read_runs, recorded_series
+from reconciler.evidence.store.stored_days import Unit, UnitContent
 from reconciler.usage.kernel.throttling import demand_of, simulate
 from reconciler.usage.samples import DAY_MS, QuotaType, day_of
 from reconciler.usage.tables import USAGE_SAMPLE

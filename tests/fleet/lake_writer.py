@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import arrow_tables, table_store
-from reconciler.evidence.store.lake import Lake, Unit, UnitContent
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import Unit, UnitContent
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.usage import tables

@@ -41,13 +41,13 @@ def reader() -> Iterator[Prepared]:
         yield prepared
 
 
-def written(folder: Path, *, group: int | None = None, listed: str | None = None) -> None:
+def written(folder: Path, *, group: int | None = None, series_text: str | None = None) -> None:
     """Replace the file of a day by one with one row many times, or with another list of series in its footer."""
     path = next(folder.glob(f"{USAGE_SAMPLE.name}/**/*.parquet"))
     rows = pq.read_table(path, partitioning=None)
     metadata = dict(rows.schema.metadata)
-    if listed is not None:
-        metadata[series_index.KEY.encode()] = listed.encode()
+    if series_text is not None:
+        metadata[series_index.KEY.encode()] = series_text.encode()
     if group is not None:
         rows = rows.take(pa.array([0] * group))
     pq.write_table(
@@ -59,16 +59,16 @@ def large_group(folder: Path) -> None:
     written(folder, group=3_000_000)
 
 
-def listed(size: int) -> str:
+def series_text(size: int) -> str:
     return base64.b64encode(pa.compress(b"\0" * size, "zstd", asbytes=True)).decode()
 
 
 def large_list(folder: Path) -> None:
-    written(folder, listed=f"500000000:{listed(500_000_000)}")
+    written(folder, series_text=f"500000000:{series_text(500_000_000)}")
 
 
 def expanding_list(folder: Path) -> None:
-    written(folder, listed=f"1000:{listed(500_000_000)}")
+    written(folder, series_text=f"1000:{series_text(500_000_000)}")
 
 
 ATTACKS: dict[str, tuple[Callable[[Path], None], str]] = {

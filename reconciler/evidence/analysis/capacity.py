@@ -12,6 +12,7 @@ from reconciler.base.protocols import Progress
 from reconciler.evidence.analysis import results
 from reconciler.evidence.analysis.effective_limits import LimitBook
 from reconciler.evidence.analysis.engine import Engine, Task, by_cluster
+from reconciler.evidence.analysis.intervals import DIRECTIONS, INTERVALS, IntervalTask
 from reconciler.evidence.analysis.portions import portions
 from reconciler.evidence.analysis.rollup import INTERVAL_MS
 from reconciler.evidence.analysis.usage import evidence
@@ -19,15 +20,15 @@ from reconciler.evidence.analysis.window import ReportWindow
 from reconciler.evidence.store import recorded_window, samples
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
-from reconciler.evidence.store.lake import Lake, LakeReader, Unit, within
+from reconciler.evidence.store.lake import Lake, LakeReader
 from reconciler.evidence.store.series_index import SERIES
+from reconciler.evidence.store.stored_days import Unit
 from reconciler.usage.capacity import BucketUse, CapacityOfCluster, committed_ppm, shares
 from reconciler.usage.impact.result_rows import EvidenceNote
 from reconciler.usage.kernel.broker_load import BrokerCapacity, BrokerMoments, budgets, load
 from reconciler.usage.kernel.series import NOT_RECORDED
 from reconciler.usage.kernel.throttling import demand_of, served
 from reconciler.usage.reports.usage import CapacityRow, NoisyRow, TrafficDirection, UsageReport
-from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import (
     BROKER_SAMPLE,
     CAPACITY_ROW,
@@ -40,12 +41,6 @@ from reconciler.usage.tags import bucket_of_row
 
 HOT: Final = 500
 """Number of hot intervals of each cluster for which fair shares are computed."""
-
-DIRECTIONS: Final = {
-    str(QuotaType.PRODUCE): str(TrafficDirection.INGRESS),
-    str(QuotaType.FETCH): str(TrafficDirection.EGRESS),
-}
-"""The direction of the bytes of a quota type; other types do not count bytes."""
 
 _BROKER_COLUMNS: Final = {
     str(TrafficDirection.INGRESS): ("bytes_in", "replication_in"),
@@ -69,15 +64,6 @@ MOMENTS: Final = pa.schema(
     ]
 )
 """The rate served to all clients of a broker at a moment, and the broker's total traffic."""
-
-INTERVALS: Final = pa.schema(
-    [
-        *((name, pa.string()) for name in ("cluster_id", *SERIES)),
-        ("bucket_ms", pa.int64()),
-        ("rate_units", pa.int64()),
-    ]
-)
-"""The rate of a bucket on a broker in five minutes; without names of a bucket, of all buckets of a quota type."""
 
 Broker = tuple[str, str]
 """Broker id and direction."""
@@ -130,52 +116,6 @@ def added_up(moments: pa.Table) -> pa.Table:
     return total.rename_columns([*names, *kinds]).cast(MOMENTS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntervalTask:
-    """The five-minute intervals of one day of a cluster."""
-
-    unit: Unit  # of `usage_5m`
-    window: tuple[int, int]
-    # Quota type, broker id and begin of the intervals to return by bucket; None = all, buckets added up.
-    only: frozenset[tuple[str, str, int]] | None
-    rows: int
-
-    def run(self, lake: LakeReader) -> pa.Table:
-        """Return the rates of the types that count bytes, as :data:`INTERVALS`."""
-        file = TableFile(lake.reader, self.unit.path, USAGE_5M)
-        tables = [INTERVALS.empty_table()]
-        for group in file.all_groups:
-            rows = file.read([*SERIES, "bucket_ms", "sum_units", "sum_dt_ms"], [group])
-            rows = within(rows, self.window, "bucket_ms")
-            counted = pc.is_in(rows["quota_type"].cast(pa.string()), pa.array(list(DIRECTIONS)))
-            rows = rows.filter(pc.and_(counted, pc.greater(rows["sum_dt_ms"], 0)))
-            rate = pc.divide(pc.multiply(rows["sum_units"], 1000), rows["sum_dt_ms"])
-            columns = {name: rows[name].cast(pa.string()) for name in SERIES}
-            columns |= {"bucket_ms": rows["bucket_ms"], "rate_units": rate}
-            columns["cluster_id"] = pa.repeat(self.unit.cluster_id, rows.num_rows)
-            tables.append(self._chosen(pa.table(columns).select(INTERVALS.names).cast(INTERVALS)))
-        every = pa.concat_tables(tables)
-        return every if self.only is not None else _totals(every)
-
-    def _chosen(self, rows: pa.Table) -> pa.Table:
-        if self.only is None:
-            return _totals(rows)
-        names = zip(
-            *(rows[name].to_pylist() for name in ("quota_type", "broker_id", "bucket_ms")),
-            strict=True,
-        )
-        return rows.filter(pa.array([name in self.only for name in names], pa.bool_()))
-
-
-def _totals(rows: pa.Table) -> pa.Table:
-    names = ["cluster_id", "quota_type", "broker_id", "bucket_ms"]
-    total = rows.group_by(names, use_threads=False).aggregate([("rate_units", "sum")])
-    columns = {name: total[name] for name in names} | {"rate_units": total["rate_units_sum"]}
-    for name in SERIES[1:5]:
-        columns[name] = pa.repeat("", total.num_rows)
-    return pa.table(columns).select(INTERVALS.names).cast(INTERVALS)
-
-
 def carried(engine: Engine, lake: Lake, window: ReportWindow, progress: Progress) -> UsageReport:
     """Compute both tables, store all rows and report the first.
 
@@ -222,21 +162,21 @@ def _reported(
     for table, rows in rows_by_table.items():
         schema = arrow_tables.schema(table)
         tables[table] = pa.Table.from_pylist(rows, schema=schema)
-        found = by_cluster(iter([tables[table]]), schema)
-        results.store(lake, table, found, window.clusters, window=window)
+        rows_by_cluster = by_cluster(iter([tables[table]]), schema)
+        results.store(lake, table, rows_by_cluster, window.clusters, window=window)
     capacity_table, noisy_table = tables[CAPACITY_ROW], tables[NOISY_ROW]
     order = [
         (capacity_table["overload_ms"], "descending"),
         (capacity_table["coincident_ppm"], "descending"),
         *((capacity_table[name], "ascending") for name in CAPACITY_ROW.key),
     ]
-    first, left = results.first_values(capacity_table, CapacityRow, order, window.most)
+    first, left_rows = results.first_values(capacity_table, CapacityRow, order, window.most)
     order = [
         (noisy_table["excess_units"], "descending"),
         *((noisy_table[name], "ascending") for name in ("bucket_ms", "cluster_id", *SERIES)),
     ]
     excess, more = results.first_values(noisy_table, NoisyRow, order, window.most)
-    left_out = {CAPACITY_ROW.name: left, NOISY_ROW.name: more}
+    left_out = {CAPACITY_ROW.name: left_rows, NOISY_ROW.name: more}
     return UsageReport(
         evidence=tuple(of.note for of in clusters),
         capacity=first,
@@ -347,8 +287,8 @@ class _ClusterLoad:
         """Keep the smallest known budget of each interval."""
         begins = pc.multiply(pc.divide(rows["ts_ms"], INTERVAL_MS), INTERVAL_MS)
         table = pa.table({"bucket_ms": begins, "budget": available})
-        known = table.filter(pc.not_equal(table["budget"], NOT_RECORDED))
-        least = known.group_by("bucket_ms", use_threads=False).aggregate([("budget", "min")])
+        with_budget = table.filter(pc.not_equal(table["budget"], NOT_RECORDED))
+        least = with_budget.group_by("bucket_ms", use_threads=False).aggregate([("budget", "min")])
         for row in least.to_pylist():
             self._interval_budgets[broker, direction, row["bucket_ms"]] = row["budget_min"]
 
@@ -363,9 +303,9 @@ class _ClusterLoad:
                 over.append(
                     (-excess, row["broker_id"], direction, row["bucket_ms"], row["quota_type"])
                 )
-        chosen = sorted(over)[:HOT]
-        self.hot = frozenset((kind, broker, at) for _, broker, _, at, kind in chosen)
-        return len(over) - len(chosen)
+        hot_keys = sorted(over)[:HOT]
+        self.hot = frozenset((kind, broker, at) for _, broker, _, at, kind in hot_keys)
+        return len(over) - len(hot_keys)
 
     def noisy_rows(self, rows: pa.Table) -> Iterator[dict[str, Any]]:
         """Yield the rows of ``noisy_row``: buckets that used more than a fair share of a hot interval."""

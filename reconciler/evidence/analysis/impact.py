@@ -16,8 +16,9 @@ from reconciler.evidence.analysis.window import TimeWindow
 from reconciler.evidence.store import recorded_window, samples
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
-from reconciler.evidence.store.lake import Lake, LakeReader, Unit
+from reconciler.evidence.store.lake import Lake, LakeReader
 from reconciler.evidence.store.recorded_window import RecordedWindow
+from reconciler.evidence.store.stored_days import Unit
 from reconciler.usage.impact.query import ImpactQuery, ImpactRequest, impact_query
 from reconciler.usage.impact.replay import replayed
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
@@ -55,8 +56,8 @@ class ReplayTask:
     def run(self, lake: LakeReader) -> pa.Table:
         """Replay the recorded series under the limits before and after (``usage.impact.replay.replayed``)."""
         files = [TableFile(lake.reader, unit.path, USAGE_SAMPLE) for unit in self.units]
-        wanted = sorted({key for request in self.requests for key in keys_of(request)})
-        runs = samples.read_runs(files, self.window, wanted)
+        wanted_keys = sorted({key for request in self.requests for key in keys_of(request)})
+        runs = samples.read_runs(files, self.window, wanted_keys)
         cluster_id = self.units[0].cluster_id
         rows = (
             replayed(

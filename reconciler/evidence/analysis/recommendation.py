@@ -17,8 +17,9 @@ from reconciler.evidence.analysis.window import TimeWindow
 from reconciler.evidence.store import recorded_window, samples
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
-from reconciler.evidence.store.lake import Lake, LakeReader, Unit
+from reconciler.evidence.store.lake import Lake, LakeReader
 from reconciler.evidence.store.recorded_window import RecordedWindow
+from reconciler.evidence.store.stored_days import Unit
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.usage.impact.result_rows import EvidenceNote, RecommendationRow
@@ -90,8 +91,8 @@ class SizingTask:
     def run(self, lake: LakeReader) -> pa.Table:
         """Size each bucket from its series (``usage.recommendation.sizing.recommend``)."""
         files = [TableFile(lake.reader, unit.path, USAGE_SAMPLE) for unit in self.units]
-        wanted = sorted(key for case in self.cases for key in case.keys)
-        runs = samples.read_runs(files, self.window, wanted)
+        wanted_keys = sorted(key for case in self.cases for key in case.keys)
+        runs = samples.read_runs(files, self.window, wanted_keys)
         return pa.Table.from_pylist([self._row(case, runs) for case in self.cases], schema=SCHEMA)
 
     def _row(self, of: BucketCase, runs: samples.SeriesRuns) -> dict[str, Any]:
@@ -153,14 +154,14 @@ def advised(
     rows = by_cluster(engine.run(lake.store.at, tasks, SCHEMA, progress), SCHEMA)
     results.store(lake, RECOMMENDATION, rows, snapshots, window=work.window, snapshots=snapshots)
     every = pa.concat_tables([SCHEMA.empty_table(), *rows.values()])
-    shown, left = first_recommendations(every, work.most)
+    shown_rows, left_rows = first_recommendations(every, work.most)
     changes = every.filter(pc.equal(every["advice"], str(Advice.CHANGE)))
     order = [(name, "ascending") for name in RECOMMENDATION.key]
     return RecommendationResult(
         report=UsageReport(
             evidence=tuple(notes),
-            recommendations=shown,
-            left_out={RECOMMENDATION.name: left} if left else {},
+            recommendations=shown_rows,
+            left_out={RECOMMENDATION.name: left_rows} if left_rows else {},
             notes=("nothing is applied; review and merge the documents",) if snapshots else (),
         ),
         changes=results.values_of(changes.sort_by(order), RecommendationRow)
@@ -259,6 +260,6 @@ def _budgets(lake: Lake, window: RecordedWindow) -> dict[str, int]:
     rows = lake.read(days[-1:], ["direction", "budget_units"], table=CAPACITY_ROW)
     for row in rows.to_pylist():
         if row["budget_units"] is not None:
-            known = budgets.get(row["direction"], row["budget_units"])
-            budgets[row["direction"]] = min(known, row["budget_units"])
+            known_limits = budgets.get(row["direction"], row["budget_units"])
+            budgets[row["direction"]] = min(known_limits, row["budget_units"])
     return budgets

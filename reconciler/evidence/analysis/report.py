@@ -12,7 +12,8 @@ from reconciler.evidence.analysis.engine import Engine
 from reconciler.evidence.analysis.recommendation import first_recommendations
 from reconciler.evidence.analysis.window import ReportWindow, TimeWindow
 from reconciler.evidence.store import samples
-from reconciler.evidence.store.lake import Lake, StoredDay
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import StoredDay
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
 from reconciler.usage.impact.tier_policy import WhatIfPolicy
 from reconciler.usage.impact.what_if import summarize

@@ -10,7 +10,8 @@ from reconciler.codecs.reader import DocumentReader
 from reconciler.codecs.row_values import read_row
 from reconciler.evidence.analysis.window import TimeWindow
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.evidence.store.lake import Lake, StoredDay, Unit, UnitContent
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import StoredDay, Unit, UnitContent
 from reconciler.usage.tables import Table
 
 T = TypeVar("T")

@@ -18,8 +18,9 @@ from reconciler.evidence.analysis.window import ReportWindow, TimeWindow
 from reconciler.evidence.store import recorded_window, samples
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
-from reconciler.evidence.store.lake import Lake, LakeReader, Unit
+from reconciler.evidence.store.lake import Lake, LakeReader
 from reconciler.evidence.store.recorded_window import RecordedWindow
+from reconciler.evidence.store.stored_days import Unit
 from reconciler.usage.impact.result_rows import EvidenceNote
 from reconciler.usage.kernel.histogram import percentiles
 from reconciler.usage.reports.usage import UsageCurve, UsageReport, UsageRow, UsageState
@@ -76,8 +77,8 @@ class UsageTask:
         if not tables:
             return {}
         grouped = pa.concat_tables(tables).group_by("number", use_threads=False)
-        wanted = [(name, "max" if name == "max_rate_units" else "sum") for name in _SUMS]
-        total = grouped.aggregate(wanted).rename_columns(["number", *_SUMS])
+        wanted_keys = [(name, "max" if name == "max_rate_units" else "sum") for name in _SUMS]
+        total = grouped.aggregate(wanted_keys).rename_columns(["number", *_SUMS])
         return {row["number"]: row for row in total.sort_by("number").to_pylist()}
 
     def _percentiles(self, lake: LakeReader) -> dict[int, dict[str, int]]:
@@ -87,13 +88,13 @@ class UsageTask:
         rows = pa.concat_tables(tables)
         present = sorted(rows["number"].unique().to_pylist())
         places = pc.index_in(rows["number"], pa.array(present))
-        found = percentiles(
+        result = percentiles(
             places.to_numpy(),
             rows["bucket"].to_numpy(),
             rows["n_dt_ms"].to_numpy(),
             tuple(PERCENTILES.values()),
         )
-        columns = zip(*(column.tolist() for column in found), strict=True)
+        columns = zip(*(column.tolist() for column in result), strict=True)
         return {
             number: dict(zip(PERCENTILES, values, strict=True))
             for number, values in zip(present, columns, strict=True)
@@ -174,10 +175,10 @@ def profiled(engine: Engine, lake: Lake, window: ReportWindow, progress: Progres
                 )
             )
         unused += _unused(limits, cluster_id, rows, span.last_day)
-    found = by_cluster(engine.run(lake.store.at, tasks, SCHEMA, progress), SCHEMA)
-    every = pa.concat_tables([*found.values(), pa.Table.from_pylist(unused, schema=SCHEMA)])
+    result = by_cluster(engine.run(lake.store.at, tasks, SCHEMA, progress), SCHEMA)
+    every = pa.concat_tables([*result.values(), pa.Table.from_pylist(unused, schema=SCHEMA)])
     results.store(lake, USAGE_ROW, by_cluster(iter([every]), SCHEMA), window.clusters, window=span)
-    first, left = _first(every, window.most)
+    first, left_rows = _first(every, window.most)
     drawn: Limits = {
         (row.cluster_id, samples.key_of(row.quota_type, row.bucket, row.broker_id)): (
             row.limit_units,
@@ -189,7 +190,7 @@ def profiled(engine: Engine, lake: Lake, window: ReportWindow, progress: Progres
         evidence=tuple(notes),
         usage=first,
         curves=curves(lake, drawn, span),
-        left_out={USAGE_ROW.name: left} if left else {},
+        left_out={USAGE_ROW.name: left_rows} if left_rows else {},
     )
 
 
@@ -254,7 +255,7 @@ def curves(lake: Lake, limits: Limits, span: TimeWindow) -> tuple[UsageCurve, ..
     """
     # A multiple of five minutes that keeps a curve within MOST_POINTS points.
     length_ms = -(-(span.to_ms - span.from_ms) // (MOST_POINTS - 1) // INTERVAL_MS) * INTERVAL_MS
-    found: list[UsageCurve] = []
+    result: list[UsageCurve] = []
     for (cluster_id, key), (before, after) in limits.items():
         units = lake.units(USAGE_5M, [cluster_id], span.first_day, span.last_day)
         columns = ("bucket_ms", "sum_dt_ms", "sum_units", "max_rate_units", "throttled_ms")
@@ -269,7 +270,7 @@ def curves(lake: Lake, limits: Limits, span: TimeWindow) -> tuple[UsageCurve, ..
                     point[3] += row["throttled_ms"] or 0
         kind, bucket, broker = samples.parts_of(key)
         if points:
-            found.append(
+            result.append(
                 UsageCurve(
                     cluster_id=cluster_id,
                     quota_type=kind,
@@ -285,4 +286,4 @@ def curves(lake: Lake, limits: Limits, span: TimeWindow) -> tuple[UsageCurve, ..
                     throttled=tuple(at for at, point in sorted(points.items()) if point[3]),
                 )
             )
-    return tuple(found)
+    return tuple(result)

@@ -6,7 +6,6 @@ one before (a source past its retention, a server that lost data, a file with a 
 hour, whatever the order and number of writers, unless that is asked for (``--replace``).
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,8 +16,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.analysis import rollup
-from reconciler.evidence.ingest import row_codes, snapshot_import
+from reconciler.evidence.ingest import rollups, row_codes, snapshot_import
 from reconciler.evidence.ingest.assembly import day_tables, limit_history
 from reconciler.evidence.ingest.assembly.day_tables import AssembledDay
 from reconciler.evidence.ingest.assembly.limit_history import LimitDigests, LimitSnapshot
@@ -27,7 +25,8 @@ from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.ingest.points import Points
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.evidence.store.lake import Lake, StoredDay, Unit, UnitContent, counts_of
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import StoredDay, Unit, UnitContent, counts_of
 from reconciler.usage.samples import DAY_MS, Cadence, start_of
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Table
 
@@ -41,17 +40,11 @@ REFETCH_MS: Final = 3 * HOUR_MS
 SETTLED: Final = "not updated: limits imported later are not applied; read the day again if the source still has it"
 
 # Inputs in the footers of a day.
-CURSOR: Final = (
-    "fetched_to_ms"  # the time up to which a Prometheus was read without a gap since the first run
-)
+CURSOR: Final = "fetched_to_ms"  # up to which a Prometheus was read without a gap
 DIALECT: Final = "dialect"  # of the points
-HOURS: Final = (
-    "points_by_hour"  # points, separated by spaces: of the hour before the day, then of each hour
-)
+HOURS: Final = "points_by_hour"  # of the hour before the day, then of each hour
 LIMITS: Final = "limits"  # digest of the limits that the day was assembled with
-LIMITS_ASKED: Final = (
-    "limits_asked"  # digest of the limits at the last reading that kept stored hours
-)
+LIMITS_ASKED: Final = "limits_asked"  # those at the last reading that kept stored hours
 MISSING: Final = "missing"  # sentences about what could not be read, as JSON
 _PROGRESS: Final = frozenset({CURSOR, LIMITS_ASKED})  # they do not determine the content
 
@@ -188,25 +181,8 @@ class SampleDays:
             is_assembled = is_assembled or update.is_written
         if last is None:
             return None
-        self._roll_up(last)
+        rollups.write(self.lake, last, _origin(last.inputs))
         return replace(self._report(day, last, is_assembled=is_assembled), new_points=new_points)
-
-    def _roll_up(self, samples: StoredDay) -> None:
-        """Write the sums and histograms of a day, unless those that are stored are of these samples."""
-        origin = json.dumps(_origin(samples.inputs)).encode()
-        inputs = {USAGE_SAMPLE.name: hashlib.sha256(origin).hexdigest(), "rule": rollup.RULE}
-        for table, rows in rollup.ROLLUPS:
-
-            def content(
-                after: StoredDay | None, rows: Callable[[pa.Table], pa.Table] = rows
-            ) -> UnitContent | None:
-                if after is not None and after.inputs == inputs:
-                    return None
-                read_rows = self.lake.read([samples], table=USAGE_SAMPLE)
-                return UnitContent(rows=rows(read_rows), inputs=inputs, partial=samples.partial)
-
-            unit = Unit(table=table, cluster_id=self.cluster_id, day=samples.unit.day)
-            _ = self.lake.update(unit, content)
 
     def reports(self, written: Mapping[date, DayReport]) -> tuple[DayReport, ...]:
         """Return the state of every stored day, oldest first.
@@ -368,12 +344,11 @@ class _DayUpdate:
         return {CURSOR: str(reached)} if reached >= 0 else {}
 
     def _moved_cursor(self, after: StoredDay, inputs: Mapping[str, str]) -> UnitContent | None:
-        if dict(inputs) == after.inputs:
+        if inputs == after.inputs:
             return None
         rows = self._lake.read([after], table=after.unit.table)
-        return UnitContent(
-            rows=rows, counts=after.facts.counts, inputs=inputs, partial=after.partial
-        )
+        facts = after.facts
+        return UnitContent(rows=rows, counts=facts.counts, inputs=inputs, partial=facts.partial)
 
     @cached_property
     def _assembled(self) -> AssembledDay:
@@ -390,9 +365,8 @@ class _DayUpdate:
     def _spliced(self, after: StoredDay, new_rows: pa.Table, kept_hours: Iterable[int]) -> pa.Table:
         """Return the new rows, with the stored rows in the kept hours."""
         table = after.unit.table
-        old_rows = self._lake.read([after], table=table)
+        old_rows, start = self._lake.read([after], table=table), start_of(self._unit.day) - HOUR_MS
         kept_codes = row_codes.integers(sorted(kept_hours))
-        start = start_of(self._unit.day) - HOUR_MS
 
         def is_kept(rows: pa.Table) -> pa.ChunkedArray:
             hours = pc.divide(pc.subtract(rows["ts_ms"], start), HOUR_MS)

@@ -8,16 +8,13 @@ import hashlib
 import re
 import secrets
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.evidence.store import series_index
@@ -25,6 +22,15 @@ from reconciler.evidence.store.files import arrow_tables, parquet_files
 from reconciler.evidence.store.files.parquet_files import TableFile
 from reconciler.evidence.store.files.table_reader import TableReader
 from reconciler.evidence.store.files.thread_pool import each
+from reconciler.evidence.store.stored_days import (
+    CLUSTER_ID,
+    FACTS,
+    DayFacts,
+    StoredDay,
+    Unit,
+    UnitContent,
+    cluster_folder,
+)
 from reconciler.usage.tables import SCHEMA_VERSION, Table
 
 if TYPE_CHECKING:  # Python workers of Spark import this module and have no obstore
@@ -36,14 +42,7 @@ TRIES: Final = 8
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
 
-FACTS: Final = "kquota"
-"""Key of :class:`DayFacts` in the footer."""
-
-_COVERED: Final = "covered_ppm "
-"""Prefix of a broker id in ``counts``: the share of the day in which the broker answered scrapes."""
-
 _PATH: Final = re.compile(r"(?:.*/)?cluster_id=([^/]+)/day=(\d{4}-\d\d-\d\d)/part\.parquet")
-_CLUSTER: Final = re.compile(r"[A-Za-z0-9-][A-Za-z0-9._-]*")
 
 
 class LakeClock(Protocol):
@@ -52,132 +51,6 @@ class LakeClock(Protocol):
     def now(self) -> float:
         """Return seconds since the epoch, UTC."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """What is replaced together: the rows of one table, cluster and UTC day."""
-
-    table: Table
-    cluster_id: str  # Kafka's cluster id
-    day: date
-
-    def __post_init__(self) -> None:
-        if not _CLUSTER.fullmatch(self.cluster_id):
-            raise LakeError(
-                f"{self.cluster_id!r} cannot be the name of a folder",
-                hint="Kafka's cluster ids are letters, digits, - and _",
-            )
-
-    @property
-    def path(self) -> str:
-        """The path of its object."""
-        return (
-            f"{cluster_folder(self.table, self.cluster_id)}/day={self.day.isoformat()}/part.parquet"
-        )
-
-    def __str__(self) -> str:
-        return f"{self.table.name} of {self.cluster_id} on {self.day}"
-
-
-def cluster_folder(table: Table, cluster_id: str) -> str:
-    """Return the folder of a cluster in a table."""
-    return f"{table.name}/cluster_id={cluster_id}"
-
-
-class DayFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The facts of a day in the footer of its object."""
-
-    schema_version: int
-    unit: str  # of which table, cluster and day it is: an object in the wrong place is not read
-    run_id: str
-    made_ms: int
-    # Named counts of the input and the coverage of brokers; see `states` and `coverage` of `StoredDay`.
-    counts: dict[str, int]
-    inputs: dict[str, str]  # provenance by name: digests, times
-    partial: tuple[str, ...]  # sentences about what is missing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredDay:
-    """A stored day: the footer of its object."""
-
-    unit: Unit
-    facts: DayFacts
-    rows: int
-    file: TableFile = field(repr=False, compare=False)
-    version: str | None = None  # the version of the object; only of :meth:`Lake.day`
-
-    @property
-    def inputs(self) -> Mapping[str, str]:
-        """What the day was made from, by name."""
-        return self.facts.inputs
-
-    @property
-    def partial(self) -> tuple[str, ...]:
-        """Sentences about what is missing."""
-        return self.facts.partial
-
-    @property
-    def states(self) -> dict[str, int]:
-        """The named counts of the input, for display."""
-        return states_of(self.facts.counts)
-
-    @property
-    def coverage(self) -> dict[str, int]:
-        """The share of the day in which each broker answered scrapes, in millionths."""
-        return {
-            name.removeprefix(_COVERED): share
-            for name, share in self.facts.counts.items()
-            if name.startswith(_COVERED)
-        }
-
-    @property
-    def series(self) -> pa.Table:
-        """The series of the day (:mod:`reconciler.evidence.store.series_index`).
-
-        Raises:
-            LakeDamaged: The list is not readable.
-        """
-        text = self.file.texts.get(series_index.KEY, "")
-        try:
-            return series_index.read(text)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise LakeDamaged(
-                "the list of its series is damaged",
-                path=self.file.shown,
-                hint=parquet_files.WRITE_ANEW,
-            ) from error
-
-
-def counts_of(states: Mapping[str, int], coverage: Mapping[str, int]) -> dict[str, int]:
-    """Merge named counts and the coverage of brokers into :attr:`DayFacts.counts`."""
-    return {**states, **{f"{_COVERED}{broker}": share for broker, share in coverage.items()}}
-
-
-def states_of(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the named counts of a day, without coverage (which is not a count) and zeros."""
-    return {
-        name: amount for name, amount in counts.items() if amount and not name.startswith(_COVERED)
-    }
-
-
-def states_of_all(days: Iterable[StoredDay]) -> dict[str, int]:
-    """Add the named counts of several days of one table; tables that were assembled together have the same counts."""
-    total: Counter[str] = Counter()
-    for day in days:
-        total.update(day.states)
-    return dict(total)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitContent:
-    """The next content of a unit."""
-
-    rows: pa.Table
-    counts: Mapping[str, int] = field(default_factory=dict[str, int])
-    inputs: Mapping[str, str] = field(default_factory=dict[str, str])
-    partial: tuple[str, ...] = ()
 
 
 class LakeReader:
@@ -226,7 +99,7 @@ class LakeReader:
         units: list[Unit] = []
         for path in (path for folder in folders for path in self.reader.paths(folder)):
             match = _PATH.fullmatch(path)
-            if match is None or not _CLUSTER.fullmatch(match[1]):
+            if match is None or not CLUSTER_ID.fullmatch(match[1]):
                 continue
             day = date.fromisoformat(match[2])
             if (from_day or day) <= day <= (to_day or day):

@@ -5,7 +5,8 @@ from typing import Final
 
 from reconciler.errors import LakeError
 from reconciler.evidence.store.files.table_store import TableStore
-from reconciler.evidence.store.lake import Lake, LakeReader, Unit
+from reconciler.evidence.store.lake import Lake, LakeReader
+from reconciler.evidence.store.stored_days import Unit
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
 
 DAYS: Final = 14

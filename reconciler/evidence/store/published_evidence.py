@@ -10,8 +10,9 @@ from reconciler.errors import LakeDamaged, LakeError
 from reconciler.evidence.store import previews, recorded_window, samples
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
 from reconciler.evidence.store.files.table_reader import TableReader
-from reconciler.evidence.store.lake import LakeReader, cluster_folder
+from reconciler.evidence.store.lake import LakeReader
 from reconciler.evidence.store.samples import BucketsByType
+from reconciler.evidence.store.stored_days import cluster_folder
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.recorded_limits import RecordedLimits
 from reconciler.usage.impact.result_rows import EvidenceNote
@@ -65,18 +66,18 @@ class PublishedEvidence:
             LakeError: A file is damaged or cannot be fetched, or there are more than :data:`MOST_SAMPLES` samples.
             QuotaValueError: A sample is duplicated or out of range.
         """
-        wanted = sorted(
+        wanted_keys = sorted(
             samples.key_of(kind, bucket, broker)
             for broker, of_broker in self.buckets_by_broker(kind).items()
             for bucket in of_broker & frozenset(buckets)
         )
-        if sum(self._rows[key] for key in wanted) > MOST_SAMPLES:
+        if sum(self._rows[key] for key in wanted_keys) > MOST_SAMPLES:
             raise LakeError(
                 f"the buckets that are asked for have more than {MOST_SAMPLES:,} samples",
                 hint="change fewer limits at once, or answer with kquota usage simulate, which has no such limit",
             )
         window = self.note.from_ms, self.note.to_ms
-        return samples.read_runs(self._files, window, wanted).by_bucket().get(kind, {})
+        return samples.read_runs(self._files, window, wanted_keys).by_bucket().get(kind, {})
 
 
 def opened(reader: TableReader, cluster_id: str, now_ms: int, max_age_ms: int) -> PublishedEvidence:

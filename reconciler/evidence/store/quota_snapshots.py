@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import LakeDamaged, QuotaValueError
-from reconciler.evidence.store.lake import LakeReader, Unit
+from reconciler.evidence.store.lake import LakeReader
+from reconciler.evidence.store.stored_days import Unit
 from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts
 from reconciler.quota.entity_forms import read_canonical_parts
 from reconciler.quota.keys import COLUMNS, Key

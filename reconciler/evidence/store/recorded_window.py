@@ -8,7 +8,8 @@ from typing import Final
 import pyarrow.compute as pc
 
 from reconciler.evidence.store import quota_snapshots, scrape_interval
-from reconciler.evidence.store.lake import LakeReader, StoredDay, states_of_all
+from reconciler.evidence.store.lake import LakeReader
+from reconciler.evidence.store.stored_days import StoredDay, states_of_all
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.result_rows import EvidenceNote
 from reconciler.usage.samples import MILLION, Cadence, day_of

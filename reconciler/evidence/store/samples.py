@@ -15,8 +15,8 @@ from reconciler.evidence.store import lake
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
 from reconciler.evidence.store.files.thread_pool import each
-from reconciler.evidence.store.lake import StoredDay
 from reconciler.evidence.store.series_index import BUCKET, SERIES
+from reconciler.evidence.store.stored_days import StoredDay
 from reconciler.usage.kernel import runs
 from reconciler.usage.kernel.series import (
     CENSORED,
@@ -59,50 +59,50 @@ class SeriesRuns:
         Raises:
             QuotaValueError: A sample is duplicated or out of range.
         """
-        found = self._runs.get(key)
-        return NOTHING if found is None else runs.joined(found)
+        result = self._runs.get(key)
+        return NOTHING if result is None else runs.joined(result)
 
     def by_bucket(self) -> dict[QuotaType, dict[Bucket, dict[str, SampleSeries]]]:
         """Return all series by quota type, bucket and broker; errors as for :meth:`series`."""
-        found: dict[QuotaType, dict[Bucket, dict[str, SampleSeries]]] = {}
+        result: dict[QuotaType, dict[Bucket, dict[str, SampleSeries]]] = {}
         for key in self.keys:
             kind, bucket, broker = parts_of(key)
-            found.setdefault(kind, {}).setdefault(bucket, {})[broker] = self.series(key)
-        return found
+            result.setdefault(kind, {}).setdefault(bucket, {})[broker] = self.series(key)
+        return result
 
 
 def read_runs(
-    files: Sequence[TableFile], window: tuple[int, int], wanted: Sequence[Key] | None = None
+    files: Sequence[TableFile], window: tuple[int, int], wanted_keys: Sequence[Key] | None = None
 ) -> SeriesRuns:
     """Return the samples of a window, its end exclusive.
 
     Args:
         files: Files of ``usage_sample`` of one cluster, by day.
-        wanted: Series to read, values of :data:`~reconciler.evidence.store.series_index.SERIES`, sorted; all by default.
+        wanted_keys: Series to read, values of :data:`~reconciler.evidence.store.series_index.SERIES`, sorted; all by default.
 
     Raises:
         LakeError: A file is damaged or cannot be fetched.
     """
-    asked_for = None if wanted is None else frozenset(wanted)
+    asked_for = None if wanted_keys is None else frozenset(wanted_keys)
 
     def read(file: TableFile) -> list[tuple[Key, runs.Run]]:
-        groups = file.all_groups if wanted is None else file.groups(SERIES, wanted)
-        found: list[tuple[Key, runs.Run]] = []
+        groups = file.all_groups if wanted_keys is None else file.groups(SERIES, wanted_keys)
+        result: list[tuple[Key, runs.Run]] = []
         for group in groups:
             rows = file.read([*SERIES, *COLUMNS], [group])
             arrow_tables.check_no_nulls(rows, (*SERIES, *_NUMBERS[:-1]), file.shown)
-            found += [
+            result += [
                 (key, run)
                 for key, run in _runs_of(lake.within(rows, window), file.shown)
                 if asked_for is None or key in asked_for
             ]
-        return found
+        return result
 
-    found = SeriesRuns()
-    if wanted is None or wanted:
+    result = SeriesRuns()
+    if wanted_keys is None or wanted_keys:
         for key, run in chain.from_iterable(each(read, files)):
-            found.add(key, run)
-    return found
+            result.add(key, run)
+    return result
 
 
 def _runs_of(rows: pa.Table, path: str) -> Iterator[tuple[Key, runs.Run]]:
@@ -131,19 +131,19 @@ def _keys_of(rows: pa.Table) -> tuple[list[Key], IntColumn]:
 
 
 def numbered_rows(
-    file: TableFile, columns: Sequence[str], wanted: Sequence[Key]
+    file: TableFile, columns: Sequence[str], wanted_keys: Sequence[Key]
 ) -> Iterator[pa.Table]:
     """Yield the rows of some series of a table, with ``number``, the position of the series, in place of its names.
 
     Args:
         file: A file of a table that is sorted by series.
-        wanted: The series, sorted, at least one.
+        wanted_keys: The series, sorted, at least one.
 
     Raises:
         LakeError: The file is damaged or cannot be fetched.
     """
-    numbers = {key: number for number, key in enumerate(wanted)}
-    for group in file.groups(SERIES, wanted):
+    numbers = {key: number for number, key in enumerate(wanted_keys)}
+    for group in file.groups(SERIES, wanted_keys):
         rows = file.read([*SERIES, *columns], [group])
         keys, begins = _keys_of(rows)
         of_rows = runs.spread([numbers.get(key, -1) for key in keys], begins, rows.num_rows)
@@ -186,13 +186,13 @@ def recorded_series(
     tables = [day.series for day in days]
     if not tables:
         return {}
-    listed = pa.concat_tables(tables)
+    listed_series = pa.concat_tables(tables)
     if window is not None:
-        begins, ends = listed["first_ms"], listed["last_ms"]
-        listed = listed.filter(
+        begins, ends = listed_series["first_ms"], listed_series["last_ms"]
+        listed_series = listed_series.filter(
             pc.and_(pc.less(begins, window[1]), pc.greater_equal(ends, window[0]))
         )
-    total = listed.group_by(list(SERIES), use_threads=False).aggregate([("rows", "sum")])
+    total = listed_series.group_by(list(SERIES), use_threads=False).aggregate([("rows", "sum")])
     columns = [total.column(name).to_pylist() for name in (*SERIES, "rows_sum")]
     return dict(sorted((tuple(row[:-1]), row[-1]) for row in zip(*columns, strict=True)))
 
@@ -204,10 +204,10 @@ def buckets_by_type(keys: Iterable[Key]) -> BucketsByType:
         ValueError: A quota type or a kind of bucket is unknown.
     """
     buckets: dict[Key, Bucket] = {}
-    found: BucketsByType = {}
+    result: BucketsByType = {}
     for key in sorted(keys, key=lambda key: key[-1]):
         bucket = buckets.get(key[1:5])
         if bucket is None:
             bucket = buckets[key[1:5]] = parts_of(key)[1]
-        found.setdefault(QuotaType(key[0]), {}).setdefault(key[5], set()).add(bucket)
-    return found
+        result.setdefault(QuotaType(key[0]), {}).setdefault(key[5], set()).add(bucket)
+    return result

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import LakeError
-from reconciler.evidence.store.lake import StoredDay
+from reconciler.evidence.store.stored_days import StoredDay
 from reconciler.usage.samples import Cadence
 
 STEP: Final = "step_ms"

@@ -38,15 +38,17 @@ def written(rows: pa.Table) -> str:
     """
     at = "ts_ms" if "ts_ms" in rows.schema.names else "bucket_ms"
     kinds = ("count", "min", "max")
-    found = rows.group_by(list(SERIES), use_threads=False).aggregate([(at, kind) for kind in kinds])
+    groups = rows.group_by(list(SERIES), use_threads=False).aggregate(
+        [(at, kind) for kind in kinds]
+    )
     columns = [*SERIES, *(f"{at}_{kind}" for kind in kinds)]
-    listed = pa.table([found.column(name) for name in columns], schema=_SCHEMA)
+    series = pa.table([groups.column(name) for name in columns], schema=_SCHEMA)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, _SCHEMA) as stream:
-        stream.write_table(listed.sort_by([(name, "ascending") for name in SERIES]))
+        stream.write_table(series.sort_by([(name, "ascending") for name in SERIES]))
     content = sink.getvalue()
     if content.size > MOST_BYTES:
-        raise LakeError(f"a day has too many series: {listed.num_rows:,}")
+        raise LakeError(f"a day has too many series: {series.num_rows:,}")
     return f"{content.size}:{base64.b64encode(pa.compress(content, _CODEC)).decode()}"
 
 

@@ -33,8 +33,8 @@ def percentiles(
     passed = np.cumsum(weights)
     before = np.concatenate(([0], passed))[begins]
     totals = np.concatenate((before[1:], passed[-1:])) - before
-    found = []
+    result = []
     for ppm in shares_ppm:
         enough = before + -(-ppm * totals // MILLION)
-        found.append(_BOUNDS[buckets[np.searchsorted(passed, np.maximum(enough, before + 1))]] - 1)
-    return tuple(found)
+        result.append(_BOUNDS[buckets[np.searchsorted(passed, np.maximum(enough, before + 1))]] - 1)
+    return tuple(result)

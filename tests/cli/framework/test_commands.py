@@ -103,7 +103,7 @@ def test_the_help_command_prints_the_same_as_the_help_option(words, title, capsy
 
 
 def test_help_for_an_unknown_command_names_the_list(capsys):
-    assert main.main(["help", "spark", "nix"]) == 1
+    assert main.main(["help", "usage", "nix"]) == 1
     err = capsys.readouterr().err
     assert "kquota usage has no command 'nix'" in err
     assert "kquota usage --help lists the commands" in err

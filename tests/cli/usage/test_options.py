@@ -1,4 +1,4 @@
-"""The options of kquota spark: times, windows, clusters by id."""
+"""The options of kquota usage: times, windows, clusters by id."""
 
 import pytest
 

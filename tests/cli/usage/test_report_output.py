@@ -110,6 +110,7 @@ def test_a_report_needs_no_java_unless_spark_is_asked_for(
     kquota: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
     build_lake(folder / "lake")
     (folder / "kquota.yaml").write_text(PROJECT)
     window = ("--from", "2026-11-01", "--to", "2026-11-02")
@@ -130,8 +131,8 @@ def test_the_files_of_a_table_are_listed_for_other_engines(kquota: Run, folder: 
     assert path.is_file()
     late = kquota("usage", "files", "usage_sample", "--lake", "lake", "--from", "2026-11-02")
     assert (late.code, late.out) == (0, "")
-    other = kquota("usage", "files", "usage_sample", "--lake", "lake", "--cluster-id", "c2")
-    assert (other.code, other.out) == (0, "")
+    run = kquota("usage", "files", "usage_sample", "--lake", "lake", "--cluster-id", "c2")
+    assert (run.code, run.out) == (0, "")
     wrong = kquota("usage", "files", "samples", "--lake", "lake")
     assert "there is no table 'samples'" in wrong.err
     assert "usage_sample" in wrong.err

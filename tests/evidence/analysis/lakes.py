@@ -12,7 +12,8 @@ import pyarrow as pa
 from reconciler.evidence.analysis import rollup
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.table_store import opened
-from reconciler.evidence.store.lake import Lake, StoredDay, Unit, UnitContent
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import StoredDay, Unit, UnitContent
 from reconciler.usage.samples import MAX_UNITS, Censored
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE, Table
 from tests.fakes.clock import FakeClock

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.evidence.store.lake import Lake, Unit, UnitContent
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import Unit, UnitContent
 from reconciler.usage.impact.recorded_limits import RecordedLimits
 from reconciler.usage.samples import DAY_MS, MAX_UNITS, Cadence, QuotaType, day_of
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table

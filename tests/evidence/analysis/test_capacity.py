@@ -191,9 +191,9 @@ def test_every_row_equals_the_result_of_the_core_for_the_same_moments(
         from_ms=FROM, to_ms=TO, clusters=tuple(world.capacities), capacity=capacities
     )
     _ = carried(lake, window)
-    found = lakes.rows_of(lake, CAPACITY_ROW)
-    assert len(found) == 2 * CASES
-    for row in found:
+    result = lakes.rows_of(lake, CAPACITY_ROW)
+    assert len(result) == 2 * CASES
+    for row in result:
         case, kind = row["cluster_id"], "produce" if row["direction"] == "ingress" else "fetch"
         units, headroom = world.capacities[case]
         expected = load(
@@ -206,7 +206,7 @@ def test_every_row_equals_the_result_of_the_core_for_the_same_moments(
         names = ("budget_units", "coincident_ppm", "overload_ms", "unattributed_ppm", "covered_ms")
         assert [row[name] for name in names] == [getattr(expected, name) for name in names], row
         assert (row["basis"], row["committed_ppm"]) == (expected.basis, promised), row
-    assert {row["basis"] for row in found} == set(BudgetBasis)
+    assert {row["basis"] for row in result} == set(BudgetBasis)
 
 
 @pytest.fixture(scope="module")

@@ -47,14 +47,14 @@ def test_a_percentile_is_that_of_the_first_bucket_that_covers_the_share() -> Non
         ]
         entries += [(number, 5, 1) for number in range(4)]
         columns = (pa.array(column).to_numpy() for column in zip(*entries, strict=True))
-        found = kernel.percentiles(*columns, (500_000, 950_000, 1_000_000))
+        result = kernel.percentiles(*columns, (500_000, 950_000, 1_000_000))
         for number in range(4):
             weights: defaultdict[int, int] = defaultdict(int)
             for series, bucket, weight in entries:
                 if series == number:
                     weights[bucket] += weight
             total = sum(weights.values())
-            for ppm, values in zip((500_000, 950_000, 1_000_000), found, strict=True):
+            for ppm, values in zip((500_000, 950_000, 1_000_000), result, strict=True):
                 passed = 0
                 for bucket in sorted(weights):
                     passed += weights[bucket]

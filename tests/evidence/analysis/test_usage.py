@@ -94,10 +94,10 @@ def test_every_row_equals_the_profile_of_the_samples_and_no_percentile_exceeds_t
         rows=1,
     )
     (table,) = LocalEngine().run(lake.store.at, [task], SCHEMA, silent)
-    found = {row["user"]: row for row in table.to_pylist()}
-    assert found.keys() == series.keys()
+    result = {row["user"]: row for row in table.to_pylist()}
+    assert result.keys() == series.keys()
     for user, of_user in series.items():
-        row, limit = found[user], limit_of(int(user[1:]))
+        row, limit = result[user], limit_of(int(user[1:]))
         weights, peak = histogram(of_user), max(sample.rate_units for sample in of_user)
         shares = [min(peak, percentile(weights, ppm)) for ppm in (500_000, 950_000, 990_000)]
         assert [row[name] for name in ("p50_units", "p95_units", "p99_units")] == shares

@@ -12,7 +12,8 @@ from reconciler.evidence.analysis import rollup
 from reconciler.evidence.ingest import snapshot_import
 from reconciler.evidence.ingest.sample_days import CURSOR, SETTLED, DayReading, SampleDays, cursor
 from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
-from reconciler.evidence.store.lake import Lake, Unit
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import Unit
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of

@@ -9,7 +9,8 @@ from reconciler.errors import ConfigError, TelemetryError
 from reconciler.evidence.ingest import snapshot_import
 from reconciler.evidence.ingest.assembly.limit_history import LimitDigests
 from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
-from reconciler.evidence.store.lake import Lake, UnitContent
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of

@@ -82,12 +82,12 @@ def local_run(template: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
     return ran(LocalEngine(), copied(template, tmp_path_factory.mktemp("here")))
 
 
-def assert_same(one: tuple[Lake, Any], other: tuple[Lake, Any]) -> None:
+def assert_same(left_tables: tuple[Lake, Any], right_tables: tuple[Lake, Any]) -> None:
     for name in RESULTS:
-        rows = lakes.rows_of(one[0], TABLES[name])
+        rows = lakes.rows_of(left_tables[0], TABLES[name])
         assert rows, name
-        assert lakes.rows_of(other[0], TABLES[name]) == rows, name
-    assert other[1] == one[1]
+        assert lakes.rows_of(right_tables[0], TABLES[name]) == rows, name
+    assert right_tables[1] == left_tables[1]
 
 
 def test_the_two_engines_give_the_same_rows_of_random_tables(
@@ -98,9 +98,9 @@ def test_the_two_engines_give_the_same_rows_of_random_tables(
     for seed in range(0, 60, 20):
         template = tmp_path / f"{seed}"
         filled(template, first=seed)
-        here = ran(LocalEngine(), copied(template, tmp_path / f"{seed}-local"))
-        there = ran(SparkEngine(spark), copied(template, tmp_path / f"{seed}-spark"))
-        assert_same(here, there)
+        local_results = ran(LocalEngine(), copied(template, tmp_path / f"{seed}-local"))
+        spark_results = ran(SparkEngine(spark), copied(template, tmp_path / f"{seed}-spark"))
+        assert_same(local_results, spark_results)
 
 
 def test_several_processes_give_the_rows_of_one(

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from reconciler.evidence.store import previews
-from reconciler.evidence.store.lake import UnitContent
+from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.usage.tables import USAGE_SAMPLE
 from tests.evidence.store import rows
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 from reconciler.errors import LakeError
 from reconciler.evidence.store.files import arrow_tables, table_store
 from reconciler.evidence.store.files.table_store import TableStore
-from reconciler.evidence.store.lake import Lake, Unit
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import Unit
 from reconciler.quota.entity_forms import canonical_parts_text
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reconciler.evidence.store import published_evidence
-from reconciler.evidence.store.lake import UnitContent
+from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of

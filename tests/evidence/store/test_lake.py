@@ -12,7 +12,8 @@ import pytest
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.evidence.store.files import arrow_tables, parquet_files
 from reconciler.evidence.store.files.table_store import TableStore
-from reconciler.evidence.store.lake import TRIES, Lake, StoredDay, UnitContent
+from reconciler.evidence.store.lake import TRIES, Lake
+from reconciler.evidence.store.stored_days import StoredDay, UnitContent
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from tests.evidence.store import rows
 from tests.fakes.clock import FakeClock
@@ -243,6 +244,14 @@ def test_a_file_of_another_program_is_named(lake: Lake, content: bytes, words: s
         lake.days(USAGE_SAMPLE)
     assert UNIT.path in str(caught.value)
     assert caught.value.hint
+
+
+def test_a_file_in_the_wrong_place_is_not_read(lake: Lake) -> None:
+    lake.put(UNIT, UnitContent(rows=rows.usage()), None)
+    day_after = rows.unit(USAGE_SAMPLE, 1)
+    lake.store.put(day_after.path, lake.store.content(UNIT.path), after=None)
+    with pytest.raises(LakeDamaged, match="in the wrong place"):
+        lake.days(USAGE_SAMPLE)
 
 
 def test_a_truncated_file_is_an_error_and_never_fewer_rows(lake: Lake) -> None:

@@ -11,8 +11,9 @@ from hypothesis import given
 from reconciler.errors import LakeError
 from reconciler.evidence.store import previews, published_evidence, scrape_interval
 from reconciler.evidence.store.files import parquet_files
-from reconciler.evidence.store.lake import Lake, UnitContent
+from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.published_evidence import UNKNOWN_PACE, PublishedEvidence
+from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState

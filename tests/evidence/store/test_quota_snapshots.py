@@ -7,8 +7,9 @@ import pytest
 
 from reconciler.errors import LakeDamaged
 from reconciler.evidence.store import quota_snapshots
-from reconciler.evidence.store.lake import Lake, UnitContent
+from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.quota_snapshots import observed_limits, state_of
+from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import NO_LIMITS, QuotaState

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from reconciler.evidence.store import recorded_window, scrape_interval
-from reconciler.evidence.store.lake import Lake, UnitContent, counts_of
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import UnitContent, counts_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState

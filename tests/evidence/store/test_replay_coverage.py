@@ -7,7 +7,8 @@ import pytest
 
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.evidence.store.lake import Lake, Unit, UnitContent
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import Unit, UnitContent
 from reconciler.usage.tables import TARGET_UP
 from tests.evidence.store.stores import PassingStore
 from tests.fakes.clock import FakeClock

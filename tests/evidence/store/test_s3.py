@@ -7,7 +7,8 @@ import pytest
 from reconciler.errors import LakeError
 from reconciler.evidence.store import previews, published_evidence
 from reconciler.evidence.store.files import table_store
-from reconciler.evidence.store.lake import Lake, UnitContent
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of

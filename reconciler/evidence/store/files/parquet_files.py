@@ -188,8 +188,8 @@ class TableFile:
         return rows.unify_dictionaries()
 
     def _failed(self, error: Exception) -> LakeError:
-        if (known := self._reader.known_failure(error, self._path)) is not None:
-            return known
+        if (known_error := self._reader.known_failure(error, self._path)) is not None:
+            return known_error
         if isinstance(error, KeyError):
             return LakeDamaged(
                 f"has other columns than {self._table.name}", path=self.shown, hint=WRITE_ANEW

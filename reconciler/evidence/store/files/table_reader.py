@@ -72,11 +72,11 @@ class TableReader:
             LakeError: The store denies access or does not answer.
         """
         selector = fs.FileSelector(f"{self._root}/{prefix}", allow_not_found=True, recursive=True)
-        found = self._asked(prefix, lambda: self._files.get_file_info(selector))
-        if not found and self.at.scheme != address.FOLDER:
+        found_paths = self._asked(prefix, lambda: self._files.get_file_info(selector))
+        if not found_paths and self.at.scheme != address.FOLDER:
             self._check_bucket()
         cut = len(self._root) + 1
-        return sorted(info.path[cut:] for info in found if info.type == fs.FileType.File)
+        return sorted(info.path[cut:] for info in found_paths if info.type == fs.FileType.File)
 
     def open(self, path: str) -> pa.NativeFile:
         """Open a file for random access.
@@ -100,8 +100,8 @@ class TableReader:
 
     def failure(self, error: Exception, path: str) -> LakeError:
         """Return the error to report for an exception of Arrow."""
-        if (known := self.known_failure(error, path)) is not None:
-            return known
+        if (known_error := self.known_failure(error, path)) is not None:
+            return known_error
         first = redact_urls(str(error).strip().partition("\n")[0])[:300]
         return LakeError(
             f"cannot be read: {first or type(error).__name__}", path=self.display_path(path)
