@@ -43,8 +43,8 @@ _COMMANDS: Final = {
         "Run the Kubernetes operator; release its finalizers; check its rights.",
     ),
     "reconcile": ("operator.reconcile", "Ask the operator to reconcile a resource now."),
-    "spark": (
-        "spark.commands",
+    "usage": (
+        "usage.commands",
         "Ingest and analyse recorded use: what-if, right-sizing, capacity, history.",
     ),
     "sandbox": ("service.sandbox", "Run an in-memory Kafka broker for tests and demos."),
@@ -101,7 +101,7 @@ HELP_HELP: Final = """Show the help of kquota, or of the command with this name.
 Example:
   kquota help
   kquota help plan
-  kquota help spark ingest"""
+  kquota help usage ingest"""
 
 
 @command("help", help=HELP_HELP)

@@ -44,7 +44,7 @@ Kubernetes: --kubernetes --operator-namespace --kubeconfig
 
 HEADINGS: Final[Mapping[str, Headings]] = {
     "": _COMMON,
-    "spark": _headings("""
+    "usage": _headings("""
 Clusters and time: --lake --cluster --all --project --cluster-id --from --to --at
 Source: --prometheus --http-config --file --dialect --snapshot --matchers \
 --broker-id --step

@@ -84,7 +84,7 @@ evidence_options: Final = OptionPack(
     (
         option(
             "--evidence URI",
-            "Published evidence of use: a folder, s3://, gs://, az://, https://; auto (default) = the cluster's telemetry.evidenceUri.",
+            "Previews of recorded use: a folder, s3://, gs:// or az://; auto (default) = the cluster's telemetry.evidenceUri.",
             default=AUTO,
             show_default=False,
         ),

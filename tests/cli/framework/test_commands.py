@@ -90,7 +90,7 @@ def test_the_help_of_a_command_groups_its_options_under_headings(capsys):
     [
         ((), "Usage: kquota [OPTIONS]"),
         (("plan",), "Usage: kquota plan [OPTIONS]"),
-        (("spark", "ingest"), "Usage: kquota spark ingest [OPTIONS]"),
+        (("usage", "ingest"), "Usage: kquota usage ingest [OPTIONS]"),
     ],
 )
 def test_the_help_command_prints_the_same_as_the_help_option(words, title, capsys):
@@ -102,10 +102,10 @@ def test_the_help_command_prints_the_same_as_the_help_option(words, title, capsy
 
 
 def test_help_for_an_unknown_command_names_the_list(capsys):
-    assert main.main(["help", "spark", "nix"]) == 1
+    assert main.main(["help", "usage", "nix"]) == 1
     err = capsys.readouterr().err
-    assert "kquota spark has no command 'nix'" in err
-    assert "kquota spark --help lists the commands" in err
+    assert "kquota usage has no command 'nix'" in err
+    assert "kquota usage --help lists the commands" in err
 
 
 def test_help_for_a_command_without_subcommands_is_an_error(capsys):
