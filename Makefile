@@ -142,7 +142,7 @@ coverage: env  ## 100 % of quota/ and wire/ by lines and branches, or a failure 
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --include='reconciler/quota/*,reconciler/wire/*' --fail-under=100
 
-bench: env  ## the table of docs/benchmarks.md, measured here and now
+bench: env  ## the tables of tests/bench/benchmarks.md, measured here and now
 	@$(INSTALL) --requirement .ci/locks/bench.txt
 	$(BIN)/python -m tests.bench
 

@@ -137,10 +137,11 @@ def test_links_between_documents_are_valid() -> None:
     missing = [
         f"{path.name}: {target}"
         for path in [
-            *DOCUMENTS,
-            ROOT / "ARCHITECTURE.md",
-            *(ROOT / "docs" / "adr").glob("*.md"),
-            ROOT / "CONTRIBUTING.md",
+            *ROOT.glob("*.md"),
+            *(ROOT / "docs").rglob("*.md"),
+            *(ROOT / "examples").rglob("*.md"),
+            *(ROOT / "tests").glob("*.md"),
+            ROOT / "tests/bench/benchmarks.md",
         ]
         for target in link.findall(path.read_text(encoding="utf-8"))
         if not (path.parent / target).exists()
