@@ -30,6 +30,7 @@ def selects_clusters(obj: Obj) -> bool:
     return "clusterRef" not in spec_of(obj)
 
 
+# A document that selects is expanded before any other rule: docs/adr/cluster-selectors.md.
 def projections(obj: Obj, clusters: Mapping[str, Obj]) -> Mapping[str, Obj]:
     """Return a ClientQuota for each of its clusters, by cluster name.
 

@@ -276,6 +276,7 @@ def _effect_violations(plan_effects: PlanEffects, guards: Guards) -> list[Violat
     return violations
 
 
+# Why one factor, and 30: docs/adr/unit-slips.md.
 def _factor_violation(
     change: QuotaChange, effects: Sequence[LimitEffect], guards: Guards
 ) -> list[Violation]:
