@@ -1,14 +1,24 @@
-"""Renders ``docs/manifest-reference.md`` from the file schemas: one table per object. No I/O."""
+"""Renders ``docs/reference.md``: fields of files and custom resources, columns of ``kubectl``, CEL rules. No I/O."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 _HEAD: Final = """\
 <!-- Generated from crds/ by `make generate`; edit the descriptions there. -->
-# Manifest reference
+# Reference of documents
 
-Every field of the documents that `kquota` reads. The same definitions are the custom resources' (`crds/`).
-Unknown fields are errors, with file, line and column.
+Every field of the documents that `kquota` reads. A `ClientQuota` or `QuotaCluster` in a file and one in Kubernetes are the
+same document. Unknown fields are errors, with file, line and column. What the reasons in `status.conditions` mean, and
+what to do about each, is in [troubleshooting.md](troubleshooting.md).
+
+- [ClientQuota](#clientquota): [in Kubernetes](#clientquota-in-kubernetes)
+- [QuotaCluster](#quotacluster): [in Kubernetes](#quotacluster-in-kubernetes)
+- [QuotaProject](#quotaproject)
+
+In Kubernetes the operator writes `status` and its own finalizer `kafka-quotas.io/release`, and nothing else. The annotation
+`kafka-quotas.io/requestedAt` with any new value asks for a reconciliation; `status.lastHandledReconcileAt` answers with that
+value.
 
 Let your editor check while you type, by a first line such as
 
@@ -47,13 +57,69 @@ spec:
 """
 
 
-def reference(*schemas: Mapping[str, Any]) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentKind:
+    """One kind of document.
+
+    Attributes:
+        schema: Schema of the document in a file.
+        crd: The CRD as parsed from YAML; None = a document of files only.
+        status: Schema of the status of the custom resource, closed.
+    """
+
+    schema: Mapping[str, Any]
+    crd: Mapping[str, Any] | None = None
+    status: Mapping[str, Any] | None = None
+
+
+def reference(*kinds: DocumentKind) -> str:
     """Return the whole page."""
-    parts = [_HEAD]
-    for schema in schemas:
-        parts.append(f"\n## {schema['title']}\n\n{schema['description']}\n")
-        parts.extend(tables(schema, ""))
-    return "".join(parts)
+    return _HEAD + "".join(part for kind in kinds for part in _kind(kind))
+
+
+def _kind(kind: DocumentKind) -> Iterator[str]:
+    yield f"\n## {kind.schema['title']}\n\n{kind.schema['description']}\n"
+    yield from tables(kind.schema, "")
+    if kind.crd and kind.status:
+        yield from _in_kubernetes(kind.crd, kind.status)
+
+
+def _in_kubernetes(crd: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[str]:
+    spec = crd["spec"]
+    names, version = spec["names"], spec["versions"][0]
+    schema: Mapping[str, Any] = version["schema"]["openAPIV3Schema"]
+    yield f"\n## {names['kind']} in Kubernetes\n\n"
+    yield f"- Scope: {'one namespace' if spec['scope'] == 'Namespaced' else 'the whole Kubernetes cluster'}\n"
+    yield f"- Names: `{names['plural']}`, `{names['singular']}`, {_names_text(names['shortNames'])}\n"
+    yield f"- Categories: {_names_text(names['categories'])} (`kubectl get {names['categories'][0]}`)\n"
+    selectable = [field["jsonPath"].removeprefix(".") for field in version["selectableFields"]]
+    yield f"- Field selectors: {_names_text(selectable)}\n"
+    yield f"\n### Columns of `kubectl get {names['shortNames'][0]}`\n\n"
+    yield "| column | shows | meaning |\n| --- | --- | --- |\n"
+    for column in version["additionalPrinterColumns"]:
+        wide_note = " (with `-o wide`)" if column.get("priority") else ""
+        path = cell(column["jsonPath"].removeprefix("."))
+        yield f"| {column['name']} | `{path}` | {cell(column['description'])}{wide_note} |\n"
+    yield f"\n### `status` of {names['kind']}\n\n{status['description']}\n"
+    yield from tables(status, "", above="status")
+    yield f"\n### Rules of {names['kind']}\n\nThe API server refuses what breaks one of these, with this sentence.\n\n"
+    yield "| at | sentence |\n| --- | --- |\n"
+    for path, message in dict.fromkeys(_rules(schema["properties"]["spec"], "spec")):
+        yield f"| `{path}` | {cell(message)} |\n"
+
+
+def _names_text(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _rules(node: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
+    """Yield path and message of every CEL rule below a node."""
+    for rule in node.get("x-kubernetes-validations", ()):
+        yield path, rule["message"]
+    for name, below in node.get("properties", {}).items():
+        yield from _rules(below, f"{path}.{name}")
+    if isinstance(node.get("items"), Mapping):
+        yield from _rules(node["items"], f"{path}[]")
 
 
 def tables(schema: Mapping[str, Any], path: str, *, above: str = "") -> Iterator[str]:
