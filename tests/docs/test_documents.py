@@ -27,7 +27,7 @@ PAGES = [
     *(ROOT / "docs").rglob("*.md"),
     *(ROOT / "examples").rglob("*.md"),
     *(ROOT / "tests").glob("*.md"),
-    ROOT / "tests/bench/benchmarks.md",
+    *(ROOT / "tests" / "bench").rglob("*.md"),
 ]
 BLOCK = re.compile(r"<!-- tested -->\n```(console|python)\n(.*?)```", re.DOTALL)
 EXIT = re.compile(r"^\[exit (\d+)\]\n?\Z", re.MULTILINE)
