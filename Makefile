@@ -12,6 +12,7 @@ WORKERS ?= 3
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-build-isolation
 EXTRAS := http keystores operator proxy spark usage watch
 DIST   := build/dist-tools
+SITE   := build/site-tools
 LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-emit-index-url --custom-compile-command 'make locks'
 
@@ -19,7 +20,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo pipeline test test-all test-repeat unit newest-kopf stories integration e2e check fmt generate coverage dist image python-image locks bench soak simulate simulate-nightly fuzz small-worlds mutants clean
+.PHONY: help env demo pipeline test test-all test-repeat unit newest-kopf stories integration e2e check fmt generate coverage dist image python-image locks bench site soak simulate simulate-nightly fuzz small-worlds mutants clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -122,6 +123,11 @@ dist:  ## the wheel and the source distribution in dist/, for `pip install 'dist
 	@$(DIST)/bin/python -I -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement .ci/locks/build.txt
 	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(DIST)/bin/python -I -m hatchling build --directory dist
 
+site:  ## the documentation as a site in build/site: a link or heading that does not exist ends it
+	@test -x $(SITE)/bin/python || $(PYTHON) -I -m venv $(SITE)
+	@$(SITE)/bin/python -I -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement .ci/locks/site.txt
+	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -I -m mkdocs build --quiet --strict --clean
+
 image:  ## the image of operator and command line (TAG=…), from the Python image in .ci/python-image
 	docker build --build-arg "PYTHON_IMAGE=$$(cat .ci/python-image)" --build-arg "VERSION=$$(sed -nE 's/^__version__ = "(.*)"$$/\1/p' reconciler/__init__.py)" --build-arg "REVISION=$$(git rev-parse HEAD)" --tag $(or $(TAG),kafka-quota-reconciler) .
 
@@ -135,7 +141,7 @@ locks: env  ## the hashed locks of .ci/locks from constraints.txt and pyproject.
 	@# botocore, which AWS's signer needs, refuses the python-dateutil that kubernetes needs.
 	@grep -v '^python-dateutil==' constraints.txt | $(LOCK) --constraint - --extra msk --output-file .ci/locks/msk.txt pyproject.toml
 	@$(LOCK) --constraint constraints.txt --extra spark --no-emit-package pyspark --no-emit-package py4j --output-file .ci/locks/spark-image.txt pyproject.toml
-	@$(LOCK) --group build --output-file .ci/locks/build.txt
+	@for group in build site; do $(LOCK) --group $$group --output-file .ci/locks/$$group.txt || exit 1; done
 	@for group in dev bench lock; do $(LOCK) --constraint constraints.txt --group $$group --output-file .ci/locks/$$group.txt || exit 1; done
 
 coverage: env  ## 100 % of quota/ and wire/ by lines and branches, or a failure that names the lines
@@ -144,7 +150,7 @@ coverage: env  ## 100 % of quota/ and wire/ by lines and branches, or a failure 
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --include='reconciler/quota/*,reconciler/wire/*' --fail-under=100
 
-bench: env  ## the table of docs/benchmarks.md, measured here and now
+bench: env  ## the tables of tests/bench/benchmarks.md, measured here and now
 	@$(INSTALL) --requirement .ci/locks/bench.txt
 	$(BIN)/python -m tests.bench
 

@@ -569,10 +569,19 @@ def test_no_thread_of_arrow_uses_memory_or_files_of_python(trees: Trees) -> None
     assert [place for place in places if allowed.get(place[0]) != place[1]] == []
 
 
-def test_every_decision_has_a_unique_number() -> None:
-    names = sorted(path.name for path in (ROOT / "docs" / "adr").glob("*.md"))
-    numbers = [name.partition("-")[0] for name in names]
-    assert len(set(numbers)) == len(numbers), names
-    for name, number in zip(names, numbers, strict=True):
-        first = (ROOT / "docs" / "adr" / name).read_text(encoding="utf-8").partition("\n")[0]
-        assert first.startswith(f"# {number}: "), name
+def test_every_decision_is_in_the_index_and_is_named_by_the_code_that_it_protects() -> None:
+    folder = ROOT / "docs" / "adr"
+    decisions = {path.name for path in folder.glob("*.md")} - {"README.md"}
+    index = re.findall(
+        r"^- \[.+\]\((.+)\)$", (folder / "README.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert sorted(index) == sorted(decisions)
+    named = {
+        name
+        for top in ("reconciler", "charts", "tests", ".github")
+        for path in (ROOT / top).rglob("*")
+        if path.suffix in {".py", ".sh", ".yaml", ".yml"}
+        for name in re.findall(r"docs/adr/([\w-]+\.md)", path.read_text("utf-8"))
+    }
+    assert decisions - named == set(), "no comment names them"
+    assert named - decisions == set(), "a comment names them"

@@ -22,7 +22,7 @@ from reconciler.manifest.schema_names import (
     GROUP,
     SERVER_FIELDS,
 )
-from tools import crd_reference, manifest_reference, modes
+from tools import modes, reference
 from tools.project_schema import PROJECT
 
 _Json: TypeAlias = Any
@@ -207,7 +207,6 @@ def generate(crds: Path) -> dict[str, str]:
             "QuotaCluster",
         ),
     }
-    quotas = schemas["ClientQuota"]
     schemas["manifest"] = _any_of(
         "manifest", "Manifest", "One document of a manifest file.", "ClientQuota"
     )
@@ -231,20 +230,16 @@ def generate(crds: Path) -> dict[str, str]:
         + "\n"
         for name, schema in schemas.items()
     }
-    schema_texts["docs/manifest-reference.md"] = manifest_reference.reference(
-        quotas, schemas["QuotaCluster"], schemas["QuotaProject"]
-    )
-    schema_texts["docs/crd-reference.md"] = crd_reference.crd_reference(
-        *(_documented(crd) for crd in resources_by_kind.values())
+    schema_texts["docs/reference.md"] = reference.reference(
+        *(_documented(schemas[kind], crd) for kind, crd in resources_by_kind.items()),
+        reference.DocumentKind(schema=schemas["QuotaProject"]),
     )
     return schema_texts
 
 
-def _documented(crd: Schema) -> crd_reference.CustomResourceKind:
+def _documented(schema: Schema, crd: Schema) -> reference.DocumentKind:
     parts: Schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-    return crd_reference.CustomResourceKind(
-        crd=crd, spec=closed(parts["spec"]), status=closed(parts["status"])
-    )
+    return reference.DocumentKind(schema=schema, crd=crd, status=closed(parts["status"]))
 
 
 if __name__ == "__main__":

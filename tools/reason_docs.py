@@ -35,7 +35,7 @@ To request a reconciliation now and wait for its result: `kquota reconcile NAME 
 | no status at all | The operator does not see the object: is its namespace watched, does a QuotaCluster of that name exist, does an operator with that `operatorClass` run and lead? `kubectl logs` of the operator names what it watches. |
 | `Pending` for long | The first reconciliation takes long or cannot begin: the QuotaCluster's reason says why. |
 | `observedGeneration` is older than `metadata.generation` | The change was not seen yet: as above. kstatus, Flux and Argo CD say "in progress" meanwhile. |
-| a namespace or an object stays in Terminating | [Deleting](#deleting). It ends by itself after `--deletion-timeout` (10 minutes). If no operator runs any more: `kquota operator release`, see [uninstall.md](uninstall.md). |
+| a namespace or an object stays in Terminating | [Deleting](#deleting). It ends by itself after `--deletion-timeout` (10 minutes). If no operator runs any more: `kquota operator release`, see [uninstall](operate.md#uninstall). |
 | Ready, but clients are not limited | Limits are per broker, and a closer level wins: `kquota resolve --user U --client-id C`. See [semantics.md](semantics.md). |
 | Ready, but the live value is another one | `Drifted`, `OverrideActive`, `ObserveOnly` and `PolicyRestricted` are Ready on purpose: nothing is wrong with the document. |
 | Argo CD stays at Progressing | Its health script is not installed: see [argo-and-flux.md](argo-and-flux.md). |

@@ -3,7 +3,7 @@
 #
 # Every download is compared with the hashes in .ci/locks; the project itself is built from this checkout with locked
 # build tools. Nothing is read from the current directory, and no variable of the caller that could be a secret reaches pip
-# or a build: a pull request's files are data.
+# or a build: a pull request's files are data (docs/adr/isolated-actions.md).
 #
 #   VERSION=installed    the job has put kquota on the PATH itself; nothing is done
 #   EXTRAS               extras of the package, separated by commas; "http" if unset

@@ -53,6 +53,7 @@ Work = Callable[[Notices, ClusterTarget], Awaitable[Value]]
 """``work(notices, target)`` processes one cluster."""
 
 
+# Concurrent, and printed in the order of the project: docs/adr/concurrent-clusters.md.
 async def run_fleet(
     targets: Sequence[ClusterTarget],
     work: Work[Value],

@@ -38,6 +38,7 @@ class InvalidJson(ValueError):
     """A text is not accepted as JSON. The error does not contain the text."""
 
 
+# Items are counted before they are allocated: docs/adr/input-bounds.md.
 def parse(
     text: str | bytes,
     *,

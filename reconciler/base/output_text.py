@@ -26,6 +26,7 @@ _WORKFLOW_COMMAND: Final = re.compile(
 )
 
 
+# There is no second way to a terminal or a log: docs/adr/text-exit.md.
 def output_text(text: str, *, colours: bool = False) -> str:
     """Escape text of any format for output.
 

@@ -259,6 +259,7 @@ def _forms(secret: str) -> Iterator[str]:
                 yield stable
 
 
+# Values are Structs; which of them are quiet: docs/adr/msgspec-structs.md.
 class QuietRepr:
     """The ``repr`` of a value is the name of its type alone: a secret must not reach a log, and a large value would flood it."""
 

@@ -40,6 +40,7 @@ async def post(thread: PullComments, marker: Marker, body: str) -> CommentResult
     return CommentResult(action="updated", note=await thread.change(current, body))
 
 
+# By marker and author, never by marker alone: docs/adr/sticky-comments.md.
 async def own_notes(thread: PullComments, marker: Marker) -> list[Comment]:
     """Return comments with this marker by the token's account, oldest first; copies by other authors are ignored."""
     marked = [note async for note in thread.notes() if marker.begins(note.body)]

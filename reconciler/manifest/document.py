@@ -84,6 +84,7 @@ _OPERATORS: Final[Mapping[str, SelectorOperator]] = {
 _DELETION: Final[Mapping[str, DeletionPolicy]] = {policy.value: policy for policy in DeletionPolicy}
 
 
+# The schemas define documents, this module decides: docs/adr/document-definition.md.
 class DocumentDeclined(Exception):
     """The document is not acceptable; `explanation` has the reasons."""
 

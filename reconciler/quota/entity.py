@@ -16,6 +16,7 @@ from typing import Final, Literal, NewType, TypeAlias
 
 from reconciler.errors import QuotaValueError
 
+# Not a class, and not open for other types: docs/adr/entity-representation.md.
 DEFAULT: Final = None
 ABSENT: Final = False
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from reconciler.quota.entity import Entity, EntityParts
 
+# Larger requests were measured and not taken: docs/adr/request-size.md.
 MAX_OPERATIONS: Final = 2_000
 """Operations per request; the broker's limit is 10,000 resulting records (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
@@ -38,6 +39,7 @@ class OpenAlteration(Struct, frozen=True, gc=False):
     operations: tuple[tuple[str, float | None], ...]
 
 
+# Four outcomes, no boolean: docs/adr/operation-outcomes.md.
 class Applied(Struct, frozen=True, gc=False):
     """The controller acknowledged the operation (or, for validate-only, would have)."""
 

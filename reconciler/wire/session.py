@@ -64,6 +64,7 @@ class _PendingRequest(Struct, frozen=True, kw_only=True):
     then: _Then | None = None
 
 
+# No I/O and no library of others in this package: docs/adr/protocol-codec.md.
 class BrokerSession:
     """The client side of one connection.
 

@@ -1,4 +1,4 @@
-"""``make bench``: measures and prints the tables of docs/benchmarks.md; ``--write`` writes them there.
+"""``make bench``: measures and prints the tables of tests/bench/benchmarks.md; ``--write`` writes them there.
 
 A target that is not met is printed as missed. ``--only codec|import|plan|load|brokers|requests|fleet|tutorial|operator``
 measures a part and writes its table only, ``--only use`` all targets of the recorded-use pipeline, ``--only T5`` one
@@ -372,7 +372,7 @@ def main() -> int:
         help="column of the operator's table; repeatable; default: all three",
     )
     parser.add_argument(
-        "--write", action="store_true", help="put the tables into docs/benchmarks.md"
+        "--write", action="store_true", help="put the tables into tests/bench/benchmarks.md"
     )
     arguments = parser.parse_args()
     parts, targets = chosen_of(arguments.only)

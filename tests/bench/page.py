@@ -1,4 +1,4 @@
-"""The generated parts of docs/benchmarks.md: tables, in which new rows replace the rows of earlier measurements."""
+"""The generated parts of tests/bench/benchmarks.md: tables, in which new rows replace the rows of earlier measurements."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.bench.harness import Figures, Row, short
 from tests.bench.use import Measured
 
-PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+PAGE = Path(__file__).with_name("benchmarks.md")
 NO_BAR = "-"
 """Measured for information; no verdict."""
 
@@ -123,7 +123,7 @@ def between(page: str, name: str) -> str:
     _, start, remaining_text = page.partition(f"<!-- {name} -->")
     text, end, _ = remaining_text.partition(f"<!-- /{name} -->")
     if not start or not end:
-        raise SystemExit(f"docs/benchmarks.md has no marks of {name}")
+        raise SystemExit(f"tests/bench/benchmarks.md has no marks of {name}")
     return text
 
 

@@ -1,4 +1,4 @@
-"""The programs of the comparison in docs/client-library.md run with the versions that the page names."""
+"""The programs of the comparison of libraries run with the versions that its page names."""
 
 import asyncio
 import subprocess
@@ -12,7 +12,7 @@ from tests.servers import jars
 from tests.servers.jars import ServersUnavailable
 
 TASKS = Path(__file__).parent / "library_tasks"
-PAGE = Path(__file__).parents[2] / "docs" / "client-library.md"
+PAGE = TASKS / "README.md"
 REQUIREMENTS = TASKS / "requirements.txt"
 PROGRAMS = {
     "kafka_python.py": "10000 of 10000 applied",

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import re
 
 import pytest
 
@@ -167,6 +168,14 @@ def test_a_new_part_replaces_its_own_table_only():
 def test_a_page_without_marks_is_refused():
     with pytest.raises(SystemExit, match="no marks of measured: use"):
         page.between("nothing", "measured: use")
+
+
+def test_the_page_for_users_repeats_figures_that_were_measured():
+    users = (page.PAGE.parents[2] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    rows = [line for line in users.splitlines() if line.startswith("| ")]
+    figures = {figure for row in rows for figure in re.findall(r"\d+\.\d+", row)}
+    assert figures
+    assert figures <= set(re.findall(r"\d+\.\d+", page.PAGE.read_text(encoding="utf-8")))
 
 
 def test_the_marks_are_in_the_page_and_every_target_in_its_table():

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("install-kubernetes.md", "backup-and-restore.md", "uninstall.md")
+PAGES = ("install-kubernetes.md", "operate.md")
 BLOCK = re.compile(
     r"<!-- tested (on kubernetes|with the operator) -->\n```console\n(.*?)```", re.DOTALL
 )

@@ -69,7 +69,7 @@ def followed(step: Step, kube: KubeCluster, folder: Path, bootstrap: str) -> Non
 
 @pytest.mark.integration
 def test_the_commands_of_the_pages_work(fresh_kube: KubeCluster, tmp_path: Path) -> None:
-    for page in ("install-kubernetes.md", "backup-and-restore.md", "uninstall.md"):
+    for page in PAGES:
         for step in commands(page):
             followed(step, fresh_kube, tmp_path, "broker-1:9093")
 

@@ -22,6 +22,13 @@ from tests.servers.processes import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "examples").rglob("*.md"),
+    *(ROOT / "tests").glob("*.md"),
+    *(ROOT / "tests" / "bench").rglob("*.md"),
+]
 BLOCK = re.compile(r"<!-- tested -->\n```(console|python)\n(.*?)```", re.DOTALL)
 EXIT = re.compile(r"^\[exit (\d+)\]\n?\Z", re.MULTILINE)
 CHECKER = doctest.OutputChecker()
@@ -132,20 +139,30 @@ def test_the_quick_start_is_one_script_from_an_empty_folder(tmp_path: Path) -> N
             run_console(block, folder, environment)
 
 
-def test_links_between_documents_are_valid() -> None:
-    link = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
-    missing = [
-        f"{path.name}: {target}"
-        for path in [
-            *DOCUMENTS,
-            ROOT / "ARCHITECTURE.md",
-            *(ROOT / "docs" / "adr").glob("*.md"),
-            ROOT / "CONTRIBUTING.md",
-        ]
-        for target in link.findall(path.read_text(encoding="utf-8"))
-        if not (path.parent / target).exists()
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as the code host makes them."""
+    names: list[str] = []
+    for heading in re.findall(
+        r"^#{1,6} (.+)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE
+    ):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        names.append(re.sub(r"[^\w\- ]", "", words).replace(" ", "-"))
+    return {
+        f"{name}-{names[:place].count(name)}" if name in names[:place] else name
+        for place, name in enumerate(names)
+    }
+
+
+def test_links_lead_to_files_and_headings() -> None:
+    link = re.compile(r"\]\((?!https?://|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)")
+    broken = [
+        f"{path.relative_to(ROOT)}: {target}#{anchor}"
+        for path in PAGES
+        for target, anchor in link.findall(path.read_text(encoding="utf-8"))
+        for file in [path.parent / target if target else path]
+        if not file.exists() or (anchor and anchor not in anchors(file.read_text(encoding="utf-8")))
     ]
-    assert not missing
+    assert not broken
 
 
 def test_a_console_block_is_parsed_as_commands_with_output_and_exit_code() -> None:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "security-tests.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "tests" / "security-tests.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (.+) \| `(tests/[^`]+)` \|$", PAGE, re.MULTILINE)
 
 

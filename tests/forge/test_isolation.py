@@ -1,4 +1,7 @@
-"""Nothing of a checkout is executed: the scripts of the actions run among files that would record it."""
+"""Nothing of a checkout is executed: the scripts of the actions run among files that would record it.
+
+The decision: docs/adr/isolated-actions.md.
+"""
 
 import base64
 import os

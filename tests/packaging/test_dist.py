@@ -313,6 +313,6 @@ def test_an_extra_is_installed_by_the_command_beside_the_wheel(
 
 def test_every_extra_has_a_command() -> None:
     locks = {path.stem for path in wheels.LOCKS.glob("*.txt")}
-    of_contributors = {"bench", "build", "dev", "lock", "spark-image"}
+    of_contributors = {"bench", "build", "dev", "lock", "site", "spark-image"}
     assert set(USES) == locks - of_contributors - {"base"}
     assert jars.program("make", "make")

@@ -1,4 +1,4 @@
-"""The image as in docs/image.md, without a Docker engine: buildah executes the Dockerfile, umoci reads the result."""
+"""The image as in docs/operate.md, without a Docker engine: buildah executes the Dockerfile, umoci reads the result."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from tests.servers.processes import HANG_SECONDS, ScratchFolder
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "image.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
 USER = "65532:65532"
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 """A commit, in the form of the page's first section."""

@@ -32,7 +32,7 @@ TESTED = pins(ROOT / "constraints.txt")
 def test_every_extra_has_a_lock_and_every_lock_an_extra() -> None:
     assert {path.stem for path in FILES} == {
         *(*EXTRAS, "base", "spark-image"),
-        *("build", "dev", "bench", "lock"),
+        *("build", "dev", "bench", "lock", "site"),
     }
 
 
@@ -59,7 +59,7 @@ def test_a_lock_contains_the_requirements_of_its_extra(extra: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in FILES if path.stem not in {"build", "bench", "lock"}],
+    [path for path in FILES if path.stem not in {"build", "bench", "lock", "site"}],
     ids=lambda path: path.name,
 )
 def test_a_locked_version_is_the_tested_one(path: Path) -> None:

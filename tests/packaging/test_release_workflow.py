@@ -35,6 +35,8 @@ RIGHTS = {
         "id-token": "write",
         "attestations": "write",
     },
+    "site": {"contents": "read", "id-token": "write", "attestations": "write"},
+    "pages": {"pages": "write", "id-token": "write"},
     "publish": {"contents": "write"},
 }
 DIGEST = "sha256:" + "ab" * 32
@@ -102,13 +104,13 @@ def test_checked_out_trees_contain_no_credentials() -> None:
         for step in job["steps"]
         if step.get("uses", "").startswith("actions/checkout@")
     ]
-    assert len(checkouts) == 4
+    assert len(checkouts) == 5
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
 
 
 def test_nothing_is_published_before_the_checks() -> None:
-    assert JOBS["wheel"]["needs"] == JOBS["image"]["needs"] == "ready"
-    assert set(JOBS["publish"]["needs"]) == set(JOBS) - {"publish", "wheel"}
+    assert JOBS["wheel"]["needs"] == JOBS["image"]["needs"] == JOBS["site"]["needs"] == "ready"
+    assert set(JOBS["publish"]["needs"]) == set(JOBS) - {"publish", "wheel", "site"}
     assert JOBS["pypi"]["needs"] == "wheel"
 
 

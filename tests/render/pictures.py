@@ -1,4 +1,4 @@
-"""The pictures of docs/html-report.md, light and dark: `python -m tests.render.pictures` generates them."""
+"""The pictures of docs/pull-requests.md, light and dark: `python -m tests.render.pictures` generates them."""
 
 import tempfile
 from pathlib import Path

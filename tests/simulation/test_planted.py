@@ -35,7 +35,7 @@ def test_a_fault_that_no_world_reaches_is_counted_as_missed():
 
 
 def test_the_page_names_missed_faults_as_the_search_does():
-    page = (ROOT / "docs/how-we-know.md").read_text(encoding="utf-8")
+    page = (ROOT / "tests/how-we-know.md").read_text(encoding="utf-8")
     (line,) = [line for line in page.splitlines() if line.startswith("Reached and not found yet: ")]
     names = line.removeprefix("Reached and not found yet: ").removesuffix(".").split("; ")
     assert set(names) <= {fault.what for fault in SEARCHED}

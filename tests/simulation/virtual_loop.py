@@ -89,6 +89,7 @@ class VirtualTimer(VirtualHandle, asyncio.TimerHandle):
         super().cancel()
 
 
+# What is simulated, and what is not: docs/adr/simulated-worlds.md.
 class VirtualLoop(asyncio.BaseEventLoop):
     """Runs callbacks without waiting; time jumps to the next timer.
 

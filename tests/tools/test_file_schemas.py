@@ -19,7 +19,7 @@ from reconciler.quota.patterns import EntityForm
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy
 from tools import modes
 from tools.file_schemas import CRDS, closed, generate
-from tools.manifest_reference import cell
+from tools.reference import cell
 
 ROOT = Path(__file__).parents[2]
 
@@ -210,14 +210,11 @@ def test_keywords_of_structural_schemas_are_converted_to_json_schema() -> None:
 
 
 def test_the_reference_names_every_field() -> None:
-    page = generate(ROOT / "crds")["docs/manifest-reference.md"]
+    page = generate(ROOT / "crds")["docs/reference.md"]
     for name in ("ClientQuota", "QuotaCluster", "QuotaProject"):
         for path, node in nodes(explanation.load_schema(name)):
             for field in node.get("properties", {}):
                 assert f"| `{field}` |" in page, (path, field)
-    for line in page.splitlines():
-        if line.startswith("| `"):
-            assert line.replace("\\|", "").count("|") == 5, line
 
 
 def test_schemas_are_json_with_a_newline_at_the_end() -> None:
@@ -227,8 +224,8 @@ def test_schemas_are_json_with_a_newline_at_the_end() -> None:
             assert json.loads(text)
 
 
-def test_the_crd_reference_names_every_field_of_spec_and_status_and_every_rule() -> None:
-    page = generate(ROOT / "crds")["docs/crd-reference.md"]
+def test_the_reference_names_every_field_of_custom_resources_and_every_rule() -> None:
+    page = generate(ROOT / "crds")["docs/reference.md"]
     for file in CRDS.values():
         version = yaml.safe_load((ROOT / "crds" / file).read_text())["spec"]["versions"][0]
         for part in ("spec", "status"):

@@ -23,6 +23,7 @@ _MAX_LINKS: Final = 40
 """Maximum number of links that Linux follows (ELOOP)."""
 
 
+# One class reads whatever the trusted configuration names: docs/adr/trusted-revision.md.
 class TrustedFiles(Struct, frozen=True, kw_only=True):
     """The files of one trusted revision, and those outside of its work tree. Implements ``client.ConfigFiles``."""
 

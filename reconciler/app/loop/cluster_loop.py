@@ -181,6 +181,7 @@ class LoopOutcome(Struct, frozen=True, kw_only=True):
 Work: TypeAlias = Callable[[LoopTrigger], Awaitable[LoopOutcome]]
 
 
+# Keys only say why a loop runs; it compares everything: docs/adr/level-triggered-loops.md.
 class ClusterLoop:
     """Calls the work repeatedly, never concurrently.
 

@@ -37,6 +37,7 @@ class Peer(Enum):
     TOKEN_ENDPOINT = auto()
 
 
+# One table and one loop, not a library: docs/adr/http-and-retries.md.
 POLICIES: Final[Mapping[Peer, RetryPolicy]] = {
     # Half of it for waits that the host requires.
     Peer.CODE_HOST: RetryPolicy(

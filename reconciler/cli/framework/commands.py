@@ -83,6 +83,7 @@ class _HelpOptions(click.Command):
             self.format_commands(ctx, formatter)
 
 
+# Not cloup, not rich-click: docs/adr/help-formatter.md.
 class Command(_HelpOptions):
     """A command whose help lists options under headings."""
 

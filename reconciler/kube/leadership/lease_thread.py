@@ -26,6 +26,7 @@ Connect = Callable[[], Awaitable[AbstractAsyncContextManager[KubernetesApi]]]
 """Opens a connection to the API server, in the loop that uses it."""
 
 
+# No work of tenants may lose the Lease: docs/adr/tenant-cost.md.
 class LeaseThread:
     """A candidate that may become the leader once, with the events and times of a :class:`Leader`.
 

@@ -14,6 +14,7 @@ from reconciler.quota.ownership import OwnershipRecord
 ROOM: Final = 960 * 1024
 """What the pairs of a part may count for; the remaining 64 KiB are for counts of removals and corrections of drift."""
 
+# Why 16 parts, and a quarter for each namespace: docs/adr/operator-records.md.
 SHARE: Final = ROOM // 4
 """What the pairs of one namespace in one part may count for."""
 

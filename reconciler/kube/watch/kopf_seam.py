@@ -46,6 +46,7 @@ with _without(CLIENT):
     from kopf._core.reactor.inventory import ResourceMemories, ResourceMemory
 
 
+# Kopf stores and decides nothing: docs/adr/kopf-as-watcher.md.
 class NoDifferences(kopf.DiffBaseStorage):
     """Every object compares as empty."""
 

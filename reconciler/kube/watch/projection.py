@@ -24,6 +24,7 @@ def selects_clusters(obj: Resource) -> bool:
     return "clusterRef" not in obj.spec
 
 
+# A document that selects is expanded before any other rule: docs/adr/cluster-selectors.md.
 def projections(obj: Resource, clusters: Mapping[str, Resource]) -> Mapping[str, Resource]:
     """Return a ClientQuota for each of its clusters, by cluster name.
 

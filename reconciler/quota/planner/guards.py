@@ -282,6 +282,7 @@ def _effect_violations(plan_effects: PlanEffects, guards: Guards) -> list[Violat
     return violations
 
 
+# Why one factor, and 30: docs/adr/unit-slips.md.
 def _jump_violation(
     change: QuotaChange, jump: float, plan_effects: PlanEffects, guards: Guards
 ) -> Violation:

@@ -45,6 +45,7 @@ class Settlement(Struct, frozen=True, kw_only=True, gc=False):
     changes: tuple[RecordChange, ...] = ()  # the record changes, by entity and column
 
 
+# An intent without an end would claim values of others: docs/adr/intent-expiry.md.
 def settle_intents(owned: OwnershipRecords, live: QuotaState, *, now: float) -> Settlement:
     """Settle every intent that the describe decides.
 

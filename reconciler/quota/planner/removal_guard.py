@@ -72,6 +72,7 @@ def counts_after(
     return tuple(current[tenant] for tenant in sorted(current))
 
 
+# All or none of a tenant's removals, not the first ones: docs/adr/removal-guard.md.
 def excess_removals(
     changes: Collection[QuotaChange],
     counts: Sequence[RemovalCount],

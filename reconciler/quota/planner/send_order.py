@@ -116,6 +116,7 @@ def chunks(alterations: Sequence[Alteration]) -> Iterator[tuple[Alteration, ...]
         yield tuple(chunk)
 
 
+# What waits, and why nothing else may: docs/adr/send-order.md.
 class SendSchedule:
     """Which operations must wait while a plan is sent. No I/O: the sender reports each result.
 

@@ -37,6 +37,7 @@ NOTE_FOLLOWS: Final = "; what is declared now is written at its end, unless a gu
 NOTE_FOREIGN: Final = "; the value before was set outside kquota"
 
 
+# The record below is not written: docs/adr/temporary-limits.md.
 class Layer(Struct, frozen=True, kw_only=True, gc=False):
     """The temporary limits of one pair."""
 

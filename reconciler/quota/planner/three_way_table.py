@@ -27,6 +27,7 @@ from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import ENDS, Cause, DeclarationEnd, DeletionPolicy
 
 
+# Two sides are not enough, and a record is compared by value: docs/adr/three-way-comparison.md.
 def classify(
     key: Key,
     *,
@@ -202,5 +203,6 @@ def declaration_end(
         # Orphaning replaced a removal: a later run does not remove the pair without a request.
         return DeclarationEnd.EXPLICIT_RETAIN
     if not is_whole and not is_orphaned:
+        # Files without a project are no complete list: docs/adr/undeclared-documents.md.
         return DeclarationEnd.NOT_READ
     return ENDS[owner.deletion_policy]

@@ -43,6 +43,7 @@ INTEGRAL_CONFIGS: Final[Mapping[str, tuple[str, float]]] = {
 _CLIENT_KEYS: Final[frozenset[str]] = frozenset(Key) - IP_CONFIGS
 
 
+# Each field is held by the contract suite: docs/adr/sandbox-contract.md.
 class BrokerProfile(Struct, frozen=True, kw_only=True):
     """The rules, messages and version ranges of one line."""
 

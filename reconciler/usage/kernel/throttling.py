@@ -37,6 +37,7 @@ from reconciler.usage.throttle_models import (
     Forecast,
 )
 
+# Whole numbers of 64 bits in columns: docs/adr/039-one-kernel.md.
 MOST_UNITS: Final = 2**62
 """Maximum of units that may arrive, or that a limit may allow, in one series: 53 days at 1 TB/s. Sums of it fit 64 bits."""
 
@@ -106,6 +107,7 @@ def _check_countable(amount: int, rate: int, covered_ms: int) -> None:
         )
 
 
+# No burst credit, and no estimate without its kind: docs/adr/throttle-model.md.
 def simulate(
     kind: QuotaType,
     demand: Demand,
