@@ -32,6 +32,6 @@ def test_a_link_out_of_the_folder_of_the_pages_leads_to_the_code_host(
 
 def test_every_page_is_in_the_navigation_of_the_site_once() -> None:
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    listed = re.findall(r"^ +- .+: (\S+\.md)$", text, re.MULTILINE)
+    navigation = re.findall(r"^ +- .+: (\S+\.md)$", text, re.MULTILINE)
     pages = {path.name for path in (ROOT / "docs").glob("*.md")}
-    assert sorted(listed) == sorted({*pages, "adr/README.md"})
+    assert sorted(navigation) == sorted({*pages, "adr/README.md"})

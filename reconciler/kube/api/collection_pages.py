@@ -134,7 +134,7 @@ def _outline(body: bytes) -> tuple[bytes, bytes] | None:
     return digest, body[:begin] + body[end:]
 
 
-# What may rely on this listing: docs/adr/048-a-start-reads-the-memory-of-the-api-server.md.
+# What may rely on this listing: docs/adr/operator-cold-start.md.
 async def read_cached(
     answer: Callable[[ApiRequest], Awaitable[bytes]], request: ApiRequest, *, keep: Keep
 ) -> tuple[list[Obj], str] | None:

@@ -1,3 +1,3 @@
 """The operator process: reconciliation loops, cluster assignments, guards, shutdown and preflight checks."""
 
-# Decision: docs/adr/046-partial-reconciliations.md.
+# Decision: docs/adr/partial-reconciliation.md.

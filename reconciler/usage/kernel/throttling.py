@@ -37,7 +37,7 @@ from reconciler.usage.throttle_models import (
     Forecast,
 )
 
-# Whole numbers of 64 bits in columns: docs/adr/039-one-kernel.md.
+# Whole numbers of 64 bits in columns: docs/adr/kernel-over-columns.md.
 MOST_UNITS: Final = 2**62
 """Maximum of units that may arrive, or that a limit may allow, in one series: 53 days at 1 TB/s. Sums of it fit 64 bits."""
 
