@@ -10,6 +10,7 @@ import pytest
 from reconciler.base.clock import SystemClock
 from reconciler.errors import Forbidden, KubernetesConflict, KubernetesError, NotFound
 from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.api.custom_resources import parsed
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, CONFIG_MAPS
 from reconciler.kube.leadership.election import ElectionSettings, Leader
 from reconciler.kube.status.events import ResourceEvent
@@ -134,7 +135,7 @@ async def test_an_event_is_stored(api, kube, namespace):
     obj = await api.create(CLIENT_QUOTAS, namespace, quota("a", namespace))
     writer = ResourceWriter(api, cache=ResourceCache(), clock=SystemClock(), identity="pod-1")
     event = ResourceEvent(kind="Warning", reason="DriftDetected", note="x" * 1024)
-    await writer.events([(obj, event)], otherwise=None)
+    await writer.events([(parsed(obj), event)], otherwise=None)
     text = kube.kubectl("events", "-n", namespace, "--for", "clientquota/a").stdout
     assert "DriftDetected" in text
 
