@@ -255,7 +255,7 @@ class RequestTimeout(ClientError):
 
 
 class ForgeError(KquotaError):
-    """A code host (GitHub, GitLab) refused a request, sent an invalid response or could not be reached.
+    """A code host refused a request, sent an invalid response or could not be reached.
 
     Args:
         status: HTTP status; 0 without a response.
