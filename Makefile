@@ -48,7 +48,7 @@ $(CERTIFICATES): $(PLAIN)
 demo: $(if $(filter kafka,$(BROKER)),$(CERTIFICATES),$(PLAIN))  ## the main job, seen: plan, apply, nothing to do, drift, resolve (BROKER=kafka for a real broker)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/demo.py --broker $(BROKER)
 
-pipeline: env  ## recorded use on Spark, from a recording to the text of a pull request (needs Java 17)
+pipeline: env  ## recorded use, from a recording to the text of a pull request
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/pipeline.py
 
 test: env  ## the main claims, on real servers (needs Java 17, Maven, Go 1.26; Debian's packages by apt-get)
@@ -93,6 +93,7 @@ check: env  ## format, lint, types, floors, generated files
 	$(BIN)/python -m tools.file_schemas --check
 	$(BIN)/python -m tools.command_docs --check
 	$(BIN)/python -m tools.reason_docs --check
+	$(BIN)/python -m tools.table_docs --check
 	$(BIN)/python -m tests.charts.crd_templates --check
 	$(BIN)/python -m tests.charts.argocd_patch --check
 	$(BIN)/python -m tests.charts.values_table --check
@@ -103,11 +104,12 @@ fmt: env  ## write what the formatter and the safe fixes would
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format .
 
-generate: env  ## keys in CRDs and chart, file schemas, manifest reference, command reference
+generate: env  ## keys in CRDs and chart, file schemas, manifest, command and table reference
 	$(BIN)/python -m tools.key_schemas --write
 	$(BIN)/python -m tools.file_schemas --write
 	$(BIN)/python -m tools.command_docs --write
 	$(BIN)/python -m tools.reason_docs --write
+	$(BIN)/python -m tools.table_docs --write
 	$(BIN)/python -m tests.charts.crd_templates --write
 	$(BIN)/python -m tests.charts.argocd_patch --write
 	@cp examples/github/quotas-*.yml reconciler/cli/workflows/github/ && cp examples/gitlab/.gitlab-ci.yml reconciler/cli/workflows/gitlab/

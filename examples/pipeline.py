@@ -4,9 +4,9 @@
     python examples/pipeline.py --keep FOLDER      the same; lake, evidence, page and proposals stay there
     python examples/pipeline.py --recording 2      another of the eight recordings
 
-Every command is printed as it would be typed, and the beginning of its output. Needs the extras ``usage`` and
-``spark``, and Java 17; no broker. All Spark jobs of this process share one session. The forecast of the simulation is
-compared with the throttling that the broker then recorded for the same clients under the same limits.
+Every command is printed as it would be typed, and the beginning of its output. Needs the extra ``usage``; no broker and
+no Java. The forecast of the simulation is compared with the throttling that the broker then recorded for the same
+clients under the same limits.
 """
 
 import argparse
@@ -17,12 +17,11 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -65,21 +64,9 @@ class Pipeline:
     folder: Path
     took: list[tuple[str, float]] = field(default_factory=list)
 
-    def begin(self, line: str) -> "subprocess.Popen[str]":
-        """Print a command and start it; return its process."""
-        show_command(line)
-        return subprocess.Popen(
-            [sys.executable, "-m", "reconciler", *shlex.split(line)[1:]],
-            cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
     def run(self, line: str, *, codes: Sequence[int] = (0,), most: int = 0) -> str:
         """Run a command in this process, show the first lines of its output, and return all of it."""
-        from reconciler.cli.main import main as kquota  # noqa: PLC0415 - while ingest runs
+        from reconciler.cli.main import main as kquota  # noqa: PLC0415 - after the arguments are checked
 
         show_command(line)
         began = time.monotonic()
@@ -127,15 +114,6 @@ def show_sizes(text: str) -> None:
         if len(cells) > 8 and cells[1].startswith(("who", "user=")):
             who, _, kind, _, advice, now, target = cells[1:8]
             print(f"    {who:22} {kind:8} {advice:8} {now:>10} {target:>14}")
-
-
-@contextlib.contextmanager
-def spark_session() -> Iterator[None]:
-    """Return one Spark session for all jobs of this process."""
-    from reconciler.evidence.spark.runtime import session  # noqa: PLC0415 - while ingest runs
-
-    with session.opened(session.SessionSettings(brief=True)):
-        yield
 
 
 def instant(at_ms: int) -> str:
@@ -223,39 +201,30 @@ def walk(pipeline: Pipeline, number: int) -> None:
     print(
         "1. Ingest what a real broker recorded: five minutes, repeated every fifth day for a fortnight"
     )
-    line = (
-        f"kquota spark ingest --cluster recorded --lake lake --from {first} --to {end} --file recorded.txt"
-        " --snapshot first.json --snapshot before.json --publish"
+    output = pipeline.run(
+        f"kquota usage ingest --cluster recorded --lake lake --from {first} --to {end} --file recorded.txt"
+        " --snapshot first.json --snapshot before.json --previews"
     )
-    ingest = pipeline.begin(line)
-    with spark_session():  # starts while ingest runs
-        output, messages = ingest.communicate()
-        pipeline.took.append(
-            ("kquota spark ingest, beside the start of Spark", time.monotonic() - began)
-        )
-        check(ingest.returncode, (0,), messages)
-        show(output, 6)
-        print(
-            "\n2. Plan seven new limits: what changes, and what recorded use says about each (no JVM)"
-        )
-        # It exits with 3 if the project's policy refuses the result.
-        plan = pipeline.run(
-            "kquota plan --offline --snapshot before.json --evidence auto --no-inventory --page plan.html",
-            codes=(0, 3),
-        )
-        show(plan, 3)
-        show(plan.partition("Effect by recorded use")[2], 6)
-        print("\n3. Simulate the new limits on the last five minutes (Spark, as all below)")
-        answer = pipeline.run(
-            f"kquota spark simulate --lake lake --cluster recorded --from {begin} --to {end} --engine spark --format json",
-            codes=(0, 3),
-        )
-        compare(json.loads(answer)["simulation"]["rows"], number)
-        print("\n4. Right-size: the limit that each client needs, and the text of its pull request")
-        text = pipeline.run(
-            f"kquota spark recommend --lake lake --cluster recorded --from {first} --to {end} --out proposals"
-            " --format markdown"
-        )
+    show(output, 6)
+    print("\n2. Plan seven new limits: what changes, and what recorded use says about each")
+    # It exits with 3 if the project's policy refuses the result.
+    plan = pipeline.run(
+        "kquota plan --offline --snapshot before.json --evidence auto --no-inventory --page plan.html",
+        codes=(0, 3),
+    )
+    show(plan, 3)
+    show(plan.partition("Effect by recorded use")[2], 6)
+    print("\n3. Simulate the new limits on the last five minutes")
+    answer = pipeline.run(
+        f"kquota usage simulate --lake lake --cluster recorded --from {begin} --to {end} --format json",
+        codes=(0, 3),
+    )
+    compare(json.loads(answer)["simulation"]["rows"], number)
+    print("\n4. Right-size: the limit that each client needs, and the text of its pull request")
+    text = pipeline.run(
+        f"kquota usage recommend --lake lake --cluster recorded --from {first} --to {end} --out proposals"
+        " --format markdown"
+    )
     show(text, 2)
     show_sizes(text)
     print("  In proposals/recorded.yaml:")
@@ -263,14 +232,14 @@ def walk(pipeline: Pipeline, number: int) -> None:
     print()
     for command, seconds in pipeline.took:
         print(f"{seconds:6.1f} s  {command}")
-    print(f"{time.monotonic() - began:6.1f} s  in all, with one start of Spark")
+    print(f"{time.monotonic() - began:6.1f} s  in all")
 
 
 NEXT = """
 Next
   python examples/pipeline.py --keep FOLDER   keeps the project, the lake, plan.html and proposals/
   examples/github/recommendations.yml         opens it every week (GitLab: examples/gitlab)
-  kquota spark report --lake lake …           one page for people
+  kquota usage report --lake lake …           one page for people
   docs/recorded-use.md                        the same for your clusters"""
 
 

@@ -44,11 +44,7 @@ def _group(name: str, pattern: str, *, shared: bool = False) -> Group:
 
 GROUPS = (
     _group("operator on Kubernetes", r"tests/kube/e2e/", shared=True),
-    _group(
-        "Spark",
-        r"tests/(evidence/spark|cli/spark|recording/test_pipeline)",
-        shared=True,
-    ),
+    _group("Spark", r"tests/evidence/spark", shared=True),
     _group("Kubernetes API", r"tests/kube/", shared=True),
     _group("broker contract", r"tests/contract/[^\[]*\[.*?kafka-([\d.]+)", shared=True),
     _group("broker contract", r"tests/contract/"),

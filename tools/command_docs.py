@@ -27,7 +27,7 @@ _HEAD: Final = f"""# Commands
 Generated from each command's `--help` by `python -m tools.command_docs --write`.
 
 Results go to standard output, all messages to standard error; progress bars only on a terminal.
-Colour: `--color always` or `--color never` decides; without it `NO_COLOR` turns colour off, `FORCE_COLOR` turns it on, and otherwise only a terminal gets it.
+Colour: `NO_COLOR` turns it off, `FORCE_COLOR` turns it on; otherwise only a terminal gets it.
 `-h` is `--help` everywhere; `kquota help COMMAND` prints the same.
 `--format json` gives versioned, sorted, stable JSON. `KQUOTA_DEBUG=1` in the environment adds the traceback to an error.
 

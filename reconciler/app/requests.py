@@ -8,7 +8,6 @@ from msgspec import Struct
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.forge.sticky_comment import Method
     from reconciler.quota.entity import Entity
 
 CONCURRENCY: Final = 100
@@ -124,12 +123,10 @@ class PostRequest(Struct, frozen=True, kw_only=True):
     document: Path
     label: str
     title: str
-    method: "Method"
     details_url: str
     artifact_url: str
     commit: str
     issue: bool
-    failed: int | None
     required: bool
     api_url: str
 

@@ -5,7 +5,7 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -19,13 +19,14 @@ BLOCK_BYTES: Final = 64 * 1024
 """Size of the blocks in which a file is read from its end."""
 
 
-def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
+def replace_file(path: Path, content: bytes | Iterable[bytes], *, mode: int = PRIVATE) -> None:
     """Write a temporary file beside ``path``, sync it, rename it to ``path``, and sync the folder.
 
     The temporary file is removed.
 
     Args:
         path: The file. A link there is replaced, not followed: pass a resolved path to follow it.
+        content: Its bytes, whole or in pieces.
 
     Raises:
         OSError: The folder is missing or not writable, the disk is full, or the path is or leads to something other
@@ -38,7 +39,7 @@ def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             os.fchmod(file.fileno(), mode)
-            _ = file.write(content)
+            file.writelines((content,) if isinstance(content, bytes) else content)
             file.flush()
             os.fsync(file.fileno())
         _ = draft.replace(path)

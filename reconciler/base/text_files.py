@@ -6,7 +6,7 @@ outside of the repository.
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from reconciler.base.durable_files import PRIVATE, make_private_folder, replace_file
@@ -17,10 +17,13 @@ MAX_BYTES = 256 * 1024 * 1024
 """Maximum bytes of a plan, outcome or snapshot that is read."""
 
 
-def write_text(path: Path, text: str, *, private: bool = False, may_leave: bool = False) -> None:
+def write_text(
+    path: Path, text: str | Iterable[str], *, private: bool = False, may_leave: bool = False
+) -> None:
     """Write a file atomically.
 
     Args:
+        text: Its text, whole or in pieces.
         private: Whether only the owner may read it, for names of users and clients. Else the umask decides.
         may_leave: Whether links may lead out of the repository, because the path was checked by ``own_path``.
 
@@ -30,7 +33,8 @@ def write_text(path: Path, text: str, *, private: bool = False, may_leave: bool 
     try:
         if not may_leave:
             check_inside(path.parent, boundary_of(path, "/"))
-        replace_file(path, text.encode(), mode=PRIVATE if private else 0o644 & ~_umask())
+        content = text.encode() if isinstance(text, str) else map(str.encode, text)
+        replace_file(path, content, mode=PRIVATE if private else 0o644 & ~_umask())
     except OSError as error:
         raise cannot_write(path, error) from error
 

@@ -9,7 +9,7 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.framework.commands import CommandEntry, LazyGroup, command
-from reconciler.cli.framework.console import Console, color_mode
+from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.diagnostics import escape_diagnostics
 from reconciler.cli.framework.exit_codes import MEANINGS, PRECEDENCE_TEXT, ExitCode, run_mapped
 from reconciler.errors import UsageError
@@ -43,8 +43,8 @@ _COMMANDS: Final = {
         "Run the Kubernetes operator; release its finalizers; check its rights.",
     ),
     "reconcile": ("operator.reconcile", "Ask the operator to reconcile a resource now."),
-    "spark": (
-        "spark.commands",
+    "usage": (
+        "usage.commands",
         "Ingest and analyse recorded use: what-if, right-sizing, capacity, history.",
     ),
     "sandbox": ("service.sandbox", "Run an in-memory Kafka broker for tests and demos."),
@@ -85,7 +85,7 @@ Environment:
   KQUOTA_PROJECT            value of --project
   KQUOTA_CLUSTER            value of --cluster
   KQUOTA_BOOTSTRAP_SERVERS  value of --bootstrap-server
-  FORCE_COLOR, NO_COLOR     colour on or off; --color has precedence
+  FORCE_COLOR, NO_COLOR     colour on or off, whatever the terminal
   KQUOTA_DEBUG=1            adds the traceback to an error
 
 Results go to standard output, all messages to standard error. Limits apply per broker."""
@@ -101,7 +101,7 @@ HELP_HELP: Final = """Show the help of kquota, or of the command with this name.
 Example:
   kquota help
   kquota help plan
-  kquota help spark ingest"""
+  kquota help usage ingest"""
 
 
 @command("help", help=HELP_HELP)
@@ -139,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         gc.set_threshold(COLLECT_AFTER)
     argument_list = list(sys.argv[1:] if arguments is None else arguments)
-    console = Console.of_process(color=color_mode(argument_list))
+    console = Console.of_process()
     if arguments is None:
         escape_diagnostics(console)
 

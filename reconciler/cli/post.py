@@ -81,12 +81,6 @@ post_options: Final = OptionPack(
             default="",
         ),
         option("--title", "Heading, instead of the label.", default=""),
-        option(
-            "--method",
-            "When to comment; on-change creates no comment for a plan without changes.",
-            click.Choice(("update", "recreate", "on-change", "never")),
-            default="update",
-        ),
         option("--details-url URL", "URL of the full text, for a link.", default=""),
         option(
             "--artifact-url URL",
@@ -99,11 +93,6 @@ post_options: Final = OptionPack(
             default="",
         ),
         flag("--issue", "Open, update or close one issue (for drift)."),
-        option(
-            "--failed CODE",
-            "DOCUMENT is the error output of a plan that failed with this exit code; it replaces an older plan.",
-            click.IntRange(1, 255),
-        ),
         flag("--required", "Exit 1 if the code host cannot be reached or refuses."),
         api_option,
     ),

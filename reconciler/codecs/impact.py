@@ -6,9 +6,9 @@ from reconciler.codecs.plan_rows import PlanPart
 from reconciler.codecs.reader import values_of
 from reconciler.quota.entity import EntityParts, from_parts, level, parts
 from reconciler.quota.keys import Key, SetValue, WrittenValue
+from reconciler.quota.planner.effects import Effect
 from reconciler.quota.planner.impact import (
     AffectedPrincipal,
-    Effect,
     Impact,
     ShadowedLimit,
     UnmatchedClientId,

@@ -23,7 +23,7 @@ from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause, DeletionPolicy
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, RunOrigin
 from reconciler.quota.state import Visibility
-from reconciler.render.json_values import Json, dump, read_value, written_value
+from reconciler.render.json_values import Json, dump_pieces, read_value, written_value
 
 KIND: Final = "kquota-outcome"
 FORMAT: Final = 1
@@ -116,9 +116,9 @@ def outcome_document(outcome: Outcome) -> dict[str, Json]:
     return document
 
 
-def outcome_text(outcome: Outcome) -> str:
-    """Return the text of the document of an outcome."""
-    return dump(_document(outcome))
+def outcome_pieces(outcome: Outcome) -> Iterator[str]:
+    """Return the text of the document of an outcome, in pieces."""
+    return dump_pieces(_document(outcome))
 
 
 def _document(outcome: Outcome) -> _OutcomeDocument:

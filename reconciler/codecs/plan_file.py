@@ -24,10 +24,9 @@ from reconciler.quota.keys import Key, SetValue
 from reconciler.quota.outcome import Rejected
 from reconciler.quota.ownership import Moment
 from reconciler.quota.planner.desired_state import DeclarationConflict
-from reconciler.quota.planner.effects import change_factor
+from reconciler.quota.planner.effects import Effect, change_factor
 from reconciler.quota.planner.fallbacks import Fallback
 from reconciler.quota.planner.guards import Guard, Violation
-from reconciler.quota.planner.impact import Effect
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.results.report import Preview, RunOrigin, ValidationResult

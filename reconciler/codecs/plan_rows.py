@@ -16,7 +16,7 @@ from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import Key, WrittenValue, key_columns
 from reconciler.quota.ownership import Moment, Owner
 from reconciler.quota.planner.desired_state import Declaration
-from reconciler.quota.planner.impact import Direction, Effect
+from reconciler.quota.planner.effects import Direction, Effect
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.state import NO_LIMITS

@@ -8,27 +8,21 @@ from reconciler.errors import ForgeError
 from reconciler.forge.github import Comment, PullComments
 from reconciler.forge.marker import Marker
 
-Method = Literal["update", "recreate", "on-change", "never"]
-
-CommentAction = Literal["created", "updated", "unchanged", "nothing"]
+CommentAction = Literal["created", "updated", "unchanged"]
 
 
 class CommentResult(Struct, frozen=True, kw_only=True):
-    """The result for a comment; ``note`` is ``None`` if there is none."""
+    """The result for a comment."""
 
     action: CommentAction
-    note: Comment | None
+    note: Comment
 
 
-async def post(
-    thread: PullComments, marker: Marker, body: str, *, method: Method, is_quiet: bool
-) -> CommentResult:
-    """Create or update the comment with a marker.
+async def post(thread: PullComments, marker: Marker, body: str) -> CommentResult:
+    """Create the comment with a marker, or change it in place.
 
     Args:
         marker: Identifies the comment; ``body`` begins with it.
-        method: ``update`` changes the comment in place; ``recreate`` creates a new one at the end and deletes the old
-            one; ``on-change`` updates, but creates none for a plan without changes; ``never`` does nothing.
 
     Raises:
         ValueError: ``body`` does not begin with the marker.
@@ -36,17 +30,9 @@ async def post(
     """
     if not marker.begins(body):
         raise ValueError("a comment begins with its marker, or it is never found again")
-    if method == "never":
-        return CommentResult(action="nothing", note=None)
     own_comments = await own_notes(thread, marker)
     if not own_comments:
-        if method == "on-change" and is_quiet:
-            return CommentResult(action="nothing", note=None)
         return CommentResult(action="created", note=await _create(thread, marker, body))
-    if method == "recreate":
-        created = await _create(thread, marker, body, known_ids={note.id for note in own_comments})
-        await _delete(thread, own_comments)
-        return CommentResult(action="created", note=created)
     current, *duplicates = own_comments
     await _delete(thread, duplicates)  # two runs at once may both have begun a comment
     if current.body.replace("\r\n", "\n").rstrip("\n") == body.rstrip("\n"):
@@ -64,22 +50,14 @@ async def own_notes(thread: PullComments, marker: Marker) -> list[Comment]:
     return [note for note in marked if note.author.casefold() == own_name.casefold()]
 
 
-async def _create(
-    thread: PullComments,
-    marker: Marker,
-    body: str,
-    *,
-    known_ids: frozenset[int] | set[int] = frozenset(),
-) -> Comment:
+async def _create(thread: PullComments, marker: Marker, body: str) -> Comment:
     """Create a comment, only one even if the host's response to the first attempt was lost."""
     try:
         return await thread.create(body)
     except ForgeError as error:
         if not error.unsure:
             raise
-        landed = [
-            comment for comment in await own_notes(thread, marker) if comment.id not in known_ids
-        ]
+        landed = await own_notes(thread, marker)
         return landed[-1] if landed else await thread.create(body)
 
 

@@ -21,11 +21,22 @@ MAX_BYTES: Final = 256 * 1024 * 1024
 _GLOB: Final = re.compile(r"[*?\[]")
 
 
-class FileTexts(Struct, frozen=True, kw_only=True, gc=False):
-    """The texts of a set of files."""
+def _nothing() -> Iterator[tuple[str, str | Problem]]:
+    return iter(())
 
-    files: tuple[tuple[str, str], ...]  # `(path, text)`, sorted by path, no path twice
-    problems: tuple[Problem, ...]  # paths that match nothing and files that cannot be read
+
+class FileTexts(Struct, frozen=True, kw_only=True):
+    """The texts of a set of files, which are read one after the other: together they take more memory than what they say."""
+
+    names: tuple[str, ...] = ()  # sorted, none twice
+    problems: tuple[
+        Problem, ...
+    ] = ()  # paths that match nothing, and files that are too many or too large
+    texts: Callable[[], Iterator[tuple[str, str | Problem]]] = _nothing
+
+    def __iter__(self) -> Iterator[tuple[str, str | Problem]]:
+        """Read the files: yield the path and the text of each, or why it cannot be read."""
+        return self.texts()
 
 
 class FileSelection(Struct, frozen=True, kw_only=True, gc=False):
@@ -86,11 +97,14 @@ def read_paths(
             problems.append(unmatched_problem(pattern))
         files_by_name |= hits
     if len(files_by_name) > max_files:
-        return FileTexts(files=(), problems=(_too_many(str(root), len(files_by_name), max_files),))
-    texts = (
-        (name, _text(files_by_name[name], name, max_file_bytes)) for name in sorted(files_by_name)
-    )
-    return _within_limits(texts, problems, max_file_bytes)
+        return FileTexts(problems=(_too_many(str(root), len(files_by_name), max_files),))
+    names = tuple(sorted(files_by_name))
+
+    def texts() -> Iterator[tuple[str, str | Problem]]:
+        read = ((name, _text(files_by_name[name], name, max_file_bytes)) for name in names)
+        return _within_limits(read, max_file_bytes)
+
+    return FileTexts(names=names, problems=tuple(problems), texts=texts)
 
 
 def read_blobs(
@@ -113,7 +127,7 @@ def read_blobs(
     left_out = {_tidy(path) for path in exclude}
     picked = select(paths, (name for name in names if name not in left_out))
     if len(picked.names) > max_files:
-        return FileTexts(files=(), problems=(_too_many("", len(picked.names), max_files),))
+        return FileTexts(problems=(_too_many("", len(picked.names), max_files),))
     problems = [unmatched_problem(path) for path in picked.unmatched]
     small_names: list[str] = []
     remaining = max(MAX_BYTES, max_file_bytes)
@@ -124,26 +138,27 @@ def read_blobs(
         small_names.append(name)
         remaining -= size
         if remaining < 0:
-            return FileTexts(files=(), problems=(*problems, _too_much(name)))
-    texts = ((name, _decode(name, content)) for name, content in read(small_names).items())
-    return _within_limits(texts, problems, max_file_bytes)
+            return FileTexts(problems=(*problems, _too_much(name)))
+    contents = read(small_names)
+
+    def texts() -> Iterator[tuple[str, str | Problem]]:
+        decoded = ((name, _decode(name, content)) for name, content in contents.items())
+        return _within_limits(decoded, max_file_bytes)
+
+    return FileTexts(names=tuple(contents), problems=tuple(problems), texts=texts)
 
 
 def _within_limits(
-    texts: Iterable[tuple[str, str | Problem]], problems: list[Problem], max_file_bytes: int
-) -> FileTexts:
-    """Return the texts up to the maximum total size, with all problems."""
-    files: list[tuple[str, str]] = []
+    texts: Iterable[tuple[str, str | Problem]], max_file_bytes: int
+) -> Iterator[tuple[str, str | Problem]]:
+    """Yield the texts up to the maximum total size, and then a problem."""
     remaining = max(MAX_BYTES, max_file_bytes)
     for name, text in texts:
-        if isinstance(text, Problem):
-            problems.append(text)
-            continue
-        remaining -= len(text)
+        remaining -= 0 if isinstance(text, Problem) else len(text)
         if remaining < 0:
-            return FileTexts(files=(), problems=(*problems, _too_much(name)))
-        files.append((name, text))
-    return FileTexts(files=tuple(files), problems=tuple(problems))
+            yield name, _too_much(name)
+            return
+        yield name, text
 
 
 def _too_much(name: str) -> Problem:

@@ -121,7 +121,7 @@ class _LoadRun(Struct, kw_only=True):
 
 
 def load_files(
-    files: Iterable[tuple[str, str]],
+    files: Iterable[tuple[str, str | Problem]],
     *,
     clusters: Mapping[str, Labels] | None = None,
     problems: Iterable[Problem] = (),
@@ -131,7 +131,7 @@ def load_files(
     """Load the documents in these files.
 
     Args:
-        files: ``(path, text)`` pairs; the path is only for display.
+        files: ``(path, text)`` pairs, with the problem of a file that cannot be read; the path is only for display.
         clusters: The labels for selectors, by the name of each known cluster; a document that names another cluster is
             a problem. ``None`` accepts all, and puts documents that select clusters below ``NO_CLUSTER``.
         problems: Problems of reading the files, to be listed with the rest.
@@ -147,7 +147,10 @@ def load_files(
     count = 0
     for path, text in files:
         count += 1
-        _load_file(run, path, text)
+        if isinstance(text, Problem):
+            run.problems.append(text)
+        else:
+            _load_file(run, path, text)
         if run.is_stopped:  # the file that spent the budget is among the problems
             break
     return LoadedManifests(

@@ -18,8 +18,7 @@ from reconciler.base.escaping import is_shown
 from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
 from reconciler.manifest.document import DEFAULT_NAMESPACE
-from reconciler.manifest.export.document_names import document_names
-from reconciler.manifest.export.files import Team, team_of
+from reconciler.manifest.export import Team, document_names, team_of
 from reconciler.manifest.rules.client_quota import canonical_ip
 from reconciler.manifest.schema_names import ACCEPT, API_VERSION, QUOTA
 from reconciler.manifest.syntax.scalars import is_text

@@ -174,7 +174,8 @@ class DriftTracker(Struct, frozen=True, kw_only=True, gc=False):
         live = _live(drifted)
         return replace(
             before,
-            observation_count=before.observation_count + 1,
+            # What an earlier process recorded was an observation, too.
+            observation_count=max(before.observation_count, int(recorded is not None)) + 1,
             since=before.since
             if before.observation_count
             else now

@@ -1,4 +1,4 @@
-"""Live quotas, effective limits, drift and checks, for terminals and as JSON documents."""
+"""Live quotas, effective limits, overrides and checks, for terminals and as JSON documents."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -8,6 +8,7 @@ from msgspec import Struct
 from reconciler.base.escaping import escaped
 from reconciler.quota.entity import ENTITY_TYPES, LEVEL_NAMES
 from reconciler.quota.entity_forms import entity_json, entity_text, parts_text
+from reconciler.quota.overrides import Override
 from reconciler.quota.precedence import (
     ANONYMOUS,
     EffectiveLimit,
@@ -15,10 +16,59 @@ from reconciler.quota.precedence import (
     Resolution,
 )
 from reconciler.quota.state import QuotaState, set_values
+from reconciler.render import units
 from reconciler.render.impact_rows import effective_text, ranking_doubt, sharing_text
 from reconciler.render.json_values import Json, value_json
 from reconciler.render.table import Cell, Style, fits, fold, fold_lines, row_lines, table
 from reconciler.render.units import PER_BROKER, UNSET, limit, number, quantity
+
+
+def overrides_document(
+    overrides: Sequence[Override], *, cluster_id: str, now: float
+) -> dict[str, Json]:
+    """One JSON document; ``now`` in seconds since the epoch decides which ones have expired."""
+    rows: list[Json] = [
+        {
+            "entity": entity_json(override.entity),
+            "key": str(override.key),
+            "value": value_json(override.value),
+            "declared": value_json(override.declared),
+            "before": value_json(override.before),
+            "until": units.instant(override.until),
+            "expired": now >= override.until,
+            "endsWithDocument": override.ends_with_document,
+            "who": override.author,
+            "document": override.document,
+            "reason": override.reason,
+        }
+        for override in overrides
+    ]
+    return {"kind": "kquota-overrides", "format": 1, "clusterId": cluster_id, "overrides": rows}
+
+
+def overrides_text(overrides: Sequence[Override], *, now: float, style: Style) -> str:
+    """A table; ``now`` in seconds since the epoch decides which ones have expired."""
+    if not overrides:
+        return "no overrides"
+    rows = [
+        [
+            entity_text(override.entity),
+            str(override.key),
+            units.limit(override.key, override.value) if override.value is not None else "unset",
+            units.limit(override.key, override.declared)
+            if override.declared is not None
+            else "not declared",
+            f"{units.instant(override.until)}, {units.age(override.until - now)} left"
+            if now < override.until
+            else "expired, not reverted",
+            escaped(override.author or override.document),
+            escaped(override.reason),
+        ]
+        for override in overrides
+    ]
+    heads = ("ENTITY", "KEY", "VALUE", "DECLARED WHEN IT BEGAN", "UNTIL", "WHO", "REASON")
+    return "\n".join(table(rows, heads=heads, style=style))
+
 
 PLAIN = Style()
 
@@ -205,18 +255,14 @@ class CheckStatus(StrEnum):
     """The result of a check."""
 
     OK = "ok"
-    NOTE = "note"
     WARNING = "warning"
     FAILED = "failed"
-    SKIPPED = "skipped"
 
 
 _COLOURS: Mapping[CheckStatus, str] = {
     CheckStatus.OK: "green",
-    CheckStatus.NOTE: "cyan",
     CheckStatus.WARNING: "yellow",
     CheckStatus.FAILED: "red",
-    CheckStatus.SKIPPED: "dim",
 }
 
 

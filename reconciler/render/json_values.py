@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 import msgspec
@@ -19,6 +19,8 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "-0.0": -0.0}
 """Values that a cluster may have and JSON cannot represent; written as these strings."""
 
+ROWS_OF_A_PIECE: Final = 10_000
+
 _EXACT: Final = 2.0**53
 """Up to this value float64 represents every whole number."""
 
@@ -34,11 +36,19 @@ def dump(document: Mapping[str, Json] | Struct) -> str:
     So a line of a diff is a fact that changed, and 30,000 rows are written at the speed of the C encoder. Typed rows
     declare their fields in alphabetical order.
     """
+    return "".join(dump_pieces(document))
+
+
+def dump_pieces(document: Mapping[str, Json] | Struct) -> Iterator[str]:
+    """Yield the text of :func:`dump` in pieces, which together take a third of the memory."""
     values = document if isinstance(document, Mapping) else _fields(document)
-    pieces = ["{\n"]  # joined once: a copy of 30,000 rows costs as much as their encoding
+    yield "{\n"
+    separator = ""
     for name in sorted(values):
-        pieces += (",\n" if len(pieces) > 1 else "", f"  {_ENCODE(name)}: ", *_field(values[name]))
-    return json_text("".join((*pieces, "\n}\n")))
+        yield json_text(f"{separator}  {_ENCODE(name)}: ")
+        yield from map(json_text, _field(values[name]))
+        separator = ",\n"
+    yield "\n}\n"
 
 
 def _fields(document: Struct) -> Mapping[str, object]:
@@ -51,14 +61,22 @@ def _fields(document: Struct) -> Mapping[str, object]:
     return values
 
 
-def _field(value: object) -> tuple[str, ...]:
-    """Return the pieces of a value."""
+def _field(value: object) -> Iterator[str]:
+    """Yield the pieces of a value."""
     if not (isinstance(value, list) and value):
-        return (_SMALL(msgspec.to_builtins(value, str_keys=True, enc_hook=float)),)
-    if isinstance(value[0], Struct):
-        rows = str(memoryview(lines(value))[:-1], "ascii").replace("\n", ",\n    ")
-        return "[\n    ", rows, "\n  ]"
-    return "[\n    ", ",\n    ".join(map(_ENCODE, value)), "\n  ]"
+        yield _SMALL(msgspec.to_builtins(value, str_keys=True, enc_hook=float))
+        return
+    separator = "[\n    "
+    for start in range(0, len(value), ROWS_OF_A_PIECE):
+        rows = value[start : start + ROWS_OF_A_PIECE]
+        if isinstance(rows[0], Struct):
+            text = str(memoryview(lines(rows))[:-1], "ascii").replace("\n", ",\n    ")
+        else:
+            text = ",\n    ".join(map(_ENCODE, rows))
+        yield separator
+        yield text
+        separator = ",\n    "
+    yield "\n  ]"
 
 
 def value_json(value: float | None) -> float | int | str | None:

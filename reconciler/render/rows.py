@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.outcome import Held, Rejected, Unknown
-from reconciler.quota.planner.impact import Direction, Effect
+from reconciler.quota.planner.effects import Direction, Effect
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import (
@@ -92,12 +92,11 @@ def selected_changes(
     Args:
         max_rows: Maximum number of changes; removals and changes with a remark are selected first.
     """
-    effects = preview.impact.effects if preview.impact is not None else ()
-    changes = preview.plan.changes
+    impact, changes = preview.impact, preview.plan.changes
     places: Sequence[int] = range(len(changes))
     if max_rows is not None and len(places) > max_rows:
         places = sorted(sorted(places, key=lambda at: _is_plain(changes[at]))[:max_rows])
-    return tuple((changes[at], effects[at] if effects else None) for at in places)
+    return tuple((changes[at], impact.effects[at] if impact else None) for at in places)
 
 
 def _is_plain(change: QuotaChange) -> bool:

@@ -1,6 +1,6 @@
-"""The main file for spark-submit: ``JOB --lake URI …``, as for ``kquota spark``, and ``--output FILE`` for the result.
+"""The main file for spark-submit: ``JOB --lake URI …``, as for ``kquota usage``, and ``--output FILE`` for the result.
 
-The result is JSON unless ``--format`` is given. The exit code is 0, or 1 for an error: only ``kquota spark`` judges policies.
+The result is JSON unless ``--format`` is given. The exit code is 0, or 1 for an error: only ``kquota usage`` judges policies.
 """
 
 import argparse
@@ -34,11 +34,11 @@ def _run(words: Sequence[str]) -> int:
     if job and "--help" not in job:
         job += ["--format", options.format]
     if options.output is None:
-        return kquota(["spark", *job])
+        return kquota(["usage", *job])
     check_place(options.output)
     result = io.StringIO()
     with contextlib.redirect_stdout(result):
-        code = kquota(["spark", *job])
+        code = kquota(["usage", *job])
     if result.getvalue():
         write_text(options.output, result.getvalue(), private=True)
     return code

@@ -20,7 +20,7 @@ from reconciler.base.redaction import remember
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.diagnostics import traceback_text
 from reconciler.cli.framework.exit_codes import report_error
-from reconciler.cli.framework.logs import JsonLogFormatter, OneLineFormatter, TextLogFormatter
+from reconciler.cli.framework.logs import JsonLogFormatter, OneLineFormatter
 from reconciler.codecs.state import state_document
 from reconciler.errors import KquotaError
 from reconciler.inventory.audit_log import StreamAuditLog
@@ -144,7 +144,6 @@ SURFACES: dict[str, Callable[[str], str]] = {
     "question": lambda text: on_console(lambda terminal: terminal.question(text)),
     "debug": debugged,
     "traceback": lambda text: traceback_text(ValueError(text)),
-    "text log": lambda text: TextLogFormatter().format(record(text, ValueError(text))),
     "json log": lambda text: JsonLogFormatter().format(record(text, ValueError(text))),
     "one line log": lambda text: OneLineFormatter(journal=False).format(
         record(text, ValueError(text))
@@ -243,7 +242,7 @@ def test_a_variation_selector_is_kept_in_the_warning_sign_alone() -> None:
 def test_a_secret_that_a_library_quotes_is_in_neither_log_nor_traceback() -> None:
     remember("pl4nted-bearer-Token")
     text = "401 for Authorization: Bearer pl4nted-bearer-Token at https://u:S3cret@h/?token=T0ken"
-    for surface in ("text log", "json log", "one line log", "traceback"):
+    for surface in ("json log", "one line log", "traceback"):
         output = SURFACES[surface](text)
         assert "401" in output
         for secret in ("pl4nted", "S3cret", "T0ken"):

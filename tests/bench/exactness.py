@@ -1,4 +1,4 @@
-"""T11: the tests that compare every row of Spark with the core's, as one figure: the number of failures."""
+"""T11: the tests that compare every row of both engines with the core's, as one figure: the number of failures."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ def rows(files: Sequence[str]) -> Iterator[Row]:
                 "-m",
                 "integration or not integration",
                 f"--junitxml={report}",
-                *(f"tests/evidence/spark/{file}" for file in files),
+                *(f"tests/evidence/{file}" for file in files),
             ],
             cwd=TREE,
             capture_output=True,

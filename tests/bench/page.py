@@ -34,7 +34,7 @@ def cells(row: Row) -> str:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The core's table."""
+    """The table of the core."""
     lines = [
         "| work | against | ours (median, range) | theirs | ratio | bar | |",
         "| --- | --- | --- | --- | --- | --- | --- |",
@@ -136,12 +136,17 @@ def replaced(page: str, name: str, text: str) -> str:
 
 def crossover(rows: Sequence[Row]) -> str:
     """Rows of T8 as one table: seconds of each engine by size."""
-    lines = ["| samples | Spark | core | DuckDB | Polars |", "| --- | --- | --- | --- | --- |"]
+    lines = [
+        "| samples | Spark | local engine | DuckDB | Polars |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     works = dict.fromkeys(row.work for row in rows)
     for work in works:
         by_peer = {row.peer: row for row in rows if row.work == work}
         cells = [seconds(next(iter(by_peer.values())).figures)]
-        cells += [seconds(by_peer[name].peer_figures) for name in ("core", "DuckDB", "Polars")]
+        cells += [
+            seconds(by_peer[name].peer_figures) for name in ("local engine", "DuckDB", "Polars")
+        ]
         lines.append(f"| {work.split()[1]} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

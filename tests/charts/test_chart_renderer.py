@@ -164,6 +164,23 @@ def test_one_replica_is_recreated_and_several_are_rolled_with_a_lease() -> None:
     assert lease["resourceNames"] == ["quota-writer"]
 
 
+def test_the_deployment_has_the_strategy_history_and_annotations_of_the_values() -> None:
+    objects = rendered(
+        "--set",
+        "strategy.type=Recreate",
+        "--set",
+        "replicaCount=2",
+        "--set",
+        "revisionHistoryLimit=1",
+        "--set-string",
+        "deploymentAnnotations.house=yes",
+    )
+    deployment = only(objects, "Deployment")
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+    assert deployment["spec"]["revisionHistoryLimit"] == 1
+    assert deployment["metadata"]["annotations"] == {"house": "yes"}
+
+
 def test_a_topology_spread_without_a_selector_gets_the_selector_of_the_chart() -> None:
     first, second = only(with_values("replicas"), "Deployment")["spec"]["template"]["spec"][
         "topologySpreadConstraints"

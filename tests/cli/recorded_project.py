@@ -1,4 +1,4 @@
-"""A project with one cluster whose use was recorded, and an export of it, for the tests of ``kquota spark ingest``."""
+"""A project with one cluster whose use was recorded, and an export of it, for the tests of ``kquota usage ingest``."""
 
 from pathlib import Path
 

@@ -47,13 +47,6 @@ def test_describe_selects_entities_as_plan_does(kquota, sandbox, at):
     assert len(document["entries"]) == 2
 
 
-def test_describe_as_yaml_reports_quotas_that_no_manifest_can_represent(kquota, sandbox, at):
-    sandbox.seed(ODD | FOREIGN)
-    output = kquota("describe", *at, "--format", "yaml").out
-    assert output.count("kind: ClientQuota") == 4
-    assert "# not expressible in a manifest: user=a odd_key=7" in output
-
-
 def test_a_snapshot_is_read_back_completely(kquota, sandbox, at, folder):
     sandbox.seed(ODD | FOREIGN)
     assert kquota("snapshot", *at, "--out", "s.json").out == ""

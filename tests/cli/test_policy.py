@@ -211,7 +211,8 @@ def test_the_base_revision_decides_and_weaker_rules_of_the_head_are_shown(kquota
     assert set(violations(ran)) == {"protected"}
     assert "spec.guards.protected" in ran.err
     assert "nobody-" in ran.err
-    page = kquota("plan", "--config-from", "refs/heads/main", "--format", "html").out
+    assert kquota("plan", "--config-from", "refs/heads/main", "--page", "p.html").code == 3
+    page = (prod / "p.html").read_text()
     assert "this change is ignored: QuotaCluster/prod spec.guards.protected" in page
 
 

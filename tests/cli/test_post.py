@@ -218,12 +218,9 @@ def test_a_run_of_a_fork_posts_no_fact_about_a_cluster(kquota, folder, api, what
     assert not (folder / "output").exists()
 
 
-@pytest.mark.parametrize("how", ["document", "text"])
-def test_a_failure_of_a_fork_names_its_origin(kquota, folder, api, how):
+def test_a_failure_of_a_fork_names_its_origin(kquota, folder, api):
     api.pull(9, sha="b" * 40, repo="mallory/quotas")
-    words = (failed(folder, "plan"),) if how == "document" else ("said.txt", "--failed", "1")
-    (folder / "said.txt").write_text("Please merge.\n")
-    assert kquota("post", "github", *words, *FORK).code == 0
+    assert kquota("post", "github", failed(folder, "plan"), *FORK).code == 0
     (body,) = api.bodies(9)
     assert body.startswith("<!-- kquota:plan:prod -->\n")
     assert "Not verified" in body
@@ -349,7 +346,6 @@ def test_a_document_of_another_run_is_limited_to_five_megabytes(kquota, folder, 
         ("--sha", SHA),
         ("--head-repo", "a/b"),
         ("--pull", "0"),
-        ("--method", "shout"),
         ("--issue",),
         ("--repo", "../x", "--pull", "7"),
         ("--api-url", "http://api.example", "--pull", "7"),
@@ -371,10 +367,8 @@ def test_outside_of_a_workflow_its_files_are_not_written(kquota, api, plan, monk
     assert kquota("post", "github", plan, "--outputs").code == 1
 
 
-def test_a_plan_without_changes_creates_no_comment_on_change(kquota, folder, api):
+def test_a_plan_without_changes_says_so(kquota, folder, api):
     saved(folder, saved_plan(empty()))
-    assert kquota("post", "github", "plan.json", "--pull", "7", "--method", "on-change").code == 0
-    assert api.comments == []
     assert kquota("post", "github", "plan.json", "--pull", "7").code == 0
     assert "Nothing to do" in api.bodies(7)[0]
 

@@ -31,7 +31,7 @@ def parsed(words: list[str]) -> tuple[str, dict[str, Any]]:
     if "--output" in options:
         at = options.index("--output")
         del options[at : at + 2]
-    group = cli.get_command(click.Context(cli), "spark")
+    group = cli.get_command(click.Context(cli), "usage")
     assert isinstance(group, click.Group)
     command = group.get_command(click.Context(group), name)
     assert command is not None
@@ -41,7 +41,7 @@ def parsed(words: list[str]) -> tuple[str, dict[str, Any]]:
 def test_the_application_runs_an_existing_job_with_arguments_that_it_accepts() -> None:
     spec = document("sparkapplication.yaml")["spec"]["template"]
     name, values = parsed(spec["arguments"])
-    assert (name, values["master"], values["remote"]) == ("rollup", None, None)
+    assert (name, values["engine"], values["master"]) == ("report", "spark", None)
     assert spec["sparkVersion"] == "4.3.0"
 
 
@@ -63,22 +63,7 @@ def test_the_image_has_the_requirements_of_the_wheel() -> None:
         assert f'"{requirement}"' in project, requirement
 
 
-def test_the_cronjob_runs_an_existing_command_with_lake_and_server() -> None:
-    pod = document("cronjob.yaml")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    environment = {entry["name"]: entry["value"] for entry in container["env"]}
-    group, name = container["args"]
-    spark = cli.get_command(click.Context(cli), group)
-    assert isinstance(spark, click.Group)
-    command = spark.get_command(click.Context(spark), name)
-    assert command is not None
-    variables = {option.envvar for option in command.params if isinstance(option, click.Option)}
-    assert set(environment) <= {*variables, "SPARK_REMOTE"}
-    assert environment["SPARK_REMOTE"].startswith("sc://")
-    assert container["securityContext"]["readOnlyRootFilesystem"] is True
-
-
 def test_commands_on_the_page_are_valid() -> None:
     for words in re.findall(r"__main__\.py ([a-z].*?)(?:`|$)", PAGE, re.MULTILINE):
         job, _ = parsed(words.split())
-        assert job == "rollup"
+        assert job in {"show", "report"}

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reconciler.evidence.store import scrape_interval
-from reconciler.evidence.store.files import arrow_tables, object_store
-from reconciler.evidence.store.lake import Lake, UnitContent
-from reconciler.evidence.store.manifest import Unit
+from reconciler.evidence.store.files import arrow_tables, table_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import Unit, UnitContent
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.usage import tables
@@ -43,7 +43,7 @@ class Written:
 
 
 class _Then:
-    """A clock that does not advance: equal fleets give equal manifests."""
+    """A clock that does not advance: equal fleets give equal files."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -61,7 +61,7 @@ def write(fleet: Fleet, to: Path | str, *, truth: Path | None = None) -> Written
         truth: A folder for events and true demand; ``None`` = neither is written.
     """
     lake = Lake(
-        object_store.opened(str(to), create=True),
+        table_store.opened(str(to), create=True),
         clock=_Then(fleet.to_ms / 1000),
         run_id=f"fleet-{fleet.seed}",
     )
@@ -70,7 +70,7 @@ def write(fleet: Fleet, to: Path | str, *, truth: Path | None = None) -> Written
         numbers: list[int | None] = [None] * fleet.brokers
         for day in days(fleet, cluster):
             for table, table_rows in tables_of(fleet, day, numbers):
-                lake.commit(
+                lake.put(
                     Unit(
                         table=table, cluster_id=fleet.cluster_id(cluster), day=fleet.day(day.number)
                     ),

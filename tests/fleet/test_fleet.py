@@ -1,14 +1,13 @@
 """The synthetic fleet: its tables fit lake and core, true demand is included, equal seeds give equal bytes."""
 
 import json
-from datetime import date
 
 import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.files import table_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage import tables
 from reconciler.usage.samples import QuotaType
@@ -34,8 +33,8 @@ def written(tmp_path_factory):
 
 
 def rows(folder, table):
-    lake = Lake(object_store.opened(str(folder / "lake")), clock=Then())
-    return lake.read(lake.manifests(table), table=table)
+    lake = Lake(table_store.opened(str(folder / "lake")), clock=Then())
+    return lake.read(lake.days(table), table=table)
 
 
 def test_a_day_of_every_table_is_a_unit(written):
@@ -207,7 +206,7 @@ def test_the_command_prints_the_number_of_written_rows(tmp_path, capsys):
         == 0
     )
     assert "usage_sample" in capsys.readouterr().out
-    assert (tmp_path / "lake" / "usage_sample" / "fleet-1-000" / str(date(2026, 9, 12))).is_dir()
+    assert (tmp_path / "lake/usage_sample/cluster_id=fleet-1-000/day=2026-09-12").is_dir()
 
 
 def test_kinds_can_be_selected(tmp_path):

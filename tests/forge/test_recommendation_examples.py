@@ -16,7 +16,7 @@ from reconciler.quota.state import QuotaState
 from reconciler.usage.samples import DAY_MS, Cadence, day_of
 from reconciler.usage.tables import USAGE_SAMPLE
 from tests.cli.recommendations import PROD, manifest, project, quota
-from tests.evidence.spark import lakes, replays
+from tests.evidence.analysis import lakes, replays
 from tests.forge.code_host import ROOT
 from tests.git.commits import git, repository
 
@@ -111,7 +111,7 @@ def test_recommended_limits_become_a_merge_request_and_a_pull_request(
     clone: Path, tmp_path: Path
 ) -> None:
     origin = tmp_path / "team" / "quotas.git"
-    script = [line for line in GITLAB["script"] if "apt-get" not in line]
+    script = GITLAB["script"]
     variables = {
         "CI_DEFAULT_BRANCH": "main",
         "CI_JOB_URL": "https://gitlab.example/team/quotas/-/jobs/1",
@@ -172,8 +172,8 @@ def test_on_github_the_pull_request_is_opened_updated_and_closed(
     assert (BRANCH in git(origin, "branch")) is is_changed
 
 
-def test_the_step_that_runs_spark_has_no_token() -> None:
-    recommend = "kquota spark recommend --cluster prod --out proposals --most 50 --format markdown"
+def test_the_step_that_reads_recorded_use_has_no_token() -> None:
+    recommend = "kquota usage recommend --cluster prod --out proposals --most 50 --format markdown"
     first, second = (step for step in GITHUB["steps"] if "run" in step)
     assert recommend in first["run"]
     assert "GH_TOKEN" in second["env"].keys() - first["env"].keys()

@@ -16,14 +16,11 @@ def text(words: str, marker: Marker = PROD) -> str:
 
 @pytest.fixture
 def posted(at_github):
-    """`posted("words", method=…)`: the result of a comment on pull request 7."""
+    """`posted("words")`: the result of a comment on pull request 7."""
 
-    def run(words, *, method="update", is_quiet=False, marker=PROD, **more):
+    def run(words, *, marker=PROD, **more):
         return at_github(
-            lambda host: post(
-                host.comments_of(7), marker, text(words, marker), method=method, is_quiet=is_quiet
-            ),
-            **more,
+            lambda host: post(host.comments_of(7), marker, text(words, marker)), **more
         )
 
     return run
@@ -61,29 +58,6 @@ def test_each_label_and_kind_has_its_own_comment(api, posted):
     posted("stage", marker=Marker(kind="plan", label="stage"))
     posted("outcome", marker=Marker(kind="outcome", label="prod"))
     assert len(api.bodies(7)) == 3
-
-
-def test_recreate_creates_the_new_comment_before_it_deletes_the_old_one(api, posted):
-    posted("one")
-    api.comment(7, "someone", "chatter")
-    assert posted("two", method="recreate").action == "created"
-    assert api.bodies(7) == ["chatter", text("two")]
-    api.fail_once(Refusal(422, "no"), method="POST")
-    with pytest.raises(ForgeError):
-        posted("three", method="recreate")
-    assert api.bodies(7)[-1] == text("two")
-
-
-def test_on_change_creates_no_comment_without_changes_and_keeps_an_existing_one(api, posted):
-    assert posted("nothing", method="on-change", is_quiet=True).action == "nothing"
-    assert api.bodies(7) == []
-    assert posted("something", method="on-change").action == "created"
-    assert posted("nothing", method="on-change", is_quiet=True).action == "updated"
-
-
-def test_never_sends_no_request(api, posted):
-    assert posted("one", method="never").action == "nothing"
-    assert api.requests == []
 
 
 def test_duplicate_comments_of_concurrent_runs_are_deleted_except_one(api, posted):
@@ -151,9 +125,7 @@ def test_a_response_without_an_id_is_refused(api, posted):
 
 def test_a_text_without_its_marker_is_rejected(at_github):
     with pytest.raises(ValueError, match="marker"):
-        at_github(
-            lambda host: post(host.comments_of(7), PROD, "hello", method="update", is_quiet=False)
-        )
+        at_github(lambda host: post(host.comments_of(7), PROD, "hello"))
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ class FaultyWorld(World):
         asyncio.get_running_loop().set_default_executor(Inline())
         try:
             await self.everything()
-            _ = await self.work(LoopTrigger(resync=True))
+            _ = await self.reconciled(LoopTrigger(resync=True))
         except KquotaError:
             pass  # The loop tries again.
 

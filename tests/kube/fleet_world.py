@@ -20,6 +20,7 @@ from reconciler.kube.records.inventory import KubeInventory
 from reconciler.kube.run.cluster_reconciler import ClusterReconciler, OperatorContext
 from reconciler.kube.run.definition_guard import DefinitionGuard
 from reconciler.kube.run.missing_clusters import MissingClusterReconciler
+from reconciler.kube.status.status_queue import StatusQueue
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
@@ -31,7 +32,14 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kube_api import FakeKubeApi
 from tests.fakes.memory_audit_log import MemoryAuditLog
-from tests.kube.worlds import DELETED, Sessions, quota_cluster, resource
+from tests.kube.worlds import (
+    DELETED,
+    NoRetries,
+    Sessions,
+    quota_cluster,
+    resource,
+    with_statuses,
+)
 
 
 def selecting(
@@ -77,6 +85,7 @@ class FleetWorld:
     def begin(self) -> None:
         """Start a new operator process without memory."""
         self.cache = ResourceCache()
+        self.statuses = StatusQueue(clock=NoRetries())
         self.writer = ResourceWriter(self.api, cache=self.cache, clock=self.clock, identity="op")
         self.list_everything = FullListing(
             self.api,
@@ -101,6 +110,7 @@ class FleetWorld:
                 list_everything=lambda _: self.list_everything(),
                 store_of=self.sessions[name].for_,
                 writes=self.writer,
+                statuses=self.statuses,
                 clock=self.clock,
                 audit=MemoryAuditLog(),
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
@@ -163,7 +173,7 @@ class FleetWorld:
             )
             return dict(zip(clusters, outcomes, strict=True))
 
-        return asyncio.run(run())
+        return asyncio.run(with_statuses(self.statuses, run()))
 
     def turn_without_cluster(self) -> LoopOutcome:
         """Reconcile the documents without a cluster."""
@@ -171,7 +181,7 @@ class FleetWorld:
             self.cache,
             writes=self.writer,
             clock=self.clock,
-            orphan=partial(record_store.orphan, self.api, "ops"),
+            orphan=partial(record_store.orphan_everywhere, self.api, "ops"),
         )
 
         async def run() -> LoopOutcome:

@@ -34,7 +34,7 @@ from reconciler.quota.planner.guards import Guards
 from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import NewOverride
 from tests.fakes.cluster import LOST
-from tests.kube.worlds import KubeWorld, quota_cluster, resource
+from tests.kube.worlds import KubeWorld, quota_cluster, resource, seen
 from tests.reconcile.scenarios import ALICE, ALICE_SHOP, BOB, RATE, state
 
 NOW = 1_700_000_000.0
@@ -88,7 +88,9 @@ def ran(
 
 def failed(error: KquotaError) -> dict[str, Any]:
     """A document whose cluster's reconciliation failed."""
-    standing = assess_eligibility(CREATED, {"prod": from_spec("prod", {"bootstrapServers": "b:1"})})
+    standing = assess_eligibility(
+        seen(CREATED), {"prod": from_spec("prod", {"bootstrapServers": "b:1"})}
+    )
     status = document_status(
         standing,
         key_statuses=KeyStatusIndex(
@@ -106,7 +108,7 @@ def standing_alone(
     clusters: Mapping[str, Any], *unusable: str, obj: dict[str, Any] = CREATED
 ) -> dict[str, Any]:
     """A document of a cluster without reconciliations."""
-    standing = assess_eligibility(obj, clusters, unusable=unusable)
+    standing = assess_eligibility(seen(obj), clusters, unusable=unusable)
     return {**obj, "status": document_status(standing, previous={}, now=NOW)}
 
 
@@ -189,7 +191,9 @@ def _conflict() -> dict[str, Any]:
 
 
 def _pending() -> dict[str, Any]:
-    standing = assess_eligibility(CREATED, {"prod": from_spec("prod", {"bootstrapServers": "b:1"})})
+    standing = assess_eligibility(
+        seen(CREATED), {"prod": from_spec("prod", {"bootstrapServers": "b:1"})}
+    )
     return {**CREATED, "status": document_status(standing, previous={}, now=NOW)}
 
 
@@ -233,11 +237,11 @@ DOCUMENTS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
 def _cluster_failed(error: KquotaError, **spec: Any) -> dict[str, Any]:
     obj = quota_cluster(**spec)
     report = Reconciliation(cluster="prod", error=error)
-    return {**obj, "status": cluster_status(obj, report=report, previous={}, now=NOW)}
+    return {**obj, "status": cluster_status(seen(obj), report=report, previous={}, now=NOW)}
 
 
 def _faulty(**spec: Any) -> dict[str, Any]:
-    problems = cluster_problems(quota_cluster(**spec))
+    problems = cluster_problems(seen(quota_cluster(**spec)))
     return _cluster_failed(ConfigError("; ".join(problems)), **spec)
 
 
@@ -273,7 +277,7 @@ def _rotated() -> dict[str, Any]:
     world = kube_world()
     report = world.run()
     status = cluster_status(
-        obj, report=report, losses={}, owned=world.owned, previous={}, now=NOW, secret=use
+        seen(obj), report=report, losses={}, owned=world.owned, previous={}, now=NOW, secret=use
     )
     return {**obj, "status": status}
 
@@ -285,7 +289,7 @@ def _cluster_after(world: KubeWorld) -> dict[str, Any]:
 
 def _pending_cluster() -> dict[str, Any]:
     obj = quota_cluster()
-    return {**obj, "status": cluster_status(obj, report=None, previous={}, now=NOW)}
+    return {**obj, "status": cluster_status(seen(obj), report=None, previous={}, now=NOW)}
 
 
 CLUSTERS: Mapping[Reason, Callable[[], dict[str, Any]]] = {

@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.kube.api.custom_resources import entity_of
 from reconciler.quota.entity import Entity
 from tests.kube.test_partial_reconciliation import ENTITIES, VALUES, WatchedWorld
+from tests.kube.worlds import seen
 from tests.reconcile.scenarios import OPEN
 
 NAMES = st.sampled_from(("a", "b", "c"))
@@ -62,7 +62,7 @@ class ChangingWorld(WatchedWorld):
                 _ = self.declare(name, ENTITIES[0], VALUES[0], deletionPolicy="Retain")
                 self.objects[f"team/{name}"]["metadata"]["finalizers"] = []
             elif obj["spec"].get("deletionPolicy", self.default) == "Delete":
-                self.removable.add(entity_of(obj))
+                self.removable.add(seen(obj).entity)
         return self.remove(name)
 
     def during(self, request: int, actions: Sequence[tuple[Any, ...]]) -> None:

@@ -170,7 +170,7 @@ def test_documents_without_a_cluster_add_no_records_by_a_forged_status() -> None
         world.cache,
         writes=ResourceWriter(world.api, cache=world.cache, clock=world.kafka.clock, identity="op"),
         clock=world.kafka.clock,
-        orphan=partial(record_store.orphan, world.api, "ops"),
+        orphan=partial(record_store.orphan_everywhere, world.api, "ops"),
     )
 
     async def run() -> None:
@@ -232,7 +232,7 @@ def test_a_failed_listing_removes_no_record_of_documents() -> None:
         return False
 
     world.work._context = replace(world.work._context, list_everything=unlisted)
-    asyncio.run(world.work(LoopTrigger(resync=True)))
+    asyncio.run(world.reconciled(LoopTrigger(resync=True)))
     world.api.objects["clientquotas", "team", "alice"] = obj
     world.begin()
     world.change("alice", limits={"producerByteRate": 2048})

@@ -14,7 +14,7 @@ from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideSet
 from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limits
-from tests.kube.worlds import resource
+from tests.kube.worlds import resource, seen
 
 INTENT = ("create", "configmaps")
 """The first write of a reconciliation after its plan."""
@@ -35,7 +35,7 @@ def meanwhile(world: World, at: tuple[str, str], what: Any) -> None:
 
 def observe(world: World, name: str) -> None:
     """Report the current document to the watch."""
-    _ = world.cache.observe(world.obj(name))
+    _ = world.cache.observe(seen(world.obj(name)))
 
 
 def test_a_document_that_appears_during_a_reconciliation_is_not_shown_as_synced():
@@ -153,7 +153,7 @@ def test_the_cluster_is_reconciled_by_the_spec_at_the_start_of_the_reconciliatio
         obj = world.api.find(QUOTA_CLUSTERS, None, "prod")
         obj["spec"]["tenants"] = tenants
         obj["metadata"]["generation"] += 1
-        _ = world.cache.cluster_seen(obj)
+        _ = world.cache.cluster_seen(seen(obj))
 
     meanwhile(world, INTENT, revoke)
     world.turn()

@@ -21,7 +21,7 @@ from reconciler.metrics import reconciliation_values
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.reconcile.workflow import FRESH_SECONDS
-from tests.kube.worlds import KubeWorld, quota_cluster, resource
+from tests.kube.worlds import KubeWorld, quota_cluster, resource, seen
 
 ENTITIES: tuple[Entity, ...] = (
     entity(user="u"),
@@ -65,12 +65,12 @@ class WatchedWorld(KubeWorld):
         if has_finalizer:
             self.tell(document)
         else:
-            _ = self.cache.forget(gone)
+            _ = self.cache.forget(seen(gone))
         return document
 
     def tell(self, document: str) -> None:
         """Report a document to the watch."""
-        _ = self.cache.observe(copy.deepcopy(self.objects[document]))
+        _ = self.cache.observe(seen(copy.deepcopy(self.objects[document])))
 
     def burst(self) -> None:
         """Report many events at once, so that their order is unknown."""
@@ -81,11 +81,11 @@ class WatchedWorld(KubeWorld):
         """One reconciliation; a listing only on its request."""
         self.api.calls.clear()
         self.kafka.requests.clear()
-        outcome = asyncio.run(self.work(LoopTrigger(**trigger)))
+        outcome = asyncio.run(self.reconciled(LoopTrigger(**trigger)))
         for document, obj in list(self.cache.of("prod").items()):
             if document not in self.objects:
                 # Its finalizer was removed, and the watch reports the end; no other object ever has its uid.
-                self._deleted_uids.add(obj["metadata"]["uid"])
+                self._deleted_uids.add(obj.uid)
                 _ = self.cache.forget(obj)
         return outcome
 
@@ -448,7 +448,7 @@ def test_an_orphaned_limit_that_the_policy_now_removes_is_removed_after_a_listin
     }
     obj["metadata"]["generation"] = 2
     obj["metadata"]["resourceVersion"] = world.api.next_version()
-    _ = world.cache.cluster_seen(copy.deepcopy(obj))
+    _ = world.cache.cluster_seen(seen(copy.deepcopy(obj)))
     _ = world.reconcile(keys=("prod",))
     assert ("list", "clientquotas", "", "") in world.api.calls
     assert subject not in world.kafka.truth.limits

@@ -20,8 +20,6 @@ from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
-MANAGER = "kquota-operator"
-
 
 def quota(name: str, namespace: str, **metadata: Any) -> dict[str, Any]:
     return {
@@ -78,8 +76,8 @@ async def test_objects_are_created_and_read_back(api, kube, namespace):
         await api.create(CLIENT_QUOTAS, namespace, quota("a", namespace))
     assert caught.value.reason == "AlreadyExists"
     body = status_of("a", namespace, "one")
-    first = await api.apply_status(CLIENT_QUOTAS, namespace, "a", body, field_manager=MANAGER)
-    again = await api.apply_status(CLIENT_QUOTAS, namespace, "a", body, field_manager=MANAGER)
+    first = await api.apply_status(CLIENT_QUOTAS, namespace, "a", body)
+    again = await api.apply_status(CLIENT_QUOTAS, namespace, "a", body)
     assert first["status"]["conditions"][0]["message"] == "one"
     assert first["metadata"]["resourceVersion"] == again["metadata"]["resourceVersion"]
     await api.delete(CLIENT_QUOTAS, namespace, "a")
@@ -94,14 +92,14 @@ async def test_a_status_for_an_older_resource_version_is_a_conflict(api, kube, n
     await api.patch_merge(CLIENT_QUOTAS, namespace, "a", {"metadata": {"labels": {"x": "y"}}})
     body = status_of("a", namespace, "one", resourceVersion=version)
     with pytest.raises(KubernetesConflict):
-        await api.apply_status(CLIENT_QUOTAS, namespace, "a", body, field_manager=MANAGER)
+        await api.apply_status(CLIENT_QUOTAS, namespace, "a", body)
 
 
 @with_api
 async def test_a_status_without_its_object_creates_none(api, kube, namespace):
     body = status_of("gone", namespace, "one")
     with pytest.raises(NotFound):
-        await api.apply_status(CLIENT_QUOTAS, namespace, "gone", body, field_manager=MANAGER)
+        await api.apply_status(CLIENT_QUOTAS, namespace, "gone", body)
 
 
 @with_api

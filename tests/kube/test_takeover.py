@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from reconciler.kube.api.custom_resources import condition_of
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limits
 from tests.kube.worlds import resource
@@ -41,6 +42,7 @@ def test_drift_reported_before_a_takeover_is_not_reported_as_ended():
         world.turn(resync=True)
     assert drifted(cluster_status(world)) == "True"
     assert cluster_status(world)["counts"]["drifted"] == 1
+    assert [observation.confirmed for observation in world.reports[-1].observations] == [True]
     assert world.writes() == []
     world.fenced = False
     for _ in range(2):
@@ -58,8 +60,12 @@ def test_a_difference_without_earlier_drift_is_not_drift_before_the_fence_ends()
     for _ in range(3):
         world.turn(resync=True)
     for status in (world.obj("alice")["status"], cluster_status(world)):
-        assert drifted(status) == "False"
+        assert drifted(status) == "Unknown"
         assert "drift" not in status
+    ready = condition_of(world.obj("alice")["status"], "Ready")
+    assert ready["message"] == (
+        "producer_byte_rate: 2048 was applied, 9000 is live; it is compared again soon"
+    )
     assert cluster_status(world)["counts"]["drifted"] == 0
     assert world.live() == {ALICE: limits(9000.0), BOB: limits(4096.0)}
     world.fenced = False

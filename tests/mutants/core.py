@@ -648,19 +648,6 @@ FAULTS: tuple[Fault, ...] = (
             GUARDS,
         ),
         (
-            "a share at its bound is refused",
-            "100 * count > guards.max_removed_percent * owned_pairs",
-            "100 * count >= guards.max_removed_percent * owned_pairs",
-            GUARDS,
-        ),
-        ("only growing limits are guarded", "max(factor, 1 / factor)", "factor", GUARDS),
-        (
-            "defaults are not protected",
-            "        if DEFAULT in change.entity\n",
-            '        if "<default>" in change.entity\n',
-            GUARDS,
-        ),
-        (
             "a maximum disables the guard against wrong units",
             "        if bound.minimum is None and value < rule.slip",
             "        if bound.minimum is bound.maximum and value < rule.slip",
@@ -686,7 +673,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "an approval is not required",
-            " or is_approved(change, guards.bounds, guards.granted):",
+            " and not is_approved(\n            change, guards.bounds, guards.granted\n        ):",
             ":",
             GUARDS,
         ),
@@ -722,9 +709,21 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a limit that another one replaces decides for its clients",
-            "            if effect.is_decisive:",
-            "            if not effect.is_decisive:",
+            "(decisive or by_client)[0]",
+            "by_client[0]",
             ("tests/quota/planner/test_effects.py",),
+        ),
+        (
+            "only growing limits are guarded",
+            "max(factor, 1 / factor)",
+            "factor",
+            GUARDS,
+        ),
+        (
+            "clients that are limited again are counted as newly unlimited",
+            "if after is None and before is not None:",
+            "if before is not None:",
+            GUARDS,
         ),
     ),
     *in_file(

@@ -10,8 +10,6 @@ import pytest
 PROGRAM = Path(__file__).parents[2] / "examples" / "pipeline.py"
 
 
-@pytest.mark.integration
-@pytest.mark.usefixtures("spark")
 def test_the_recording_becomes_forecasts_recommendations_and_the_text_of_a_pull_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -22,10 +20,9 @@ def test_the_recording_becomes_forecasts_recommendations_and_the_text_of_a_pull_
     output = capsys.readouterr().out
     commands = [line.split()[2:4] for line in output.splitlines() if line.startswith("$ ")]
     assert [
-        " ".join(command[:2]) if command[0] == "spark" else command[0] for command in commands
-    ] == ["spark ingest", "plan", "spark simulate", "spark recommend"]
+        " ".join(command[:2]) if command[0] == "usage" else command[0] for command in commands
+    ] == ["usage ingest", "plan", "usage simulate", "usage recommend"]
     assert all(len(line) <= 100 for line in output.splitlines())
-    assert "with one start of Spark" in output
     assert "examples/github/recommendations.yml" in output
     matches = re.findall(r"produce +\d+ kB/s +(\d+) s +(\d+) s +(\d+) s +(\d+) s", output)
     assert len(matches) == 5

@@ -190,7 +190,7 @@ def test_the_forecast_of_a_plan_matches_the_later_behaviour_of_a_broker(tmp_path
         (tmp_path / "lake").mkdir()
         kquota(
             tmp_path,
-            "spark",
+            "usage",
             "ingest",
             "--cluster",
             broker_run.CLUSTER_LABEL,
@@ -200,7 +200,7 @@ def test_the_forecast_of_a_plan_matches_the_later_behaviour_of_a_broker(tmp_path
             "1h",
             "--snapshot",
             "before.json",
-            "--publish",
+            "--previews",
         )
         words = ("--cluster", broker_run.CLUSTER_LABEL, "--format", "json")
         preview = kquota(
@@ -215,7 +215,7 @@ def test_the_forecast_of_a_plan_matches_the_later_behaviour_of_a_broker(tmp_path
         )
         report = kquota(
             tmp_path,
-            "spark",
+            "usage",
             "simulate",
             *words,
             "--lake",
@@ -223,7 +223,7 @@ def test_the_forecast_of_a_plan_matches_the_later_behaviour_of_a_broker(tmp_path
             "--from",
             "1h",
             "--engine",
-            "core",
+            "local",
             codes=(0, 3),
         )
     plan_rows, report_rows = (json.loads(text)["simulation"]["rows"] for text in (preview, report))

@@ -98,9 +98,9 @@ def output_of(command: str) -> str:
             assert sandbox.stdout is not None
             bootstrap = sandbox.stdout.readline().strip().removeprefix("bootstrap.servers=")
             done = subprocess.run(
-                [*program, *command.split()[1:], "--color", "always"],
+                [*program, *command.split()[1:]],
                 cwd=Path(folder) / "examples",
-                env=environment | {"KQUOTA_DEMO_BOOTSTRAP": bootstrap},
+                env=environment | {"KQUOTA_DEMO_BOOTSTRAP": bootstrap, "FORCE_COLOR": "1"},
                 capture_output=True,
                 text=True,
                 check=True,

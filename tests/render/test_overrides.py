@@ -3,7 +3,7 @@
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
-from reconciler.render.overrides import overrides_document, overrides_text
+from reconciler.render.cluster_state import overrides_document, overrides_text
 from reconciler.render.table import Style
 
 NOW = 1_700_000_000.0

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from reconciler.quota.planner.impact import Direction
+from reconciler.quota.planner.effects import Direction
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import ValidationResult
 from reconciler.render import cause_text, plan_summary, rows

@@ -169,7 +169,7 @@ def test_results_from_the_lake_show_their_window_and_their_snapshot() -> None:
     assert by_name["impact_row"].title == (
         "What the change would have done (2026-10-19 00:00 UTC to 2026-11-02 00:00 UTC; not the window of this report)"
     )
-    assert "see `kquota spark simulate`" in by_name["impact_row"].notes[-1]
+    assert "see `kquota usage simulate`" in by_name["impact_row"].notes[-1]
     assert by_name["recommendation"].title == (
         "Recommended limits (2026-11-18 00:00 UTC to 2026-12-02 00:00 UTC)"
     )

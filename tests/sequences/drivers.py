@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from reconciler.app.clusters.targets import target
 from reconciler.app.loop.cluster_loop import LoopTrigger
+from reconciler.app.loop.service import NoWatchMetrics
 from reconciler.app.requests import TargetRequest
 from reconciler.app.watch.drift import DriftWatchOptions, DriftWork
-from reconciler.app.watch.metrics_port import NoWatchMetrics
 from reconciler.base.clock import SystemClock
 from reconciler.cli import main
 from reconciler.errors import ManifestErrors, PlanRefused, StalePlan, UsageError

@@ -7,7 +7,7 @@ from reconciler.quota.outcome import Alteration, Applied, Held, Unknown
 from reconciler.quota.ownership import Intent, Pair
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.results.report import PairOutcome
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import QuotaState, set_values
 
 Clients = dict[Entity, tuple[str, ...]]
 Levels = dict[str, tuple[Entity, ...]]
@@ -63,11 +63,21 @@ class HoldModel:
             for pair, intent in open_writes
             if pair not in planned or planned[pair] != intent.value
         ]
+        # A limit that an earlier write may still remove hides no other.
+        removed = {
+            pair for pair, intent in open_writes if pair in obstacles and intent.value is None
+        }
+        certain = {
+            (subject, key)
+            for subject, limits in live.limits.items()
+            for key, _ in set_values(limits)
+            if (subject, key) not in removed
+        }
         for outcome in outcomes:
             change, result = outcome.change, outcome.result
             if result is None:
                 continue
-            reasons = self._reasons(change, outcomes, obstacles, withheld, live)
+            reasons = self._reasons(change, outcomes, obstacles, withheld, certain)
             must_wait = next(reasons, "")
             if must_wait and not isinstance(result, Held):
                 return f"{change.entity} {change.key} -> {change.after} was sent and had to wait for {must_wait}"
@@ -102,9 +112,9 @@ class HoldModel:
         outcomes: Collection[PairOutcome],
         obstacles: Collection[Pair],
         withheld: Collection[QuotaChange],
-        live: QuotaState,
+        certain: Collection[Pair],
     ) -> Iterator[str]:
-        limited = self._limited(change, outcomes, live)
+        limited = self._limited(change, outcomes, certain)
         for entity, key in obstacles:
             if entity == change.entity or (
                 key == change.key and self.concerns(entity, change.entity, limited)
@@ -131,15 +141,10 @@ class HoldModel:
                 yield f"{earlier.entity} -> {earlier.after}, which is withheld"
 
     def _limited(
-        self, change: QuotaChange, outcomes: Collection[PairOutcome], live: QuotaState
+        self, change: QuotaChange, outcomes: Collection[PairOutcome], certain: Collection[Pair]
     ) -> frozenset[Entity]:
         """Return the entities that certainly have a limit of the key when the change is sent."""
-        limited = {
-            subject
-            for entities in self._clients.values()
-            for subject in entities
-            if live.value(subject, change.key) is not None
-        }
+        limited = {subject for subject, key in certain if key is change.key}
         for outcome in outcomes:
             earlier = outcome.change
             if earlier.key is change.key and self._precedes(earlier, change):

@@ -8,8 +8,15 @@ from msgspec.structs import replace
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Alteration, Applied
-from reconciler.quota.ownership import Intent, IntentStarted, Owner, OwnershipRecords
+from reconciler.quota.outcome import Alteration, Applied, Held
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import (
+    Intent,
+    IntentStarted,
+    OverrideSet,
+    Owner,
+    OwnershipRecords,
+)
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.guards import Guard, Guards, Violation
 from reconciler.quota.planner.plan import QuotaChange
@@ -93,6 +100,35 @@ def test_a_write_to_an_entity_of_unknown_outcome_is_seen(world):
     inputs = replace(inputs, owned=inputs.owned.with_changes([earlier]))
     with pytest.raises(LawBroken, match="had to wait for an earlier write"):
         world.plan_laws.applied(inputs, outcome, ())
+
+
+ANYONE, NOBODY = entity(user=None), entity(user="alice", client_id=None)
+
+
+def test_a_set_waits_for_the_removal_of_a_limit_that_hides_it_now(world):
+    inputs, _ = declared(5_000.0)
+    intent = Intent(value=None, owner=Owner(document="team/a"), at=EPOCH)
+    earlier = IntentStarted(entity=NOBODY, key=RATE, intent=intent)
+    change = QuotaChange(entity=ANYONE, key=RATE, before=None, after=2.0, cause=Cause.CREATE)
+    waiting = PairOutcome(change=change, result=Held(waits_for=(NOBODY,)))
+    outcome = Outcome(cluster_id="c", digest="", pairs=(waiting,), started_at=EPOCH + 1.0)
+    live = QuotaState(limits={NOBODY: limits_of({RATE: 7.0})})
+    inputs = replace(inputs, live=live, owned=inputs.owned.with_changes([earlier]))
+    world.plan_laws.applied(inputs, outcome, ())
+
+
+@pytest.mark.parametrize("until", [EPOCH + 2.0, EPOCH + 1.0])
+def test_nothing_waits_for_a_withheld_change_that_waits_for_the_end_of_an_override(world, until):
+    inputs, _ = declared(5_000.0)
+    override = Override(entity=APP, key=RATE, value=None, until=until, author="o", reason="r")
+    change = QuotaChange(entity=ALICE, key=RATE, before=None, after=2.0, cause=Cause.CREATE)
+    sent = PairOutcome(change=change, result=Applied())
+    outcome = Outcome(cluster_id="c", digest="", pairs=(sent,), started_at=EPOCH + 1.0)
+    inputs = replace(inputs, owned=inputs.owned.with_changes([OverrideSet(override=override)]))
+    withheld = (WithheldChange(change=replace(change, entity=APP), violations=()),)
+    is_lawful = until > outcome.started_at
+    with nullcontext() if is_lawful else pytest.raises(LawBroken, match="which is withheld"):
+        world.plan_laws.applied(inputs, outcome, withheld)
 
 
 REMOVAL = QuotaChange(

@@ -19,18 +19,10 @@ def test_planning_without_evidence_does_not_load_numpy() -> None:
 
 
 WORKERS = tuple(
-    f"reconciler.evidence.spark.{name}"
-    for name in (
-        "jobs.recommend",
-        "usage.effective_limits",
-        "usage.broker_load",
-        "usage.impact_query",
-        "usage.recommendation",
-        "usage.series_blocks",
-        "usage.simulation",
-    )
+    f"reconciler.evidence.analysis.{name}"
+    for name in ("capacity", "impact", "recommendation", "usage")
 )
-"""Modules with functions that run in workers, of which other machines need NumPy and PyArrow only."""
+"""Modules with functions that run in workers, of which other machines need NumPy, PyArrow and msgspec only."""
 
 
 def test_workers_load_no_client_of_object_stores() -> None:

@@ -1,4 +1,4 @@
-"""``--evidence``: judges a plan by recorded use. Opens published evidence and reads only what the plan changes."""
+"""``--evidence``: judges a plan by recorded use. Opens the root of previews and reads only what the plan changes."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +35,7 @@ AT_ONCE: Final = 24
 """Series in memory at one time: a million samples of a fortnight at 30 s, some 100 MB."""
 
 MOST_SERIES: Final = 600
-"""More series need `kquota spark simulate`: these are 24 million samples."""
+"""More series need `kquota usage simulate`: these are 24 million samples."""
 
 
 def recorded_use(simulation: "Simulation | None", preview: "Preview") -> "RecordedUse | None":
@@ -177,17 +177,21 @@ def _open_published(
     except UsageError as missing:
         return _nothing(cluster_id, f"{missing.message}: {missing.hint}")
     from reconciler.evidence.store import published_evidence
-    from reconciler.evidence.store.files import object_store
+    from reconciler.evidence.store.files import address as addresses
+    from reconciler.evidence.store.files.table_reader import TableReader
 
     try:
-        place = object_store.opened(address)
+        reader = TableReader(addresses.parsed(address))
     except LakeError as error:
         if evidence_request.evidence != AUTO:
             raise
         return _nothing(cluster_id, error.message)
     try:
         return published_evidence.opened(
-            place, cluster_id, round(prepared.observation.at * 1000), round(_max_age(target) * 1000)
+            reader,
+            cluster_id,
+            round(prepared.observation.at * 1000),
+            round(_max_age(target) * 1000),
         )
     except LakeError as error:
         return _nothing(cluster_id, error.message)

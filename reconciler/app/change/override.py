@@ -8,8 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.app.change.apply import ApplyRun, prepared_run
-from reconciler.app.change.plan_preparation import limit_findings
-from reconciler.app.change.reconcile_options import origin_of, reconcile_options
+from reconciler.app.change.plan_preparation import limit_findings, origin_of, reconcile_options
 from reconciler.app.clusters.documents import documents_or_warning
 from reconciler.app.clusters.record_stores import current_principal, read_only_inventory
 from reconciler.app.clusters.runtime import Runtime, connect_client, expected_cluster

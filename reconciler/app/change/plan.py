@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from reconciler.app.change.evidence import address_of, quota_callback, recorded_use, simulate_plan
 from reconciler.app.change.offline_plan import plan_offline
-from reconciler.app.change.plan_preparation import PlanTask, prepare_task, task_for
-from reconciler.app.change.principals import knowing
+from reconciler.app.change.plan_preparation import PlanTask, knowing, prepare_task, task_for
 from reconciler.app.clusters.project_files import name_in
 from reconciler.app.clusters.runtime import open_runtime
 from reconciler.app.clusters.targets import ClusterTarget

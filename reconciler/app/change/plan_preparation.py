@@ -1,29 +1,211 @@
-"""The part shared by ``plan`` and ``apply``: makes a prepared plan from documents and options."""
+"""The part shared by ``plan`` and ``apply``: the options of a run, and a prepared plan from documents and options.
 
+The options are those of the trusted configuration, tightened or relaxed by what was typed.
+"""
+
+import csv
+import io
+import sys
 from collections import Counter
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.app.change.reconcile_options import origin_of, reconcile_options
+from reconciler import __version__
 from reconciler.app.clusters.documents import STDIN, load, reading
-from reconciler.app.clusters.record_stores import check_records
+from reconciler.app.clusters.record_stores import check_records, current_principal
 from reconciler.app.clusters.runtime import Runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits, RecordSource
-from reconciler.errors import PlanRefused
+from reconciler.base.text_files import read_text
+from reconciler.errors import GitError, PlanRefused, UsageError
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.keys import Key
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState
-from reconciler.quota.planner.guards import Guard, check
-from reconciler.quota.policy import Rules
+from reconciler.quota.planner.guards import Guard, Guards, NewlyUnlimited, check
+from reconciler.quota.policy import STRICTNESS, DriftMode, Policy, Rules
+from reconciler.quota.precedence import Principal
+from reconciler.quota.results.report import RunOrigin
 from reconciler.quota.state import QuotaState
-from reconciler.reconcile import PreparedPlan, ReconcileOptions, prepare
+from reconciler.reconcile import PreparedPlan, ReconcileOptions, ValidationMode, prepare
+
+COLUMNS: Final = ("user", "client_id", "ip")
+"""Possible columns of a file; its first line lists those that it has."""
+
+
+def read_principals(source: str, paths: Sequence[str] = ()) -> tuple[Principal, ...]:
+    """Return the clients of a CSV file, each once; ``-`` is standard input.
+
+    Args:
+        paths: The other files of the command: standard input can be only one of them.
+
+    Raises:
+        UsageError: It cannot be read, or is invalid; the message has the line.
+    """
+    if source == "-" and "-" in paths:
+        raise UsageError("standard input is either the manifests or the principals, not both")
+    try:
+        text = sys.stdin.read() if source == "-" else read_text(Path(source))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{source} cannot be read: {error}") from error
+    rows = _rows(text.removeprefix("\ufeff"), source)
+    head = [name.strip() for name in next(rows, (1, []))[1]]
+    if not head or set(head) - set(COLUMNS) or len(set(head)) != len(head):
+        raise UsageError(
+            f"{source}:1: the first line must list columns; possible are {', '.join(COLUMNS)}",
+            hint="user,client_id",
+        )
+    principals = []
+    for line, row in rows:
+        if not row:
+            continue
+        if len(row) != len(head):
+            raise UsageError(f"{source}:{line}: {len(row)} fields, not {len(head)}")
+        if not any(row):
+            raise UsageError(f"{source}:{line}: all fields are empty")
+        fields = {name: value or None for name, value in zip(head, row, strict=True)}
+        principals.append(Principal(**fields))
+    return tuple(dict.fromkeys(principals))
+
+
+def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield lines with their fields; an empty line has none."""
+    rows = csv.reader(io.StringIO(text, newline=""))
+    try:
+        for row in rows:
+            yield rows.line_num, row
+    except csv.Error as error:
+        raise UsageError(f"{source}:{rows.line_num}: not CSV: {error}") from error
+
+
+def knowing(task: "PlanTask", principals: Iterable[Principal]) -> "PlanTask":
+    """Return the task with these clients added to those assessed."""
+    known_principals = tuple(dict.fromkeys((*task.options.known_principals, *principals)))
+    return replace(task, options=replace(task.options, known_principals=known_principals))
+
+
+def reconcile_options(
+    target: ClusterTarget,
+    limits: PlanLimits,
+    *,
+    complete: bool,
+    removals_known: bool,
+    origin: RunOrigin,
+    desired: DesiredState | None = None,
+) -> ReconcileOptions:
+    """Return the options of this run: the trusted configuration, tightened or relaxed by typed options.
+
+    Args:
+        complete: Whether every configured document was read.
+        removals_known: Whether records or a revision show the owned limits.
+        desired: The desired state, if only some documents were read: only their entities are written.
+
+    Raises:
+        UsageError: ``--policy`` is looser than the configured policy.
+    """
+    settings = target.settings
+    return ReconcileOptions(
+        rules=settings.rules(
+            policy=_policy(target, limits.policy),
+            drift=DriftMode.CORRECT if limits.correct_drift else None,
+            complete=complete,
+            configured=bool(target.project_cluster.manifests),
+            removals_known=removals_known,
+            force=limits.force,
+        ),
+        guards=_guards(settings.guards, limits),
+        expected_cluster_id=settings.expected_cluster_id or limits.confirm_sync,
+        confirm_sync=limits.confirm_sync,
+        validation=ValidationMode(limits.validate),
+        only=_only(limits.only, None if complete else desired),
+        accepted_warnings=() if target.project is None else target.project.accepted_warnings,
+        origin=origin,
+    )
+
+
+def observing_options(target: ClusterTarget) -> ReconcileOptions:
+    """Return the options of a run that compares live limits with the records, and writes no limit."""
+    return ReconcileOptions(
+        rules=target.settings.rules(policy=Policy.OBSERVE, drift=DriftMode.WARN),
+        expected_cluster_id=target.settings.expected_cluster_id,
+        assess=False,
+        origin=origin_of(target),
+    )
+
+
+def _policy(target: ClusterTarget, typed: str | None) -> Policy:
+    configured = target.settings.policy
+    if typed is None:
+        return configured
+    policy = Policy(typed)
+    if target.project is not None and STRICTNESS.index(policy) > STRICTNESS.index(configured):
+        raise UsageError(
+            f"--policy {policy} is less strict than {configured}, the policy of {target.name} in {target.project.path}",
+            hint="the command line can only tighten the policy; change it in the project file",
+        )
+    return policy
+
+
+def _guards(configured: Guards, limits: PlanLimits) -> Guards:
+    changed: dict[str, Any] = {
+        name: value
+        for name, value in (
+            ("max_removals", limits.max_removals),
+            ("max_removed_percent", limits.max_removed_percent),
+            ("max_change_factor", limits.max_change_factor),
+            ("newly_unlimited", NewlyUnlimited.LIST if limits.allow_newly_unlimited else None),
+            ("allow_small_values", limits.allow_small_values or None),
+            ("protect_defaults", False if limits.allow_defaults else None),
+            ("allow_empty", limits.allow_empty or None),
+        )
+        if value is not None
+    }
+    return replace(configured, **changed)
+
+
+def _only(
+    entities: tuple[Entity, ...], desired: DesiredState | None
+) -> Callable[[Entity, Key], bool] | None:
+    """Return the filter of writable pairs: the typed entities, and those of the documents that were read."""
+    wanted_entities: frozenset[Entity] | None = frozenset(entities) if entities else None
+    if desired is not None:
+        declared = frozenset(desired.limits)
+        wanted_entities = declared if wanted_entities is None else wanted_entities & declared
+    if wanted_entities is None:
+        return None
+    allowed = wanted_entities
+    return lambda subject, _: subject in allowed
+
+
+def origin_of(target: ClusterTarget) -> RunOrigin:
+    """Return who runs this, from which commit ("" without a repository), for which cluster."""
+    return RunOrigin(
+        author=current_principal(),
+        commit=target.reads.once("commit", lambda: _commit(target)),
+        cluster=target.name,
+        tool_version=__version__,
+    )
+
+
+def _commit(target: ClusterTarget) -> str:
+    """Return the commit of the checkout with the manifests; does not run git without a repository."""
+    folder = target.root.absolute()
+    if not any((folder_path / ".git").exists() for folder_path in (folder, *folder.parents)):
+        return ""
+    from reconciler.git.repository import Repository
+
+    try:
+        repository = Repository.around(folder)
+        return repository.commit() if repository.has("HEAD") else ""
+    except GitError:
+        return ""
 
 
 class PlanTask(Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -104,7 +105,7 @@ def load_loosely(
         file_texts = read_texts(target, paths) if texts is None else texts
         clusters = None if project is None else project.labels
         return load_files(
-            file_texts.files, clusters=clusters, problems=file_texts.problems, progress=progress
+            file_texts, clusters=clusters, problems=file_texts.problems, progress=progress
         )
 
     places = tuple(paths) or target.project_cluster.manifests
@@ -150,22 +151,26 @@ def read_first_texts(target: ClusterTarget) -> FileTexts | None:
     If only some patterns match no file, it is a problem as in other commands.
     """
     manifests = target.project_cluster.manifests
-    texts = read_texts(target, ()) if manifests else FileTexts(files=(), problems=())
+    texts = read_texts(target, ()) if manifests else FileTexts()
     unmatched = {unmatched_problem(pattern) for pattern in manifests}
-    return None if not texts.files and set(texts.problems) == unmatched else texts
+    return None if not texts.names and set(texts.problems) == unmatched else texts
 
 
 def _with_stdin(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
     """Read standard input as one more file, for ``kquota export | kquota apply -``."""
     file_paths = [path for path in paths if path != STDIN]
-    file_texts = read_texts(target, file_paths) if file_paths else FileTexts(files=(), problems=())
+    file_texts = read_texts(target, file_paths) if file_paths else FileTexts()
     try:
         text = sys.stdin.buffer.read(target.read_limits.max_file_bytes + 1).decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError("standard input is not UTF-8") from error
     if len(text) > target.read_limits.max_file_bytes:
         raise UsageError(f"standard input is larger than {target.read_limits.max_file_bytes} bytes")
-    return FileTexts(files=(("<stdin>", text), *file_texts.files), problems=file_texts.problems)
+    return FileTexts(
+        names=("<stdin>", *file_texts.names),
+        problems=file_texts.problems,
+        texts=lambda: chain([("<stdin>", text)], file_texts),
+    )
 
 
 def _cluster_name(target: ClusterTarget, loaded: LoadedManifests) -> str:

@@ -72,6 +72,18 @@ def _records_file(target: ClusterTarget, file: str) -> RecordsFile:
     )
 
 
+def recorded_cluster(target: ClusterTarget) -> str | None:
+    """Return the id of the cluster that the records in the target's file are of; ``None`` = of none.
+
+    Raises:
+        InventoryError: They cannot be read, or are of several clusters.
+    """
+    file = target.project_cluster.inventory.file
+    if file is None:
+        return None
+    return _records_file(target, file).cluster_of(target.project_cluster.project)
+
+
 @contextlib.contextmanager
 def open_records(target: ClusterTarget, clock: Clock, *, command: str) -> Iterator[Inventory]:
     """Open the records of a target for writing; the lock is released at the end.

@@ -65,6 +65,7 @@ async def open_runtime(
     command: str,
     writes: bool,
     answered: "Callable[[ResponseReceived], None] | None" = None,
+    config: "ClientConfig | None" = None,
 ) -> AsyncIterator[Runtime]:
     """Open everything that a run needs, and close it at the end.
 
@@ -72,6 +73,7 @@ async def open_runtime(
         command: Name of the command, for the lock.
         writes: Whether records may be written; then they are locked before the first observation.
         answered: Called with each answer of a broker.
+        config: The client's settings; ``None`` = those of the target.
 
     Raises:
         ConfigError: A client setting is invalid.
@@ -80,7 +82,7 @@ async def open_runtime(
     from reconciler.client import QuotaClient
 
     clock = SystemClock()
-    config = target.client_config(notices)
+    config = target.client_config(notices) if config is None else config
     with contextlib.ExitStack() as stack:
         inventory: Inventory
         if records.no_inventory:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from reconciler.app.change.reconcile_options import observing_options
+from reconciler.app.change.plan_preparation import observing_options
 from reconciler.app.clusters.documents import documents_or_warning
 from reconciler.app.clusters.runtime import open_runtime
 from reconciler.app.clusters.targets import ClusterTarget

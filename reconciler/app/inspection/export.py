@@ -16,7 +16,7 @@ from reconciler.base.escaping import escaped
 from reconciler.base.text_files import write_new
 from reconciler.errors import QuotaValueError, UsageError
 from reconciler.manifest import writer
-from reconciler.manifest.export.files import Split, Team, file_names
+from reconciler.manifest.export import Split, Team, file_names
 from reconciler.manifest.writer import ExportResult, OmittedQuota
 from reconciler.quota.entity_forms import parts_text
 from reconciler.quota.planner.desired_state import Declaration

@@ -1,19 +1,96 @@
 """Serves the loops of a process until a signal: probes, metrics, and an end in order."""
 
 import asyncio
+import contextlib
 import logging
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from reconciler.app.event_loop import signals_handled
-from reconciler.app.loop.metrics_endpoint import serve_metrics
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import MetricsRequest
+from reconciler.quota.results.report import Reconciliation
 
 if TYPE_CHECKING:
     from reconciler.metrics import Metrics
+
+
+class WatchMetrics(Protocol):
+    """The part of ``metrics.Metrics`` that a loop over git uses."""
+
+    def record(self, reconciliation: Reconciliation, /) -> None:
+        """Record the end of a reconciliation."""
+
+    def interval(self, cluster: str, seconds: float) -> None:
+        """Set the interval of a cluster."""
+
+    def queue(self, cluster: str, depth: int) -> None:
+        """Set the number of waiting keys."""
+
+    def batch(self, cluster: str, size: int) -> None:
+        """Record the number of keys of a reconciliation."""
+
+    def kafka(self, cluster: str, api: str, seconds: float) -> None:
+        """Record the latency of a broker's response."""
+
+    def revision(self, cluster: str, commit: str, *, is_refused: bool) -> None:
+        """Set the metrics for the applied revision and for a refused newer revision."""
+
+    def forget(self, cluster: str) -> None:
+        """Remove the series of a cluster that is no longer served."""
+
+
+class NoWatchMetrics:
+    """Records nothing. Implements ``WatchMetrics``."""
+
+    def _ignore(self, *_: object, **__: object) -> None:
+        """Do nothing."""
+
+    record = interval = queue = batch = kafka = revision = forget = _ignore
+
+
+def metrics_of(serving: MetricsRequest) -> "Metrics | None":
+    """Return the metrics, if an address was typed.
+
+    Raises:
+        UsageError: The extra is not installed.
+    """
+    if serving.address is None:
+        return None
+    from reconciler.base.installation import needs
+
+    needs("watch", "--metrics-address")
+    from reconciler.metrics import Metrics
+
+    return Metrics(entity_labels=serving.entity_labels)
+
+
+@contextlib.asynccontextmanager
+async def serve_metrics(
+    notices: TextReceiver,
+    serving: MetricsRequest,
+    metrics: "Metrics | None",
+    *,
+    healthy: Callable[[], Sequence[str]],
+    ready: Callable[[], Sequence[str]],
+) -> AsyncIterator[None]:
+    """Run the server while the context lasts; do nothing if no address was typed.
+
+    Raises:
+        ConfigError: It cannot listen there.
+    """
+    if metrics is None or serving.address is None:
+        yield
+        return
+    from reconciler.metrics import HealthServer, address
+
+    endpoint = address(serving.address)
+    async with HealthServer(endpoint, metrics=metrics, healthy=healthy, ready=ready) as server:
+        notices.note(f"metrics and probes on {endpoint.host or '*'}:{server.port}")
+        yield
+
 
 _LOG: Final = logging.getLogger("reconciler.watch")
 

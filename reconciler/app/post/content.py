@@ -54,7 +54,6 @@ class PostContent(Struct, frozen=True, kw_only=True):
     request: PostRequest
     marker: Marker
     body: Body
-    is_quiet: bool
     outputs: Mapping[str, str]  # outputs for the next CI step, as text
     preview: Preview | None = None
     recorded: RecordedUse | None = None
@@ -77,12 +76,6 @@ def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = 
     _ = _address(request.details_url)
     location = str(request.document)
     text = read_text(request.document, max_bytes=MAX_FOREIGN_BYTES if foreign else MAX_BYTES)
-    if request.failed is not None:
-        marker = Marker(kind="plan", label=request.label)
-        failed = failure.failed_plan(request.failed, text)
-        if untrusted:
-            failed = failure.from_fork(failed, untrusted)
-        return _failure_content(request, failed, marker)
     readers: Mapping[str, tuple[Kind, Callable[[PostRequest, str, str, Marker], PostContent]]] = {
         plan_codec.KIND: ("plan", _plan),
         outcome_codec.KIND: ("outcome", _outcome),
@@ -163,7 +156,6 @@ def _plan(
         request=request,
         marker=marker,
         body=body,
-        is_quiet=preview.is_quiet,
         outputs=outputs,
         preview=preview,
         recorded=recorded,
@@ -189,9 +181,7 @@ def _plans(request: PostRequest, text: str, location: str, marker: Marker) -> Po
         comment = fleet_markdown(fleet, limit=limit, max_rows=max_rows, context=context)
         return _within(comment, limit, marker)
 
-    return PostContent(
-        request=request, marker=marker, body=body, is_quiet=fleet.is_quiet, outputs=fleet.outputs
-    )
+    return PostContent(request=request, marker=marker, body=body, outputs=fleet.outputs)
 
 
 def _outcome(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
@@ -211,9 +201,7 @@ def _outcome(request: PostRequest, text: str, location: str, marker: Marker) -> 
         "applied": str(outcome.count("APPLIED")),
         "digest": outcome.digest,
     }
-    return PostContent(
-        request=request, marker=marker, body=body, is_quiet=not outcome.pairs, outputs=outputs
-    )
+    return PostContent(request=request, marker=marker, body=body, outputs=outputs)
 
 
 def _drift(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
@@ -241,7 +229,6 @@ def _drift(request: PostRequest, text: str, location: str, marker: Marker) -> Po
         request=request,
         marker=marker,
         body=body,
-        is_quiet=not finding_count,
         outputs=outputs,
         incident=incident if request.issue else None,
     )
@@ -273,7 +260,6 @@ def _failure_content(
         request=request,
         marker=marker,
         body=body,
-        is_quiet=False,
         outputs={},
         problems=run_failure.problems,
     )

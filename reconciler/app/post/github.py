@@ -114,7 +114,7 @@ async def post_to_github(
         ForgeError: GitHub cannot be reached, or refuses a request.
     """
     by_head = bool(place.sha)
-    wants_comment = (place.pull is not None or by_head) and content.request.method != "never"
+    wants_comment = place.pull is not None or by_head
     if content.incident is None and not wants_comment:
         return {}
     if not place.repo:
@@ -148,12 +148,8 @@ async def _comment(
         repository.comments_of(number),
         content.marker,
         content.body(host.COMMENT_CHARACTERS, MOST_ROWS),
-        method=content.request.method,
-        is_quiet=content.is_quiet,
     )
     notices.note(f"pull request {number}: comment {comment.action}")
-    if comment.note is None:
-        return {}
     if comment.action == "created":
         await _check_author(notices, repository, comment.note.author)
     return {"comment-id": str(comment.note.id), "comment-url": comment.note.url}

@@ -7,9 +7,10 @@ from msgspec import Struct
 
 from reconciler.app.clusters.targets import target
 from reconciler.app.notices import TextReceiver
+from reconciler.app.recorded_use.lakes import opened
 from reconciler.app.recorded_use.recommendation import declared
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
-from reconciler.app.recorded_use.simulation import opened, policy_for
+from reconciler.app.recorded_use.simulation import policy_for
 from reconciler.app.requests import TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
@@ -63,7 +64,7 @@ def run_client_report(notices: TextReceiver, options: ClientReportOptions) -> "C
         UsageError: The options do not name one client and one cluster.
         KquotaError: An error of a file or the lake.
     """
-    needs("usage", "kquota spark client")
+    needs("usage", "kquota usage client")
     from reconciler.evidence.store.client_evidence import client_evidence
     from reconciler.usage.reports.client_throttling import client_report
 

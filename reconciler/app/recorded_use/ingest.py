@@ -1,4 +1,4 @@
-"""Ingests recorded use: sources from project and options, then read, store, assemble, publish."""
+"""Ingests recorded use: sources from project and options, then read, store, assemble, copy for previews."""
 
 from collections import Counter
 from dataclasses import replace
@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from reconciler.app.clusters.targets import place_of
 from reconciler.app.event_loop import run
+from reconciler.app.recorded_use.lakes import opened
 from reconciler.app.recorded_use.selection import SelectedCluster, WindowOptions
 from reconciler.base.clock import SystemClock
 from reconciler.base.text_files import read_text
@@ -21,15 +22,13 @@ from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers import http_config
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport, SampleDays
 from reconciler.evidence.output.ingest_report import ClusterIngestSummary, IngestSummary
-from reconciler.evidence.store import publisher
-from reconciler.evidence.store.files import object_store
-from reconciler.evidence.store.lake import Lake
-from reconciler.usage.samples import start_of
-from reconciler.usage.tables import TARGET_UP
+from reconciler.evidence.store import previews
+from reconciler.evidence.store.files import table_store
 
 if TYPE_CHECKING:
     from reconciler.base.protocols import Clock, Progress
     from reconciler.evidence.ingest.dialects.definitions import DialectTable
+    from reconciler.evidence.store.lake import Lake
 
 
 class IngestOverrides(Struct, frozen=True, kw_only=True):
@@ -39,7 +38,7 @@ class IngestOverrides(Struct, frozen=True, kw_only=True):
     matchers: str | None = None
     broker_id: str | None = None
     step: float | None = None
-    evidence: str | None = None
+    previews: str | None = None
 
 
 class IngestRequest(Struct, frozen=True, kw_only=True):
@@ -52,8 +51,9 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     files: tuple[Path, ...]
     dialect: str
     snapshots: tuple[Path, ...]
-    publish: bool
+    previews: bool
     rebuild: bool
+    replace: bool = False
 
     @property
     def asks(self) -> bool:
@@ -87,7 +87,7 @@ def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSourc
         "matchers": None if matchers is None else label_matchers.parsed(matchers),
         "broker_rule": None if rule is None else BrokerIdRule.parsed(rule),
         "scrape_ms": None if step is None else round(step * 1000),
-        "evidence_uri": overrides.evidence,
+        "evidence_uri": overrides.previews,
     }
     settings = {name: value for name, value in typed.items() if value is not None}
     return replace(ingest_source, **settings)
@@ -102,19 +102,19 @@ def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:
         LakeError: The lake cannot be opened, or snapshots cannot be stored.
     """
     clock = SystemClock()
-    if work.rebuild and not (work.files or work.asks or work.publish):
+    if work.rebuild and not (work.files or work.asks):
         raise UsageError(
             "--rebuild needs a source",
             hint="pass files (--file) or a Prometheus server (--prometheus, telemetry.prometheus)",
         )
     for source in work.sources:
         _ = source.cadence  # a cluster without a step is refused before any read
-        if work.publish and not source.evidence_uri:
+        if work.previews and not source.evidence_uri:
             raise UsageError(
-                f"--publish: no URI is configured for {source.cluster}",
-                hint="set telemetry.evidenceUri, or pass --publish URI",
+                f"--previews: no URI is configured for {source.cluster}",
+                hint="set telemetry.evidenceUri, or pass --previews URI",
             )
-    lake = Lake(object_store.opened(work.lake, create=True), clock=clock)
+    lake = opened(work.lake, create=True)
     ids = {source.cluster_id for source in work.sources}
     documents = [snapshot_import.read(read_text(path), source=str(path)) for path in work.snapshots]
     own_documents = [document for document in documents if document.cluster_id in ids]
@@ -146,7 +146,7 @@ def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:
 
 
 def _ingest_cluster(
-    lake: Lake,
+    lake: "Lake",
     work: IngestRequest,
     source: ClusterSource,
     arrived: ClusterArrivals,
@@ -156,10 +156,12 @@ def _ingest_cluster(
 ) -> ClusterIngestSummary:
     window: tuple[int, int] | None = None
     days: tuple[DayReport, ...] = ()
-    published: tuple[str, int, int] | None = None
+    published: tuple[str, date, date] | None = None
     failures: list[str] = []
     try:
-        writer = SampleDays(lake, source.cluster_id, source.cadence, rebuild=work.rebuild)
+        writer = SampleDays(
+            lake, source.cluster_id, source.cadence, rebuild=work.rebuild, replace=work.replace
+        )
         if work.asks:
             span = server_import.stretch(writer, *_typed(work, clock), rebuild=work.rebuild)
             window = span.from_ms, span.to_ms
@@ -176,8 +178,8 @@ def _ingest_cluster(
             )
         days = writer.reports(arrived.days)
         failures += _nothing_usable(arrived)
-        if work.publish:
-            published = _published(lake, source, days, clock, upload_all=work.rebuild)
+        if work.previews:
+            published = _published(lake, source)
     except (TelemetryError, LakeError) as error:
         failures.append(error.message + (f" ({error.hint})" if error.hint else ""))
     return ClusterIngestSummary(
@@ -237,43 +239,22 @@ def _dialects(dialect: str) -> "tuple[DialectTable, str]":
 
 
 def _from_files(
-    lake: Lake, work: IngestRequest, clock: "Clock", progress: "Progress"
+    lake: "Lake", work: IngestRequest, clock: "Clock", progress: "Progress"
 ) -> file_import.FileImportResult:
     dialects, name = _dialects(work.dialect)
     window = work.window.span(clock, 2**62) if work.window.is_given else file_import.ALWAYS
     files = file_import.FileImportRequest(
-        paths=work.files, dialects=dialects, dialect=name, window=window, rebuild=work.rebuild
+        paths=work.files,
+        dialects=dialects,
+        dialect=name,
+        window=window,
+        rebuild=work.rebuild,
+        replace=work.replace,
     )
     return file_import.read(lake, work.sources, files, clock=clock, progress=progress)
 
 
-def _published(
-    lake: Lake,
-    source: ClusterSource,
-    days: tuple[DayReport, ...],
-    clock: "Clock",
-    *,
-    upload_all: bool,
-) -> tuple[str, int, int]:
-    """Publish the evidence up to the last moment in the lake, which may be long ago."""
-    last = max((day.day for day in days), default=None)
-    end = None if last is None else _last_moment(lake, source.cluster_id, last)
-    if end is None:
-        raise LakeError(f"no evidence to publish for {source.cluster}: the lake has no data of it")
-    to = object_store.opened(source.evidence_uri, create=True)
-    publication = publisher.publish(
-        lake,
-        source.cluster_id,
-        to,
-        None,
-        end,
-        pace=source.cadence,
-        now_ms=round(clock.now() * 1000),
-        upload_all=upload_all,
-    )
-    return to.redacted_address, publication.from_ms, publication.to_ms
-
-
-def _last_moment(lake: Lake, cluster_id: str, day: date) -> int | None:
-    rows = lake.read(lake.manifests(TARGET_UP, [cluster_id], day, day), ["ts_ms"], table=TARGET_UP)
-    return max(rows["ts_ms"].to_pylist(), default=start_of(day)) + 1
+def _published(lake: "Lake", source: ClusterSource) -> tuple[str, date, date]:
+    """Copy the last days for previews."""
+    to = table_store.opened(source.evidence_uri, create=True)
+    return (to.redacted_address, *previews.publish(lake, source.cluster_id, to))

@@ -1,4 +1,4 @@
-"""Recommends limits: tiers and pins from the project, limits by Spark, documents with their evidence."""
+"""Recommends limits: tiers and pins from the project, limits by an engine, documents with their evidence."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,10 +9,11 @@ from msgspec import Struct
 from reconciler.app.clusters.documents import load_loosely, merge_documents, read_first_texts
 from reconciler.app.clusters.targets import ClusterTarget, targets
 from reconciler.app.notices import TextReceiver
+from reconciler.app.recorded_use.engines import EngineOptions
+from reconciler.app.recorded_use.lakes import opened
 from reconciler.app.recorded_use.recommended_files import WrittenFiles, places, put
 from reconciler.app.recorded_use.selection import ClusterSelection, SelectedCluster, WindowOptions
-from reconciler.app.recorded_use.simulation import opened, policy_for
-from reconciler.app.recorded_use.spark_job import run_work
+from reconciler.app.recorded_use.simulation import policy_for
 from reconciler.app.requests import TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
@@ -21,17 +22,14 @@ from reconciler.evidence.output.recommended_documents import (
     DeclaredDocuments,
     documents,
 )
-from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.manifest.loader import load_files
 from reconciler.quota.entity import Entity
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.usage.samples import DAY_MS
 
 if TYPE_CHECKING:
-    from reconciler.evidence.spark.jobs.recommend import (
-        RecommendationRequest,
-        RecommendationResult,
-    )
+    from reconciler.base.protocols import Progress
+    from reconciler.evidence.analysis.recommendation import RecommendationResult
 
 SIZING_LABEL: Final = "kafka-quotas.io/sizing"
 PINNED: Final = "pinned"
@@ -46,7 +44,7 @@ class RecommendOptions(Struct, frozen=True, kw_only=True):
     lake: str
     clusters: ClusterSelection
     window: WindowOptions  # window of the evidence; its last week is held out
-    running: SessionSettings
+    engine: EngineOptions
     most: int
     folder: Path | None  # folder for documents; None = no documents
 
@@ -59,7 +57,7 @@ class RecommendOptions(Struct, frozen=True, kw_only=True):
 
 
 class RecommendTask(Struct, frozen=True, kw_only=True):
-    """The validated inputs before Spark starts."""
+    """The validated inputs before long work."""
 
     clusters: tuple[SelectedCluster, ...]
     # Documents by name of the cluster; none for clusters without a name.
@@ -102,44 +100,35 @@ class RecommendOutput(Struct, frozen=True, kw_only=True):
     put: WrittenFiles
 
 
-def run_recommend(notices: TextReceiver, options: RecommendOptions) -> RecommendOutput:
+def run_recommend(
+    notices: TextReceiver, options: RecommendOptions, progress: "Progress"
+) -> RecommendOutput:
     """Recommend limits, and write documents if requested.
 
     Raises:
         KquotaError: An error of a file, the lake, or the Spark session.
     """
-    needs("spark", "kquota spark recommend")
-    from reconciler.evidence.spark.jobs import recommend
+    needs("usage", "kquota usage recommend")
+    from reconciler.evidence.analysis import recommendation
+    from reconciler.evidence.analysis.window import TimeWindow
 
     task = task_of(notices, options)
-    advised: RecommendationResult = run_work(
-        "recommend",
-        recommend.advised,
-        options.lake,
-        options.running,
-        _work(notices, options, task),
-    )
-    return RecommendOutput(advised=advised, put=put(dict(task.texts(advised))))
-
-
-def _work(
-    notices: TextReceiver, options: RecommendOptions, task: RecommendTask
-) -> "RecommendationRequest":
-    from reconciler.evidence.spark.jobs.recommend import RecommendationRequest
-
     clock = SystemClock()
+    lake = opened(options.lake)
     begin, end = options.window.span(clock, WINDOW_MS)
-    return RecommendationRequest(
+    work = recommendation.RecommendationRequest(
         clusters=tuple(sorted({cluster.id for cluster in task.clusters})),
-        from_ms=begin,
-        to_ms=end,
+        window=TimeWindow(from_ms=begin, to_ms=end),
         policy=policy_for(notices, options.clusters.project, task.declarations),
         pinned=task.pinned,
         most=options.most,
         documents=bool(task.places),
-        source=opened(options.lake).store.redacted_address,
+        source=lake.store.redacted_address,
         now_ms=round(clock.now() * 1000),
     )
+    with options.engine.opened(notices, lake, work.clusters, work.window) as engine:
+        advised = recommendation.advised(engine, lake, work, progress)
+    return RecommendOutput(advised=advised, put=put(dict(task.texts(advised))))
 
 
 def task_of(notices: TextReceiver, options: RecommendOptions) -> RecommendTask:
@@ -188,7 +177,7 @@ def declared(notices: TextReceiver, target: ClusterTarget) -> DeclaredDocuments:
         notices.warning(str(warning))
     _ = merge_documents(loaded, target.name)
     written = load_files(
-        texts.files, clusters=None if target.project is None else target.project.labels
+        texts, clusters=None if target.project is None else target.project.labels
     ).of(target.name)
     return DeclaredDocuments(
         cluster=target.name,

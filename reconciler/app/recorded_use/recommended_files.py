@@ -1,4 +1,4 @@
-"""Files of ``kquota spark recommend --out``: one per cluster, replaced as a whole; never another file or a manifest."""
+"""Files of ``kquota usage recommend --out``: one per cluster, replaced as a whole; never another file or a manifest."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from reconciler.base.text_files import write_text
 from reconciler.errors import UsageError
 from reconciler.manifest.files import select
 
-MARK: Final = "# Proposed by kquota spark recommend"
+MARK: Final = "# Proposed by kquota usage recommend"
 """The first line of our files; other files are not replaced."""
 
 
@@ -88,7 +88,7 @@ def _check_ours(path: Path) -> None:
         raise UsageError(f"{path} cannot be replaced: {error.strerror or error}") from error
     if begins != mark:
         raise UsageError(
-            f"{path} is not from kquota spark recommend, so it is not replaced",
+            f"{path} is not from kquota usage recommend, so it is not replaced",
             hint="choose another folder with --out, or move the file away",
         )
 

@@ -1,6 +1,5 @@
 """Simulates new limits on recorded use: limits from manifests, plans or snapshots, replayed by an engine."""
 
-import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,29 +11,22 @@ from reconciler.app.change.evidence import what_if_policy
 from reconciler.app.change.plan_preparation import task_for
 from reconciler.app.clusters.targets import offline_targets
 from reconciler.app.notices import Notices, TextReceiver
+from reconciler.app.recorded_use.engines import EngineOptions
+from reconciler.app.recorded_use.lakes import opened
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
-from reconciler.app.recorded_use.spark_job import run_work
 from reconciler.app.requests import PlanLimits, RecordSource, TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
 from reconciler.errors import UsageError
-from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 
 if TYPE_CHECKING:
     from reconciler.app.change.plan_preparation import PlanTask
-    from reconciler.evidence.spark.usage.candidate_plans import CandidateLimits
+    from reconciler.base.protocols import Progress
+    from reconciler.evidence.analysis.candidate_limits import CandidateLimits
     from reconciler.evidence.store.lake import Lake
     from reconciler.quota.planner.desired_state import Declaration
     from reconciler.usage.impact.result_rows import Simulation
     from reconciler.usage.impact.tier_policy import WhatIfPolicy
-
-SWITCH_ROWS: Final = 4_000_000
-"""Maximum number of samples for which ``--engine auto`` selects the core engine.
-
-Measured with whole commands on a lake of a million samples (``python -m tests.bench.spark_simulate switch``), the core
-engine took an eighth of Spark's time, including JVM start and files. It is faster above four million too, but needs about
-250 bytes of memory per sample.
-"""
 
 NO_LIMITS: Final = PlanLimits(validate="none", correct_drift=True)
 """A simulation writes nothing: ``plan`` and ``apply`` report guards."""
@@ -50,8 +42,7 @@ class SimulateOptions(Struct, frozen=True, kw_only=True):
     plans: tuple[Path, ...]
     after: tuple[Path, ...]
     window: WindowOptions
-    engine: str  # `auto`, `core` or `spark`
-    running: SessionSettings
+    engine: EngineOptions
     most: int  # maximum number of rows; tenants are shown whole, and at least one
 
     def __post_init__(self) -> None:
@@ -64,67 +55,39 @@ class SimulateOptions(Struct, frozen=True, kw_only=True):
             )
 
 
-def opened(address: str) -> "Lake":
-    """Open the lake.
-
-    Raises:
-        LakeError: There is no lake.
-    """
-    from reconciler.evidence.store.files.object_store import opened as store_opened
-    from reconciler.evidence.store.lake import Lake
-
-    return Lake(store_opened(address), clock=SystemClock(), run_id=uuid.uuid4().hex)
-
-
-def simulated(notices: Notices, options: SimulateOptions) -> "Simulation":
+def simulated(notices: Notices, options: SimulateOptions, progress: "Progress") -> "Simulation":
     """Simulate on the suitable engine.
 
     Raises:
         KquotaError: An error of a file, the lake, or the Spark session.
     """
-    needs("usage", "kquota spark simulate")
-    from reconciler.evidence.spark.usage import candidate_plans
-    from reconciler.evidence.store import recorded_window
+    needs("usage", "kquota usage simulate")
+    from reconciler.evidence.analysis import candidate_limits, impact
+    from reconciler.evidence.analysis.window import TimeWindow
 
     lake = opened(options.lake)
     clock = SystemClock()
     begin, end = options.window.span(clock)
+    window = TimeWindow(from_ms=begin, to_ms=end)
     declared: Mapping[str, Sequence[Declaration]] = {}
     if options.plans or options.after:
-        candidate_list: tuple[CandidateLimits, ...] = candidate_plans.read(
+        candidates: tuple[CandidateLimits, ...] = candidate_limits.read(
             options.plans, options.after
         )
-        options.clusters.check({candidate.cluster_id for candidate in candidate_list})
+        options.clusters.check({candidate.cluster_id for candidate in candidates})
     else:
-        candidate_list, declared = _of_manifests(notices, options, lake, (begin, end))
-    work = candidate_plans.SimulationRequest(
-        candidates=candidate_list,
-        from_ms=begin,
-        to_ms=end,
+        candidates, declared = _of_manifests(notices, options, lake, window.span)
+    work = impact.SimulationRequest(
+        candidates=candidates,
+        window=window,
         policy=policy_for(notices, options.clusters.project, declared),
         most=options.most,
         source=lake.store.redacted_address,
         now_ms=round(clock.now() * 1000),
     )
-    rows = (
-        sum(
-            recorded_window.opened(lake, candidate.cluster_id, begin, end).rows
-            for candidate in work.candidates
-        )
-        if options.engine == "auto"
-        else 0
-    )
-    if options.engine == "core" or (options.engine == "auto" and rows <= SWITCH_ROWS):
-        return candidate_plans.by_core(lake, work)
-    if options.engine == "auto":
-        notices.note(f"{rows:,} samples: Spark replays them (--engine core would read them here)")
-    needs("spark", "kquota spark simulate")
-    from reconciler.evidence.spark.jobs import simulate
-
-    simulation: Simulation = run_work(
-        "simulate", simulate.simulated, options.lake, options.running, work
-    )
-    return simulation
+    clusters = [candidate.cluster_id for candidate in candidates]
+    with options.engine.opened(notices, lake, clusters, window) as engine:
+        return impact.simulated(engine, lake, work, progress)
 
 
 def policy_for(
@@ -170,7 +133,7 @@ def _of_manifests(
     """Plan the documents against the last quota snapshot of each cluster; return also the documents by cluster id."""
     from reconciler.app.change.offline_plan import OfflineCluster, plan_on
     from reconciler.app.event_loop import run
-    from reconciler.evidence.spark.usage.candidate_plans import CandidateLimits
+    from reconciler.evidence.analysis.candidate_limits import CandidateLimits
     from reconciler.evidence.store import recorded_window
 
     candidate_list: list[CandidateLimits] = []

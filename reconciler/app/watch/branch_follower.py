@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
-from reconciler.app.watch.metrics_port import WatchMetrics
+from reconciler.app.loop.service import WatchMetrics
 from reconciler.app.watch.revision import Revision, RevisionPaths, check_clients, read_revision
 from reconciler.app.watch.state_file import WatchState
 from reconciler.base.escaping import escaped

@@ -1,16 +1,23 @@
 """One cluster of `kquota watch` and `kquota drift --watch`: its session, its reconciliations, and their metrics and logs."""
 
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TypeAlias
 
 from msgspec import Struct
 
+from reconciler.app.clusters.record_stores import recorded_cluster
+from reconciler.app.clusters.runtime import open_runtime
+from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.loop.cluster_loop import LoopIntervals, LoopOutcome, LoopTrigger
 from reconciler.app.loop.condition_log import ConditionLog
 from reconciler.app.loop.reconcile_runner import loop_outcome_of
-from reconciler.app.watch.metrics_port import WatchMetrics
+from reconciler.app.loop.service import WatchMetrics
+from reconciler.app.notices import LoggedNotices
+from reconciler.app.requests import RecordSource
 from reconciler.base.protocols import Clock
+from reconciler.client import ClientConfig
 from reconciler.errors import ClientError, ConfigError, KquotaError, WrongCluster
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota.precedence import Principal
@@ -27,6 +34,47 @@ class ClusterSession(Struct, frozen=True, kw_only=True):
     own_principal: Principal | None = None  # our principal in the cluster, if the login shows it
     # The cluster that must answer; None = any, because nothing was applied yet and no id is configured.
     expected_cluster_id: str | None = None
+
+
+@contextlib.asynccontextmanager
+async def open_session(
+    target: ClusterTarget,
+    *,
+    command: str,
+    writes: bool,
+    telemetry: WatchMetrics,
+    config: ClientConfig | None = None,
+    is_pinned: bool = False,
+) -> AsyncIterator[ClusterSession]:
+    """Open a session with one cluster; its texts are logged.
+
+    Args:
+        command: Name of the command, for the lock.
+        writes: Whether records may be written.
+        config: The client's settings; ``None`` = those of the target.
+        is_pinned: Whether the cluster that the records are of must answer, if no id is configured.
+
+    Raises:
+        ConfigError: A client setting is invalid.
+        InventoryError: A folder cannot be created, the records cannot be read, or are about several clusters.
+    """
+    name = target.display_name
+    pinned = recorded_cluster(target) if is_pinned else None
+    async with open_runtime(
+        LoggedNotices(name),
+        target,
+        RecordSource(),
+        command=command,
+        writes=writes,
+        answered=lambda event: telemetry.kafka(name, event.api, event.seconds),
+        config=config,
+    ) as runtime:
+        yield ClusterSession(
+            ports=runtime.ports,
+            disconnect=runtime.unlock,
+            own_principal=runtime.own_principal,
+            expected_cluster_id=target.settings.expected_cluster_id or pinned,
+        )
 
 
 Reconcile: TypeAlias = Callable[[ClusterSession], Awaitable[Reconciliation]]

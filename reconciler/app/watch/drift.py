@@ -1,28 +1,24 @@
 """`kquota drift --watch`: the loop of `kquota watch` that writes no limit, unless it may correct drift."""
 
 import asyncio
-import contextlib
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.app.change.reconcile_options import observing_options
+from reconciler.app.change.plan_preparation import observing_options
 from reconciler.app.clusters.documents import documents_or_warning
-from reconciler.app.clusters.runtime import open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.inspection.drift import unknown_drift
 from reconciler.app.loop.health import hung_loops, late_loops
-from reconciler.app.loop.metrics_endpoint import metrics_of
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
-from reconciler.app.loop.service import serve_loops
+from reconciler.app.loop.service import NoWatchMetrics, WatchMetrics, metrics_of, serve_loops
 from reconciler.app.notices import LoggedNotices, Notice, NoticeLog, TextReceiver, replay
-from reconciler.app.requests import MetricsRequest, RecordSource
-from reconciler.app.watch.cluster import ClusterSession, WatchedCluster
+from reconciler.app.requests import MetricsRequest
+from reconciler.app.watch.cluster import ClusterSession, WatchedCluster, open_session
 from reconciler.app.watch.fleet import WatchedClusters
-from reconciler.app.watch.metrics_port import NoWatchMetrics, WatchMetrics
 from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import escaped
 from reconciler.base.protocols import Clock
@@ -142,28 +138,16 @@ class DriftWork:
         return WatchedCluster(
             self._target.display_name,
             settings=lambda: settings,
-            opener=self._open,
+            opener=lambda: open_session(
+                self._target,
+                command="drift --watch",
+                writes=not self._watching.read_only,
+                telemetry=self._telemetry,
+            ),
             reconcile=self._reconcile,
             telemetry=self._telemetry,
             clock=self._clock,
         )
-
-    @contextlib.asynccontextmanager
-    async def _open(self) -> AsyncIterator[ClusterSession]:
-        name = self._target.display_name
-        async with open_runtime(
-            self._notices,
-            self._target,
-            RecordSource(),
-            command="drift --watch",
-            writes=not self._watching.read_only,
-            answered=lambda event: self._telemetry.kafka(name, event.api, event.seconds),
-        ) as runtime:
-            yield ClusterSession(
-                ports=runtime.ports,
-                disconnect=runtime.unlock,
-                expected_cluster_id=self._options.expected_cluster_id,
-            )
 
     async def _reconcile(self, session: ClusterSession) -> Reconciliation:
         """Observe once, and correct; if another run has locked the records for a few seconds, wait."""

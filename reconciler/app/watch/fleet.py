@@ -9,10 +9,10 @@ from typing import TypeAlias
 from reconciler import __version__
 from reconciler.app.loop.cluster_loop import ClusterLoop, Random
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
+from reconciler.app.loop.service import WatchMetrics
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.loop.wait import first_of, until_ended
 from reconciler.app.watch.cluster import ClusterSession, WatchedCluster
-from reconciler.app.watch.metrics_port import WatchMetrics
 from reconciler.app.watch.revision import Revision
 from reconciler.app.watch.state_file import WatchState
 from reconciler.base.protocols import Clock

@@ -188,7 +188,7 @@ def _documents(
         limits=project.read_limits,
     )
     loaded = for_cluster(
-        load_files(texts.files, clusters=project.labels, problems=texts.problems), project_cluster
+        load_files(texts, clusters=project.labels, problems=texts.problems), project_cluster
     )
     problems.extend(loaded.problems)
     desired = merge(loaded.of(project_cluster.name), now=SystemClock().now())

@@ -1,58 +1,50 @@
 """Watches a branch: its loops, its clusters and their state. Its class ``BranchWatch`` is a ``ServedLoops``."""
 
 import asyncio
-import contextlib
 import logging
 import random
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
-
 from reconciler.app.clusters.record_stores import current_principal, make_folder
-from reconciler.app.clusters.runtime import by_rules, own_principal
+from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.loop.cluster_loop import ClusterLoop, LoopIntervals, Random
 from reconciler.app.loop.health import hung_loops, is_late, late_loops
-from reconciler.app.loop.metrics_endpoint import metrics_of
-from reconciler.app.loop.service import serve_loops
+from reconciler.app.loop.service import NoWatchMetrics, WatchMetrics, metrics_of, serve_loops
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.notices import TextReceiver
-from reconciler.app.requests import MetricsRequest
+from reconciler.app.requests import MetricsRequest, TargetRequest
 from reconciler.app.watch.branch_follower import BranchFollower, BranchMirror
-from reconciler.app.watch.cluster import ClusterSession
+from reconciler.app.watch.cluster import ClusterSession, open_session
 from reconciler.app.watch.fleet import Opener, WatchedFleet
-from reconciler.app.watch.metrics_port import NoWatchMetrics, WatchMetrics
 from reconciler.app.watch.revision import Revision, RevisionPaths
 from reconciler.app.watch.state_file import WatchState
 from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import escaped
 from reconciler.base.protocols import Clock
-from reconciler.client import QuotaClient
-from reconciler.client.events import ClientEvents
 from reconciler.git.mirror import GitMirror
-from reconciler.inventory.audit_log import FileAuditLog
-from reconciler.inventory.file import FileInventory, RecordsFile
 from reconciler.inventory.file_lock import FileLock
-from reconciler.inventory.project_records import ProjectInventory
-from reconciler.reconcile import ReconcilePorts
 
 _LOG: Final = logging.getLogger("reconciler.watch")
 
 
-class WatchOptions(Struct, frozen=True, kw_only=True):
-    """What to watch, as typed."""
-
-    mirror: GitMirror
-    places: RevisionPaths
-    interval: float  # seconds between two fetches of the branch
-    state_dir: Path
-    serving: MetricsRequest
-
-
-def watch_branch(notices: TextReceiver, options: WatchOptions) -> signal.Signals:
+def watch_branch(
+    notices: TextReceiver,
+    mirror: GitMirror,
+    places: RevisionPaths,
+    *,
+    interval: float,
+    state_dir: Path,
+    serving: MetricsRequest,
+) -> signal.Signals:
     """Serve until a signal is received; return the signal.
+
+    Args:
+        interval: Seconds between two fetches of the branch.
 
     Raises:
         InventoryLocked: Another process uses the folder.
@@ -61,16 +53,16 @@ def watch_branch(notices: TextReceiver, options: WatchOptions) -> signal.Signals
         KeyboardInterrupt: A second signal was received.
     """
     clock = SystemClock()
-    metrics = metrics_of(options.serving)
+    metrics = metrics_of(serving)
     telemetry: WatchMetrics = metrics or NoWatchMetrics()
-    make_folder(options.state_dir)
-    with FileLock(options.state_dir / ".watch.lock", command="kquota watch", now=clock.now()):
+    make_folder(state_dir)
+    with FileLock(state_dir / ".watch.lock", command="kquota watch", now=clock.now()):
         watch = BranchWatch(
-            options.mirror,
-            options.places,
-            interval=options.interval,
-            state=WatchState(options.state_dir / "watch.json"),
-            opener=ClusterSessions(options.state_dir, clock=clock, telemetry=telemetry).open,
+            mirror,
+            places,
+            interval=interval,
+            state=WatchState(state_dir / "watch.json"),
+            opener=partial(open_revision, state_dir=state_dir, telemetry=telemetry),
             telemetry=telemetry,
             clock=clock,
             principal=current_principal(),
@@ -78,9 +70,9 @@ def watch_branch(notices: TextReceiver, options: WatchOptions) -> signal.Signals
         return serve_loops(
             notices,
             watch,
-            options.serving,
+            serving,
             metrics,
-            subject=f"{escaped(options.mirror.display_name)} every {options.interval:g} s, state in {options.state_dir}",
+            subject=f"{escaped(mirror.display_name)} every {interval:g} s, state in {state_dir}",
         )
 
 
@@ -151,53 +143,24 @@ class BranchWatch:
         return problems + late_loops(self._fleet.watched.loops.values(), now)
 
 
-class ClusterSessions:
-    """Opens connections and records of clusters.
+def open_revision(
+    revision: Revision, name: str, *, state_dir: Path, telemetry: WatchMetrics
+) -> AbstractAsyncContextManager[ClusterSession]:
+    """Return a session with one cluster of a revision.
 
     Args:
         state_dir: Base of relative paths of the project.
     """
-
-    def __init__(self, state_dir: Path, *, clock: Clock, telemetry: WatchMetrics) -> None:
-        self._state_dir, self._clock, self._telemetry = state_dir, clock, telemetry
-
-    @contextlib.asynccontextmanager
-    async def open(self, revision: Revision, name: str) -> AsyncIterator[ClusterSession]:
-        """Open a session with one cluster.
-
-        Raises:
-            ConfigError: A client setting is invalid.
-            InventoryError: A folder cannot be created, the records cannot be read, or are about several clusters.
-        """
-        config = revision.client_config(name)
-        for warning in config.warnings:
-            _LOG.warning("%s: %s", escaped(name), escaped(warning))
-        project_cluster = revision.project.cluster(name)
-        audit = self._path_of(project_cluster.audit_log)
-        file = RecordsFile(self._path_of(str(project_cluster.inventory.file)))
-        inventory = FileInventory(file, clock=self._clock, command="kquota watch")
-        events = ClientEvents(
-            response=lambda response: self._telemetry.kafka(name, response.api, response.seconds)
-        )
-        with inventory:
-            async with QuotaClient(config, events=events) as client:
-                yield ClusterSession(
-                    ports=ReconcilePorts(
-                        store=client,
-                        inventory=ProjectInventory(
-                            inventory, project_cluster.project, location=str(file.path.absolute())
-                        ),
-                        clock=self._clock,
-                        audit=FileAuditLog(audit),
-                        validator=by_rules,
-                    ),
-                    disconnect=inventory.close,
-                    own_principal=own_principal(config),
-                    expected_cluster_id=project_cluster.cluster.expected_cluster_id
-                    or file.cluster_of(project_cluster.project),
-                )
-
-    def _path_of(self, name: str) -> Path:
-        path = self._state_dir / name
-        make_folder(path.parent)
-        return path
+    config = revision.client_config(name)
+    for warning in config.warnings:
+        _LOG.warning("%s: %s", escaped(name), escaped(warning))
+    target = ClusterTarget(
+        project_cluster=revision.project.cluster(name),
+        root=state_dir,
+        project=revision.project,
+        read_limits=revision.project.read_limits,
+        options=TargetRequest(),
+    )
+    return open_session(
+        target, command="watch", writes=True, telemetry=telemetry, config=config, is_pinned=True
+    )

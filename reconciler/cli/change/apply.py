@@ -13,8 +13,7 @@ from reconciler.cli.completion import plan_files
 from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.plan import limit_options, source_options
-from reconciler.cli.options.selection import Selection, saved_selection
+from reconciler.cli.options.plan import Selection, limit_options, saved_selection, source_options
 from reconciler.cli.options.shared import FILE, format_option, where_options
 from reconciler.cli.options.value_types import DURATION
 from reconciler.errors import UsageError
@@ -88,7 +87,7 @@ def apply(
     from reconciler.app.clusters.targets import targets
     from reconciler.base.text_files import check_place
     from reconciler.cli.change.apply_output import ApplyOutput, apply_all
-    from reconciler.cli.output.plans import show_config_changes
+    from reconciler.cli.output import show_config_changes
 
     console.check_can_ask(yes=yes)
     saved, paths = saved_plan(paths)

@@ -16,10 +16,10 @@ from reconciler.app.event_loop import run
 from reconciler.app.fleet import ClusterResult, outcome_of_error, preview_row, rows_of
 from reconciler.app.notices import Notices
 from reconciler.app.requests import CONCURRENCY
+from reconciler.cli import output
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode, worst
-from reconciler.cli.output import plans
-from reconciler.cli.output.fleet import code_of_fleet, work_on
+from reconciler.cli.output import code_of_fleet, work_on
 from reconciler.errors import Interrupted, PlanRefused, UsageError
 from reconciler.quota.policy import REMOVING
 from reconciler.quota.results.report import Outcome
@@ -102,7 +102,7 @@ def _show_plans(console: Console, runs: Sequence[ApplyRun], display: ApplyOutput
         ClusterPlan(target=apply.target, prepared=apply.prepared, preview=apply.preview)
         for apply in runs
     ]
-    plans.show_plans(console, views, "text", verbose=display.verbose)
+    output.show_plans(console, views, "text", verbose=display.verbose)
     console.flush()
 
 
@@ -121,7 +121,7 @@ def _check_all(console: Console, prepared: Sequence[Prepared], display: ApplyOut
     ]
     if names:
         if display.output == "text":
-            plans.show_fleet_summary(console, rows_of(prepared, _unwritten_row))
+            output.show_fleet_summary(console, rows_of(prepared, _unwritten_row))
         _show_no_outcomes(console, prepared, display)
         raise UsageError(
             f"nothing was written to any cluster: no plan, or a refused one, for {', '.join(names)}",
@@ -132,7 +132,7 @@ def _check_all(console: Console, prepared: Sequence[Prepared], display: ApplyOut
 def _show_no_outcomes(console: Console, prepared: Sequence[Prepared], display: ApplyOutput) -> None:
     """Print the JSON document of a run over several clusters that wrote nothing."""
     if len(prepared) > 1 and display.output == "json":
-        plans.show_outcomes(console, ())
+        output.show_outcomes(console, ())
 
 
 async def _apply_prepared(
@@ -248,9 +248,9 @@ def _show_outcomes(
         if display.output == "text":
             _show_texts(console, outcomes, display, rows)
         elif rows:
-            plans.show_outcomes(console, [(apply.target, outcome) for apply, outcome in outcomes])
+            output.show_outcomes(console, [(apply.target, outcome) for apply, outcome in outcomes])
         else:
-            plans.show_outcome(console, outcomes[0][1])
+            output.show_outcome(console, outcomes[0][1])
         console.flush()
     except OSError:
         _show_texts(console.for_messages(), outcomes, display, rows)
@@ -270,8 +270,8 @@ def _show_texts(
         if not apply.is_idle:  # Its plan already says that there is nothing to do.
             if rows:
                 console.fact(f"\n== {apply.target.display_name}")
-            plans.show_outcome_text(console, outcome, verbose=display.verbose)
-    plans.show_fleet_summary(console, rows)
+            output.show_outcome_text(console, outcome, verbose=display.verbose)
+    output.show_fleet_summary(console, rows)
 
 
 def _show_next_commands(console: Console, apply: ApplyRun, outcome: Outcome) -> None:

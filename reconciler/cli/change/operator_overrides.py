@@ -254,7 +254,7 @@ def _print_overrides(
 
     if output == "json":
         from reconciler.base.clock import SystemClock
-        from reconciler.render.overrides import overrides_document
+        from reconciler.render.cluster_state import overrides_document
 
         console.document(
             overrides_document(changed, cluster_id=cluster_id, now=SystemClock().now())

@@ -273,7 +273,7 @@ def list_overrides(
         with ConsoleNotices(console) as notices:
             cluster_id, overrides = run(overrides_of(notices, target(where)))
     from reconciler.base.clock import SystemClock
-    from reconciler.render.overrides import overrides_document, overrides_text
+    from reconciler.render.cluster_state import overrides_document, overrides_text
 
     now, rows = SystemClock().now(), list(overrides.values())
     if output == "json":

@@ -13,6 +13,7 @@ from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode, worst
 from reconciler.cli.options.plan import (
+    Selection,
     evidence_options,
     limit_options,
     offline_option,
@@ -20,7 +21,6 @@ from reconciler.cli.options.plan import (
     snapshot_option,
     source_options,
 )
-from reconciler.cli.options.selection import Selection
 from reconciler.cli.options.shared import FILE, format_option, where_options
 from reconciler.errors import UsageError
 
@@ -44,7 +44,7 @@ Example:
   kquota plan --config-from refs/remotes/origin/main --format markdown
   kquota plan --offline --snapshot prod.json
   kquota plan --evidence s3://quota-evidence/kafka --require-evidence
-  kquota plan --format html > plan.html"""
+  kquota plan --page plan.html"""
 
 
 @command(help=HELP)
@@ -65,7 +65,7 @@ Example:
 @source_options
 @limit_options
 @evidence_options
-@format_option("text", "json", "markdown", "html")
+@format_option("text", "json", "markdown")
 @click.pass_obj
 def plan(
     console: Console,
@@ -86,11 +86,16 @@ def plan(
 ) -> ExitCode:
     """Plan all clusters, then print and save."""
     from reconciler.app.change.plan import plan_cluster
-    from reconciler.app.change.principals import read_principals
+    from reconciler.app.change.plan_preparation import read_principals
     from reconciler.app.clusters.targets import offline_targets, targets
     from reconciler.app.fleet import preview_row, rows_of
-    from reconciler.cli.output.fleet import code_of_fleet, for_clusters
-    from reconciler.cli.output.plans import evidence_code, plan_page, show_plans, show_trust
+    from reconciler.cli.output import (
+        code_of_fleet,
+        evidence_code,
+        for_clusters,
+        show_plans,
+        show_trust,
+    )
 
     if snapshot is not None and not offline:
         raise UsageError("--snapshot needs --offline")
@@ -116,16 +121,13 @@ def plan(
         replace(plan, preview=replace(plan.preview, warnings=(*plan.preview.warnings, *warnings)))
         for plan in plans
     ]
-    if output == "html":
-        console.fact(plan_page(full))
-    else:
-        show_plans(
-            console,
-            plans if output == "text" else full,
-            output,
-            rows=rows if len(results) > 1 else (),
-            verbose=verbose,
-        )
+    show_plans(
+        console,
+        plans if output == "text" else full,
+        output,
+        rows=rows if len(results) > 1 else (),
+        verbose=verbose,
+    )
     _save(console, full, rows if len(results) > 1 else (), out_path, page)
     return code_of_fleet(
         results,
@@ -146,11 +148,11 @@ def _save(
     page: Path | None,
 ) -> None:
     from reconciler.base.text_files import write_text
-    from reconciler.cli.output.plans import plan_files, plan_page
-    from reconciler.render.json_values import dump
+    from reconciler.cli.output import plan_files, plan_page
+    from reconciler.render.json_values import dump_pieces
 
     if out_path is not None and (plans or rows):
-        write_text(out_path, dump(plan_files(plans, rows)), private=True)
+        write_text(out_path, dump_pieces(plan_files(plans, rows)), private=True)
         console.note(
             f"the plan is saved in {out_path}"
             + ("" if rows else f", digest {plans[0].preview.digest}")

@@ -1,4 +1,4 @@
-"""Base classes of commands: options under headings, ``-h`` and ``--color`` for every command, unabridged summaries.
+"""Base classes of commands: options under headings, ``-h`` for every command, unabridged summaries.
 
 :func:`option` and :func:`flag` declare options as the help shows them.
 
@@ -14,7 +14,6 @@ import click
 from msgspec import Struct
 
 from reconciler.cli.framework import familiar_words
-from reconciler.cli.framework.console import ColorMode
 
 F = TypeVar("F", bound=Callable[..., Any])
 Headings = Mapping[str, Sequence[str]]
@@ -29,8 +28,7 @@ def _headings(text: str) -> Headings:
 
 _OUTPUT: Final = (
     "Output and help: --format --out --verbose --detailed-exitcode --most --log-format"
-    " --log-level --summary --outputs --annotations --path-prefix --color"
-    " --version --help"
+    " --log-level --summary --outputs --annotations --path-prefix --version --help"
 )
 
 _COMMON: Final = _headings("""
@@ -46,7 +44,7 @@ Kubernetes: --kubernetes --operator-namespace --kubeconfig
 
 HEADINGS: Final[Mapping[str, Headings]] = {
     "": _COMMON,
-    "spark": _headings("""
+    "usage": _headings("""
 Clusters and time: --lake --cluster --all --project --cluster-id --from --to --at
 Source: --prometheus --http-config --file --dialect --snapshot --matchers \
 --broker-id --step
@@ -70,15 +68,6 @@ HELP_FLAGS: Final = ("-h", "--help")
 CONTEXT: Final[dict[str, Any]] = {"help_option_names": list(HELP_FLAGS), "max_content_width": 120}
 """Settings of a program's root context; the contexts of its commands inherit them."""
 
-COLOR: Final = click.Option(
-    ["--color"],
-    type=click.Choice([str(mode) for mode in ColorMode]),
-    expose_value=False,
-    metavar="WHEN",
-    help="Colour of the output: auto, always or never; auto follows FORCE_COLOR, NO_COLOR and the terminal.  [default: auto]",
-)
-"""Its value is read before the command line is parsed (``console.color_mode``), so that it applies to usage errors."""
-
 
 class _HelpOptions(click.Command):
     """The options that every command has, listed under headings."""
@@ -86,11 +75,6 @@ class _HelpOptions(click.Command):
     def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """``-h`` and ``--help``, also where a command is run without its program's context."""
         return list(HELP_FLAGS)
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Its own parameters, then ``--color`` and ``--help``."""
-        *own_parameters, help_option = super().get_params(ctx)
-        return [*own_parameters, COLOR, help_option]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options by heading; of a group also the commands."""

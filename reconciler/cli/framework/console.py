@@ -8,9 +8,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import StrEnum
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
@@ -32,39 +30,12 @@ _BAR_CELLS: Final = 24
 _STYLES: Final = {"error": "\x1b[31;1m", "warning": "\x1b[33m", "hint": "\x1b[2m", "off": "\x1b[0m"}
 
 
-class ColorMode(StrEnum):
-    """The values of ``--color``."""
-
-    AUTO = "auto"
-    ALWAYS = "always"
-    NEVER = "never"
-
-
-def color_mode(arguments: Sequence[str]) -> ColorMode:
-    """Return the value of ``--color`` in a command line, read before the line is parsed; the last occurrence counts.
-
-    An invalid value yields ``auto``; the parser reports it later.
-    """
-    options = list(arguments)
-    if "--" in options:
-        options = options[: options.index("--")]
-    values = [
-        following if option == "--color" else option.removeprefix("--color=")
-        for option, following in pairwise([*options, ""])
-        if option == "--color" or option.startswith("--color=")
-    ]
-    last = values[-1] if values else ""
-    return ColorMode(last) if last in tuple(ColorMode) else ColorMode.AUTO
-
-
-def has_colour(mode: ColorMode, environment: Mapping[str, str], *, terminal: bool) -> bool:
+def has_colour(environment: Mapping[str, str], *, terminal: bool) -> bool:
     """Whether a stream is coloured.
 
-    In order of precedence: ``--color``, ``NO_COLOR`` (no-color.org), ``FORCE_COLOR`` (force-color.org; 0 and
+    In order of precedence: ``NO_COLOR`` (no-color.org), ``FORCE_COLOR`` (force-color.org; 0 and
     false do not force, as in Node.js), whether the stream is a terminal with colours.
     """
-    if mode is not ColorMode.AUTO:
-        return mode is ColorMode.ALWAYS
     if environment.get("NO_COLOR"):
         return False
     if environment.get("FORCE_COLOR", "") not in {"", "0", "false"}:
@@ -93,9 +64,7 @@ class Console(Struct, frozen=True, kw_only=True):
         return Style(colour=self.colour, width=self.width)
 
     @classmethod
-    def of_process(
-        cls, environment: Mapping[str, str] = os.environ, *, color: ColorMode = ColorMode.AUTO
-    ) -> "Console":
+    def of_process(cls, environment: Mapping[str, str] = os.environ) -> "Console":
         """Return the console of this process. Characters that the terminal cannot encode are escaped."""
         for name in ("stdout", "stderr"):
             # Closed by the parent process (`>&-`). Opening a file takes the free descriptor, so that no socket gets it.
@@ -110,8 +79,8 @@ class Console(Struct, frozen=True, kw_only=True):
         return cls(
             stdout=sys.stdout,
             stderr=sys.stderr,
-            colour=has_colour(color, environment, terminal=out_terminal),
-            err_colour=has_colour(color, environment, terminal=err_terminal),
+            colour=has_colour(environment, terminal=out_terminal),
+            err_colour=has_colour(environment, terminal=err_terminal),
             err_terminal=err_terminal and environment.get("TERM") != "dumb",
             asks=sys.stdin is not None and sys.stdin.isatty() and err_terminal,
             width=_columns(sys.stdout, environment) if out_terminal else 0,

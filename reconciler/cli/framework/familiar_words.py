@@ -39,7 +39,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "--output": "--format json, or --out FILE",
     "--quiet": "a redirection of the output: 2>/dev/null",
     "--target": "--only ENTITY, such as --only user=alice",
-    "--yaml": "--format yaml",
+    "--yaml": "kquota export",
     "-f": "the path as an argument without an option",
     "-n": "--cluster NAME",
     "-o": "--format json, or --out FILE",

@@ -1,4 +1,4 @@
-"""Log formats of long-running commands on standard error: text, one JSON object per line, or the systemd journal.
+"""Log formats of long-running commands on standard error: one line of text, one JSON object, or the systemd journal.
 
 The journal records the time itself and reads the level from the ``<N>`` prefix (sd-daemon(3)).
 """
@@ -9,7 +9,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -29,8 +29,9 @@ class JsonLogFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line."""
+        stamp = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         record_fields: dict[str, str] = {
-            "time": _time(record),
+            "time": stamp.replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -42,21 +43,22 @@ class JsonLogFormatter(logging.Formatter):
         )
 
 
-class TextLogFormatter(logging.Formatter):
-    """Time, level and message; escaped, so that a message or a traceback cannot forge a line."""
+class OneLineFormatter(logging.Formatter):
+    """``2026-01-02T03:04:05Z WARNING prod: message``, or ``<4>prod: message`` for the journal."""
+
+    def __init__(self, *, journal: bool = False) -> None:
+        super().__init__()
+        self._journal = journal
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line, followed by the traceback if there is one."""
-        message = escaped(redact_known(record.getMessage()))
-        line = f"{_time(record)} {record.levelname.lower():<8} {message}"
-        if record.exc_info is None or record.exc_info[0] is None:
-            return line
-        return f"{line}\n{traceback_text(record.exc_info[1])}"
-
-
-def _time(record: logging.LogRecord) -> str:
-    stamp = datetime.fromtimestamp(record.created, UTC)
-    return stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        """Return the record as one line, a traceback included."""
+        words = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None:
+            words += " | " + " | ".join(traceback_text(record.exc_info[1]).split("\n"))
+        words = escaped(redact_known(words))
+        if self._journal:
+            return f"<{_JOURNAL.get(record.levelno, 5)}>{words}"
+        return f"{instant(record.created)} {record.levelname} {words}"
 
 
 def log_to_stderr(form: str, *, level: int = logging.INFO) -> None:
@@ -66,7 +68,7 @@ def log_to_stderr(form: str, *, level: int = logging.INFO) -> None:
         form: ``text`` or ``json``.
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLogFormatter() if form == "json" else TextLogFormatter())
+    handler.setFormatter(JsonLogFormatter() if form == "json" else OneLineFormatter())
     root = logging.getLogger()
     for root_handler in root.handlers[:]:
         root.removeHandler(root_handler)
@@ -90,42 +92,27 @@ _JOURNAL: Final = {
 }
 
 
-class OneLineFormatter(logging.Formatter):
-    """``2026-01-02T03:04:05Z WARNING prod: message``, or ``<4>prod: message`` for the journal."""
-
-    def __init__(self, *, journal: bool) -> None:
-        super().__init__()
-        self._journal = journal
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line, a traceback included."""
-        words = record.getMessage()
-        if record.exc_info and record.exc_info[1] is not None:
-            words += " | " + " | ".join(traceback_text(record.exc_info[1]).split("\n"))
-        words = escaped(redact_known(words))
-        if self._journal:
-            return f"<{_JOURNAL.get(record.levelno, 5)}>{words}"
-        return f"{instant(record.created)} {record.levelname} {words}"
-
-
 class _ConsoleHandler(logging.Handler):
-    """Passes each record to a function of the console."""
+    """Passes each record to the console as a message."""
 
-    def __init__(self, write: Callable[[str], None], level: int) -> None:
-        super().__init__(level)
-        self._write = write
+    def __init__(self, console: Console) -> None:
+        super().__init__(logging.INFO)
+        self._console = console
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._write(self.format(record))
+        self._console.note(self.format(record))
 
 
 @contextlib.contextmanager
-def _handled_by(handler: logging.Handler, *names: str) -> Iterator[None]:
-    """Send the records of these loggers to the handler alone while the context is active."""
-    before = [(log := logging.getLogger(name), log.level, log.propagate) for name in names]
+def log_records(console: Console, environment: Mapping[str, str] = os.environ) -> Iterator[None]:
+    """Send log records of kquota and asyncio to standard error while the context is active."""
+    handler = _ConsoleHandler(console)
+    handler.setFormatter(OneLineFormatter(journal="JOURNAL_STREAM" in environment))
+    before = [(log := logging.getLogger(name), log.level, log.propagate) for name in _LOGGERS]
     for log, _, _ in before:
         log.addHandler(handler)
         log.propagate = False
+    logging.getLogger("reconciler").setLevel(logging.INFO)
     try:
         yield
     finally:
@@ -133,16 +120,6 @@ def _handled_by(handler: logging.Handler, *names: str) -> Iterator[None]:
             log.removeHandler(handler)
             log.setLevel(level)
             log.propagate = propagate
-
-
-@contextlib.contextmanager
-def log_records(console: Console, environment: Mapping[str, str] = os.environ) -> Iterator[None]:
-    """Send log records of kquota and asyncio to standard error while the context is active."""
-    handler = _ConsoleHandler(console.note, logging.INFO)
-    handler.setFormatter(OneLineFormatter(journal="JOURNAL_STREAM" in environment))
-    with _handled_by(handler, *_LOGGERS):
-        logging.getLogger("reconciler").setLevel(logging.INFO)
-        yield
 
 
 def collect_as_usual() -> None:

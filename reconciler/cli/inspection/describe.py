@@ -1,4 +1,4 @@
-"""``kquota describe`` and ``kquota snapshot``: live quotas as a table, JSON or YAML; a lossless file of all quotas."""
+"""``kquota describe`` and ``kquota snapshot``: live quotas as a table or JSON; a lossless file of all quotas."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 HELP: Final = """Show the live quotas of a cluster: all of them, or those of some entities.
 
---format yaml prints manifests, with a comment for quotas that no manifest can express (kquota snapshot is lossless).
+kquota export writes them as manifests, kquota snapshot without loss.
 kafka-client-quotas --describe matches entities by their parts; kquota resolve shows the limits of a client.
 
 \b
@@ -33,7 +33,7 @@ Example:
 @command(help=HELP)
 @option("--only ENTITY", "Show this entity only; may be repeated.", ENTITY, multiple=True)
 @where_options(many=False)
-@format_option("table", "json", "yaml")
+@format_option("table", "json")
 @click.pass_obj
 def describe(
     console: Console,
@@ -63,20 +63,10 @@ def describe(
         from reconciler.render.cluster_state import state_text
 
         console.fact(state_text(state, style=console.style))
-        return ExitCode.DONE
-    if output == "json":
+    else:
         from reconciler.codecs.state import state_document
 
         console.document(state_document(state, cluster_id=cluster_id, taken_at=""))
-    else:
-        from reconciler.app.inspection.export import left_out_lines
-        from reconciler.manifest.writer import export
-
-        exported = export(state, cluster=cluster_target.name or "live")
-        comments = [
-            f"# not expressible in a manifest: {line}" for line in left_out_lines(exported.left_out)
-        ]
-        console.fact("\n".join([*comments, exported.text]) or "# no quotas")
     return ExitCode.DONE
 
 

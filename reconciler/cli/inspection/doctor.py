@@ -36,8 +36,7 @@ def doctor(console: Console, *, where: TargetRequest, output: str) -> ExitCode:
     from reconciler.app.clusters.targets import targets
     from reconciler.app.fleet import rows_of
     from reconciler.app.inspection.cluster_checks import check_cluster
-    from reconciler.cli.output.fleet import code_of_fleet, for_clusters
-    from reconciler.cli.output.plans import show_fleet_summary
+    from reconciler.cli.output import code_of_fleet, for_clusters, show_fleet_summary
     from reconciler.render.cluster_state import checks_document
 
     results = for_clusters(

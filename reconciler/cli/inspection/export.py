@@ -167,7 +167,7 @@ def adopt(
         teams_of,
         unused_folder,
     )
-    from reconciler.cli.output.plans import show_plans
+    from reconciler.cli.output import show_plans
 
     _ = teams_of(layout)
     cluster_target = target(where)

@@ -145,6 +145,6 @@ def _principals(
         raise UsageError(
             "--from cannot be combined with --user, --client-id and --ip; add the client to the file"
         )
-    from reconciler.app.change.principals import read_principals
+    from reconciler.app.change.plan_preparation import read_principals
 
     return list(read_principals(source))

@@ -109,9 +109,9 @@ def _exit(console: Console, status: "RequestStatus", timeout: float, *, detailed
             "run kubectl get lease to see the leader, and kquota operator check for problems"
         )
         return ExitCode.ERROR
-    from reconciler.kube.api.custom_resources import condition_of, status_of
+    from reconciler.kube.api.custom_resources import condition_of, parsed
 
-    resource_status = status_of(status.obj)
+    resource_status = parsed(status.obj).status
     ready = condition_of(resource_status, "Ready")
     if ready.get("status") != "True":
         return ExitCode.REFUSED if ready.get("reason") in _REFUSED else ExitCode.ERROR

@@ -139,8 +139,7 @@ def _once(
 ) -> ExitCode:
     from reconciler.app.fleet import ClusterResult, rows_of
     from reconciler.app.inspection.drift import ObservedDrift, observe_drift
-    from reconciler.cli.output.fleet import code_of_fleet, for_clusters
-    from reconciler.cli.output.plans import show_fleet_summary
+    from reconciler.cli.output import code_of_fleet, for_clusters, show_fleet_summary
     from reconciler.render.fleet_summary import FleetOutcome, FleetRow
 
     async def work(notices: "Notices", target: "ClusterTarget") -> ObservedDrift:

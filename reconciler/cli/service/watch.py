@@ -80,23 +80,26 @@ def watch(
 ) -> ExitCode:
     """Check the options, then run until stopped; SIGTERM exits 0, other signals 130."""
     from reconciler.app.watch.revision import RevisionPaths
-    from reconciler.app.watch.service import WatchOptions, watch_branch
+    from reconciler.app.watch.service import watch_branch
     from reconciler.cli.framework.logs import collect_as_usual, log_records
     from reconciler.git.mirror import GitMirror, GitSource
 
-    options = WatchOptions(
-        mirror=GitMirror(
-            folder=state_dir.absolute() / "mirror.git",
-            source=GitSource.of(repository, start=Path()),
-            branch=branch,
-            deadline=fetch_timeout,
-        ),
-        places=RevisionPaths(folder=folder.strip("/"), project=project, trusted=trusted),
-        interval=max(interval, 1.0),
-        state_dir=state_dir.absolute(),
-        serving=serving,
+    state_dir = state_dir.absolute()
+    mirror = GitMirror(
+        folder=state_dir / "mirror.git",
+        source=GitSource.of(repository, start=Path()),
+        branch=branch,
+        deadline=fetch_timeout,
     )
+    places = RevisionPaths(folder=folder.strip("/"), project=project, trusted=trusted)
     collect_as_usual()
     with log_records(console):
-        ended_by = watch_branch(console, options)
+        ended_by = watch_branch(
+            console,
+            mirror,
+            places,
+            interval=max(interval, 1.0),
+            state_dir=state_dir,
+            serving=serving,
+        )
     return ExitCode.DONE if ended_by == signal.SIGTERM else ExitCode.INTERRUPTED

@@ -126,7 +126,7 @@ def collect(
             raise setting.error(f"is not supported: {REFUSED[setting.name]}")
         rule = KEYS.get(setting.name)
         if rule is None:
-            warnings.extend(_unknown_key_warning(setting))
+            warnings.extend(unknown_key_warning(setting))
             continue
         if rule.kind is ValueKind.IGNORED:
             warnings.extend(_ignored_aloud(setting))
@@ -156,7 +156,7 @@ def _ignored_aloud(setting: Setting) -> Iterator[str]:
         yield f"{place}{setting.name} is ignored: {reason}"
 
 
-def _unknown_key_warning(setting: Setting) -> Iterator[str]:
+def unknown_key_warning(setting: Setting) -> Iterator[str]:
     """Yield the warning for an unknown key.
 
     Raises:

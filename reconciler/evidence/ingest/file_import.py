@@ -61,6 +61,7 @@ class FileImportRequest:
     window: tuple[int, int] = ALWAYS
     # Whether stored days are assembled again with the current scrape interval.
     rebuild: bool = False
+    replace: bool = False  # whether stored days are replaced, also by fewer points
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +154,11 @@ class _FileImport:
         self._files, self._clusters, self._dialect, self._clock = files, clusters, dialect, clock
         self._days = {
             source.cluster_id: SampleDays(
-                lake, source.cluster_id, source.cadence, rebuild=files.rebuild
+                lake,
+                source.cluster_id,
+                source.cadence,
+                rebuild=files.rebuild,
+                replace=files.replace,
             )
             for source in sources
         }

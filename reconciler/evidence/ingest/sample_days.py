@@ -1,9 +1,9 @@
 """The sample days of a cluster in the lake: written from readings, reported, and read again when they must be.
 
 A reading replaces the stored day, is merged with it hour by hour, or leaves it unchanged. Points are not stored. The
-manifests of a day record its inputs, with the number of points per hour. A reading with fewer points of an hour than the
+footers of a day record its inputs, with the number of points per hour. A reading with fewer points of an hour than the
 one before (a source past its retention, a server that lost data, a file with a part of the day) never replaces that
-hour, whatever the order and number of writers.
+hour, whatever the order and number of writers, unless that is asked for (``--replace``).
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest import row_codes, snapshot_import
+from reconciler.evidence.ingest import rollups, row_codes, snapshot_import
 from reconciler.evidence.ingest.assembly import day_tables, limit_history
 from reconciler.evidence.ingest.assembly.day_tables import AssembledDay
 from reconciler.evidence.ingest.assembly.limit_history import LimitDigests, LimitSnapshot
@@ -25,8 +25,8 @@ from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.ingest.points import Points
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.evidence.store.lake import Lake, UnitContent
-from reconciler.evidence.store.manifest import Manifest, Unit, counts_of
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import StoredDay, Unit, UnitContent, counts_of
 from reconciler.usage.samples import DAY_MS, Cadence, start_of
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Table
 
@@ -39,21 +39,14 @@ REFETCH_MS: Final = 3 * HOUR_MS
 
 SETTLED: Final = "not updated: limits imported later are not applied; read the day again if the source still has it"
 
-# Inputs in the manifests of a day.
-CURSOR: Final = (
-    "fetched_to_ms"  # the time up to which a Prometheus was read without a gap since the first run
-)
+# Inputs in the footers of a day.
+CURSOR: Final = "fetched_to_ms"  # up to which a Prometheus was read without a gap
 DIALECT: Final = "dialect"  # of the points
-HOURS: Final = (
-    "points_by_hour"  # points, separated by spaces: of the hour before the day, then of each hour
-)
+HOURS: Final = "points_by_hour"  # of the hour before the day, then of each hour
 LIMITS: Final = "limits"  # digest of the limits that the day was assembled with
-LIMITS_ASKED: Final = (
-    "limits_asked"  # digest of the limits at the last reading that kept stored hours
-)
+LIMITS_ASKED: Final = "limits_asked"  # those at the last reading that kept stored hours
 MISSING: Final = "missing"  # sentences about what could not be read, as JSON
-_LOST: Final = "lost_rows"  # an earlier version began the day anew without its rows, because a file was damaged
-_PROGRESS: Final = frozenset({CURSOR, LIMITS_ASKED, _LOST})  # they do not determine the content
+_PROGRESS: Final = frozenset({CURSOR, LIMITS_ASKED})  # they do not determine the content
 
 TABLES: Final[tuple[tuple[Table, Callable[[AssembledDay], pa.Table]], ...]] = (
     (BROKER_SAMPLE, lambda day: day.brokers),
@@ -111,8 +104,10 @@ def cursor(lake: Lake, cluster_id: str) -> int | None:
     Raises:
         LakeError: The lake cannot be read.
     """
-    inputs = [manifest.inputs for manifest in lake.manifests(USAGE_SAMPLE, [cluster_id])]
-    return max((int(texts[CURSOR]) for texts in inputs if CURSOR in texts), default=None)
+    return max(
+        (int(texts[CURSOR]) for texts in _inputs_of(lake, cluster_id) if CURSOR in texts),
+        default=None,
+    )
 
 
 def last_dialect(lake: Lake, cluster_id: str) -> str:
@@ -121,8 +116,12 @@ def last_dialect(lake: Lake, cluster_id: str) -> str:
     Raises:
         LakeError: The lake cannot be read.
     """
-    inputs = [manifest.inputs for manifest in lake.manifests(USAGE_SAMPLE, [cluster_id])]
-    return next((texts[DIALECT] for texts in reversed(inputs) if DIALECT in texts), "")
+    inputs = reversed(_inputs_of(lake, cluster_id))
+    return next((texts[DIALECT] for texts in inputs if DIALECT in texts), "")
+
+
+def _inputs_of(lake: Lake, cluster_id: str) -> list[Mapping[str, str]]:
+    return [day.inputs for day in lake.days(USAGE_SAMPLE, [cluster_id])]
 
 
 class SampleDays:
@@ -131,12 +130,20 @@ class SampleDays:
     Args:
         pace: The scrape interval of its brokers. Stored days keep the one that they were assembled with.
         rebuild: Whether stored days use ``pace`` instead.
+        replace: Whether readings replace stored days, also with fewer points.
     """
 
     def __init__(
-        self, lake: Lake, cluster_id: str, pace: Cadence, *, rebuild: bool = False
+        self,
+        lake: Lake,
+        cluster_id: str,
+        pace: Cadence,
+        *,
+        rebuild: bool = False,
+        replace: bool = False,
     ) -> None:
         self.lake, self.cluster_id, self._pace, self._rebuild = lake, cluster_id, pace, rebuild
+        self._replace = replace
         self._since: date | None = None
         self._snapshots: tuple[LimitSnapshot, ...] = ()
         self._digests = LimitDigests(())
@@ -155,7 +162,7 @@ class SampleDays:
             table.name: Unit(table=table, cluster_id=self.cluster_id, day=day)
             for table, _ in TABLES
         }
-        first = self.lake.manifest(units[BROKER_SAMPLE.name])
+        first = self.lake.day(units[BROKER_SAMPLE.name])
         cadences = {} if first is None or self._rebuild else scrape_interval.of([first])
         update = _DayUpdate(
             self.lake,
@@ -165,14 +172,16 @@ class SampleDays:
             snapshots=limit_history.relevant(self._snapshots, *_bounds(day)),
             pace=cadences.get(self.cluster_id, self._pace),
             rebuild=self._rebuild,
+            replace=self._replace,
         )
-        new_points = update.new_points(self.lake.manifest(units[USAGE_SAMPLE.name]))
+        new_points = update.new_points(self.lake.day(units[USAGE_SAMPLE.name]))
         last, is_assembled = None, False
         for table, rows in TABLES:
             last = self.lake.update(units[table.name], partial(update.content, rows=rows))
             is_assembled = is_assembled or update.is_written
         if last is None:
             return None
+        rollups.write(self.lake, last, _origin(last.inputs))
         return replace(self._report(day, last, is_assembled=is_assembled), new_points=new_points)
 
     def reports(self, written: Mapping[date, DayReport]) -> tuple[DayReport, ...]:
@@ -182,9 +191,8 @@ class SampleDays:
             LakeError: The lake cannot be read.
         """
         return tuple(
-            written.get(manifest.unit.day)
-            or self._report(manifest.unit.day, manifest, is_assembled=False)
-            for manifest in self.lake.manifests(USAGE_SAMPLE, [self.cluster_id])
+            written.get(day.unit.day) or self._report(day.unit.day, day, is_assembled=False)
+            for day in self.lake.days(USAGE_SAMPLE, [self.cluster_id])
         )
 
     def first_stale(self, since: date) -> date | None:
@@ -195,13 +203,13 @@ class SampleDays:
         Raises:
             LakeError: The lake cannot be read.
         """
-        units: dict[date, list[Manifest]] = {}
+        units: dict[date, list[StoredDay]] = {}
         for table, _ in TABLES:
-            for manifest in self.lake.manifests(table, [self.cluster_id], since):
-                units.setdefault(manifest.unit.day, []).append(manifest)
+            for day in self.lake.days(table, [self.cluster_id], since):
+                units.setdefault(day.unit.day, []).append(day)
         return next((day for day in sorted(units) if self._is_stale(day, units[day])), None)
 
-    def _is_stale(self, day: date, units: Sequence[Manifest]) -> bool:
+    def _is_stale(self, day: date, units: Sequence[StoredDay]) -> bool:
         limits = self._limits_name(day)
         first = _origin(units[0].inputs)
         is_same = all(_origin(unit.inputs) == first for unit in units)
@@ -218,15 +226,15 @@ class SampleDays:
             self._digests = LimitDigests(self._snapshots)
         return self._digests.of(*_bounds(day))
 
-    def _report(self, day: date, manifest: Manifest, *, is_assembled: bool) -> DayReport:
-        is_left = manifest.inputs.get(LIMITS) != self._limits_name(day)
+    def _report(self, day: date, stored: StoredDay, *, is_assembled: bool) -> DayReport:
+        is_left = stored.inputs.get(LIMITS) != self._limits_name(day)
         return DayReport(
             day=day,
-            samples=manifest.rows,
+            samples=stored.rows,
             is_assembled=is_assembled,
-            counts=manifest.states,
-            coverage=manifest.coverage,
-            partial=(*manifest.partial, *((SETTLED,) if is_left else ())),
+            counts=stored.states,
+            coverage=stored.coverage,
+            partial=(*stored.partial, *((SETTLED,) if is_left else ())),
         )
 
 
@@ -243,10 +251,11 @@ class _DayUpdate:
         snapshots: tuple[LimitSnapshot, ...],
         pace: Cadence,
         rebuild: bool,
+        replace: bool,
     ) -> None:
         self._lake, self._units, self._reading = lake, units, reading
         self._limits_name, self._snapshots = limits_name, snapshots
-        self._pace, self._rebuild = pace, rebuild
+        self._pace, self._rebuild, self._replace = pace, rebuild, replace
         self._unit = units[USAGE_SAMPLE.name]
         begin, end = _bounds(self._unit.day)
         self._before = reading.points.between(begin - OVERLAP_MS, begin)
@@ -254,7 +263,7 @@ class _DayUpdate:
         self._hours = (len(self._before), *_by_hour(self._points, begin))
         self.is_written = False
 
-    def new_points(self, after: Manifest | None) -> int:
+    def new_points(self, after: StoredDay | None) -> int:
         """Return by how many points, summed over hours, this reading exceeds what a unit was made from."""
         old = _hours_of(after)
         return sum(
@@ -262,7 +271,7 @@ class _DayUpdate:
         )
 
     def content(
-        self, after: Manifest | None, rows: Callable[[AssembledDay], pa.Table]
+        self, after: StoredDay | None, rows: Callable[[AssembledDay], pa.Table]
     ) -> UnitContent | None:
         """Return the next content of one unit, for :meth:`Lake.update`; ``None`` if it has the right content."""
         self.is_written = False
@@ -272,18 +281,18 @@ class _DayUpdate:
                 return None
         elif kept_hours is None:  # the source had nothing to add
             inputs = {**after.inputs, **self._cursor(after.inputs), LIMITS_ASKED: self._limits_name}
-            return _moved_cursor(after, inputs)
+            return self._moved_cursor(after, inputs)
         inputs = self._inputs(after)
         if after is not None and kept_hours and after.inputs.get(LIMITS, "") != self._limits_name:
             inputs |= {LIMITS: after.inputs.get(LIMITS, ""), LIMITS_ASKED: self._limits_name}
         if after is not None and not self._rebuild and _origin(after.inputs) == _origin(inputs):
-            return _moved_cursor(after, inputs)
+            return self._moved_cursor(after, inputs)
         self.is_written = True
         day = self._assembled
         new_rows, up = rows(day), day.up
         stale: tuple[str, ...] = ()
         if after is not None and kept_hours:
-            old_up = self._lake.manifest(self._units[TARGET_UP.name])
+            old_up = self._lake.day(self._units[TARGET_UP.name])
             new_rows = self._spliced(after, new_rows, kept_hours)
             up = self._spliced(old_up, day.up, kept_hours) if old_up else day.up
             stale = after.partial
@@ -294,13 +303,13 @@ class _DayUpdate:
             partial=tuple(dict.fromkeys((*self._reading.partial, *day.doubts, *stale))),
         )
 
-    def _kept_hours(self, after: Manifest | None) -> frozenset[int] | None:
+    def _kept_hours(self, after: StoredDay | None) -> frozenset[int] | None:
         """Return the hours of the day (1 to 24) to keep as stored; ``None`` = all of them.
 
         A reading with at least as many points in every hour replaces the stored day. Any other reading replaces only
         the hours of which it has more points, and none if the stored day has another scrape interval.
         """
-        if after is None:
+        if after is None or self._replace:
             return frozenset()
         old = _hours_of(after)
         if all(new >= before for new, before in zip(self._hours, old, strict=True)):
@@ -310,9 +319,10 @@ class _DayUpdate:
         has_other_pace = cadences.get(after.unit.cluster_id, self._pace) != self._pace
         return None if len(kept_hours) == 24 or has_other_pace else kept_hours
 
-    def _inputs(self, after: Manifest | None) -> dict[str, str]:
+    def _inputs(self, after: StoredDay | None) -> dict[str, str]:
         old = after.inputs if after else {}
-        hours = [max(both) for both in zip(self._hours, _hours_of(after), strict=True)]
+        stored_hours = _hours_of(None if self._replace else after)
+        hours = [max(both) for both in zip(self._hours, stored_hours, strict=True)]
         inputs = {
             "points": f"{self._before.digest()} {self._points.digest()}",
             HOURS: " ".join(map(str, hours)),
@@ -333,6 +343,13 @@ class _DayUpdate:
             reached = max(reached, min(self._reading.cursor_ms, _bounds(self._unit.day)[1]))
         return {CURSOR: str(reached)} if reached >= 0 else {}
 
+    def _moved_cursor(self, after: StoredDay, inputs: Mapping[str, str]) -> UnitContent | None:
+        if inputs == after.inputs:
+            return None
+        rows = self._lake.read([after], table=after.unit.table)
+        facts = after.facts
+        return UnitContent(rows=rows, counts=facts.counts, inputs=inputs, partial=facts.partial)
+
     @cached_property
     def _assembled(self) -> AssembledDay:
         pace, before = self._pace, self._before
@@ -345,12 +362,11 @@ class _DayUpdate:
             snapshots=self._snapshots,
         )
 
-    def _spliced(self, after: Manifest, new_rows: pa.Table, kept_hours: Iterable[int]) -> pa.Table:
+    def _spliced(self, after: StoredDay, new_rows: pa.Table, kept_hours: Iterable[int]) -> pa.Table:
         """Return the new rows, with the stored rows in the kept hours."""
         table = after.unit.table
-        old_rows = self._lake.read([after], table=table)
+        old_rows, start = self._lake.read([after], table=table), start_of(self._unit.day) - HOUR_MS
         kept_codes = row_codes.integers(sorted(kept_hours))
-        start = start_of(self._unit.day) - HOUR_MS
 
         def is_kept(rows: pa.Table) -> pa.ChunkedArray:
             hours = pc.divide(pc.subtract(rows["ts_ms"], start), HOUR_MS)
@@ -360,12 +376,6 @@ class _DayUpdate:
         return pa.concat_tables(
             [old_rows.filter(is_kept(old_rows)), new_rows.filter(pc.invert(is_kept(new_rows)))]
         )
-
-
-def _moved_cursor(after: Manifest, inputs: Mapping[str, str]) -> UnitContent | None:
-    if dict(inputs) == dict(after.inputs):
-        return None
-    return UnitContent(files=after.files, counts=after.counts, inputs=inputs, partial=after.partial)
 
 
 def _bounds(day: date) -> tuple[int, int]:
@@ -379,9 +389,9 @@ def _by_hour(points: Points, begin_ms: int) -> tuple[int, ...]:
     return tuple(counts.get(hour, 0) for hour in range(24))
 
 
-def _hours_of(manifest: Manifest | None) -> tuple[int, ...]:
-    """Return the numbers of points in :data:`HOURS` of a unit; zeros for a day that is not stored, or was begun anew."""
-    text = manifest.inputs.get(HOURS, "") if manifest and _LOST not in manifest.inputs else ""
+def _hours_of(day: StoredDay | None) -> tuple[int, ...]:
+    """Return the numbers of points in :data:`HOURS` of a unit; zeros for a day that is not stored."""
+    text = day.inputs.get(HOURS, "") if day else ""
     return tuple(int(number) for number in text.split()) or (0,) * 25
 
 

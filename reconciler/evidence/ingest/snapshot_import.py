@@ -14,8 +14,8 @@ from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.assembly.limit_history import LimitSnapshot
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.manifest import Unit
 from reconciler.evidence.store.quota_snapshots import complete_snapshots, state_of
+from reconciler.evidence.store.stored_days import Unit
 from reconciler.quota.entity import Entity, kinds
 from reconciler.quota.entity_forms import canonical_parts_text, canonical_text
 from reconciler.quota.keys import Key

@@ -1,7 +1,8 @@
-"""The result of a run of ``kquota spark ingest``: values, text for people, JSON for programs."""
+"""The result of a run of ``kquota usage ingest``: values, text for people, JSON for programs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Final
 
 from reconciler.base.escaping import escaped
@@ -25,8 +26,8 @@ class ClusterIngestSummary:
     window: tuple[int, int] | None  # the queried window; None = no Prometheus was queried
     arrived: ClusterArrivals
     days: tuple[DayReport, ...]
-    # Address and window of the published evidence; None = not published.
-    published: tuple[str, int, int] | None
+    # Address, first and last day of the copy for previews; None = not copied.
+    published: tuple[str, date, date] | None
     failures: tuple[str, ...]  # errors of this cluster
 
 
@@ -83,8 +84,8 @@ def _cluster_json(cluster: ClusterIngestSummary) -> Json:
         if cluster.published is None
         else {
             "uri": cluster.published[0],
-            "from": instant(cluster.published[1] / 1000),
-            "to": instant(cluster.published[2] / 1000),
+            "from": cluster.published[1].isoformat(),
+            "to": cluster.published[2].isoformat(),
         },
         "failures": list(cluster.failures),
     }
@@ -131,8 +132,8 @@ def _cluster_lines(cluster: ClusterIngestSummary) -> Iterable[str]:
     for day in cluster.days[-MOST_DAYS:]:
         yield from _day_lines(day)
     if cluster.published is not None:
-        place, begin, end = cluster.published
-        yield f"  evidence from {instant(begin / 1000)} to {instant(end / 1000)} published at {escaped(place)}"
+        place, first, last = cluster.published
+        yield f"  previews: {first} to {last}, at {escaped(place)}"
 
 
 def _day_lines(day: DayReport) -> Iterable[str]:

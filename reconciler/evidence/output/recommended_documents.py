@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from reconciler.errors import QuotaValueError, UsageError
 from reconciler.manifest.document import DEFAULT_NAMESPACE
-from reconciler.manifest.export.document_names import document_name
+from reconciler.manifest.export import document_name
 from reconciler.manifest.writer import document_text
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text

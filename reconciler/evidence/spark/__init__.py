@@ -1,1 +1,1 @@
-"""Runs the quota model and the usage models for whole fleets on Spark. No network code."""
+"""Runs analyses on Spark."""

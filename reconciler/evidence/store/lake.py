@@ -1,33 +1,48 @@
-"""The lake: tables in units that are committed atomically as generations and read through their manifests."""
+"""The lake: plain tables, one Parquet object for each table, cluster and day: ``TABLE/cluster_id=…/day=…/part.parquet``.
 
-import contextlib
+What a day was made from is in the footer of its object, so that rows and facts are replaced together. An object is put
+whole, over the version that was read: of two writers of one day one wins and the other repeats its work.
+"""
+
 import hashlib
+import re
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
-from reconciler.evidence.store import manifest as manifests_
+from reconciler.evidence.store import series_index
 from reconciler.evidence.store.files import arrow_tables, parquet_files
+from reconciler.evidence.store.files.parquet_files import TableFile
+from reconciler.evidence.store.files.table_reader import TableReader
 from reconciler.evidence.store.files.thread_pool import each
-from reconciler.evidence.store.json_files import MOST_BYTES
-from reconciler.evidence.store.manifest import Manifest, Unit, UnitFile
+from reconciler.evidence.store.stored_days import (
+    CLUSTER_ID,
+    FACTS,
+    DayFacts,
+    StoredDay,
+    Unit,
+    UnitContent,
+    cluster_folder,
+)
 from reconciler.usage.tables import SCHEMA_VERSION, Table
 
 if TYPE_CHECKING:  # Python workers of Spark import this module and have no obstore
-    from reconciler.evidence.store.files.object_store import FileStore
+    from reconciler.evidence.store.files.table_store import TableStore
 
 TRIES: Final = 8
-"""Maximum number of attempts of :meth:`Lake.update`; each attempt fails because another writer committed first."""
+"""Maximum number of attempts of :meth:`Lake.update`; each attempt fails because another writer was first."""
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
+
+_PATH: Final = re.compile(r"(?:.*/)?cluster_id=([^/]+)/day=(\d{4}-\d\d-\d\d)/part\.parquet")
 
 
 class LakeClock(Protocol):
@@ -38,27 +53,138 @@ class LakeClock(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitContent:
-    """The next content of a unit: rows, or files that are already in the store."""
+class LakeReader:
+    """The tables of a store, for reading; workers of Spark have it, too."""
 
-    rows: pa.Table | None = None  # the rows; None = use `files`
-    files: tuple[UnitFile, ...] = ()
-    counts: Mapping[str, int] = field(default_factory=dict[str, int])
-    inputs: Mapping[str, str] = field(default_factory=dict[str, str])
-    partial: tuple[str, ...] = ()
+    def __init__(self, reader: TableReader) -> None:
+        """Create the lake without any I/O."""
+        self.reader = reader
 
-    def __post_init__(self) -> None:
-        if self.rows is not None and self.files:
-            raise LakeError("a unit is made of rows or of files, not of both")
+    def days(
+        self,
+        table: Table,
+        clusters: Collection[str] | None = None,
+        from_day: date | None = None,
+        to_day: date | None = None,
+    ) -> tuple[StoredDay, ...]:
+        """Return the stored days of a table, sorted by cluster and day.
+
+        Args:
+            clusters: Cluster ids; all by default.
+            from_day: The first day.
+            to_day: The last day, inclusive.
+
+        Raises:
+            LakeError: The store cannot be read, or an object is damaged.
+        """
+        return tuple(each(self.open, self.units(table, clusters, from_day, to_day)))
+
+    def units(
+        self,
+        table: Table,
+        clusters: Collection[str] | None = None,
+        from_day: date | None = None,
+        to_day: date | None = None,
+    ) -> list[Unit]:
+        """Return the units that have an object, sorted; one listing for the table, or one for each cluster.
+
+        Raises:
+            LakeError: The store cannot be listed.
+        """
+        folders = (
+            [table.name]
+            if clusters is None
+            else [cluster_folder(table, name) for name in sorted(set(clusters))]
+        )
+        units: list[Unit] = []
+        for path in (path for folder in folders for path in self.reader.paths(folder)):
+            match = _PATH.fullmatch(path)
+            if match is None or not CLUSTER_ID.fullmatch(match[1]):
+                continue
+            day = date.fromisoformat(match[2])
+            if (from_day or day) <= day <= (to_day or day):
+                units.append(Unit(table=table, cluster_id=match[1], day=day))
+        return sorted(units, key=lambda unit: (unit.cluster_id, unit.day))
+
+    def facts(self, unit: Unit) -> DayFacts | None:
+        """Return the facts of a day; ``None`` if it is not stored, or damaged.
+
+        Raises:
+            LakeError: The store denies access or does not answer.
+        """
+        try:
+            return self.open(unit).facts
+        except LakeDamaged:
+            return None
+
+    def open(self, unit: Unit, version: str | None = None) -> StoredDay:
+        """Return a stored day.
+
+        Args:
+            version: The version of its object, if a writer asked for it.
+
+        Raises:
+            LakeError: It is missing, damaged or cannot be read.
+        """
+        file = TableFile(self.reader, unit.path, unit.table)
+        try:
+            facts = msgspec.json.decode(file.texts.get(FACTS, ""), type=DayFacts)
+        except msgspec.MsgspecError as error:
+            raise LakeDamaged(
+                f"its footer has no facts that kquota wrote ({error})",
+                path=file.shown,
+                hint=f"a newer version may have written it: upgrade kquota; otherwise {parquet_files.WRITE_ANEW}",
+            ) from error
+        if facts.schema_version != SCHEMA_VERSION:
+            raise LakeDamaged(
+                f"was written with schema version {facts.schema_version}; this program reads {SCHEMA_VERSION}",
+                path=file.shown,
+                hint="upgrade kquota here, or everywhere it writes to this place at once",
+            )
+        if facts.unit != str(unit):
+            raise LakeDamaged(
+                f"is {facts.unit}, in the wrong place",
+                path=file.shown,
+                hint=parquet_files.WRITE_ANEW,
+            )
+        return StoredDay(unit=unit, facts=facts, rows=file.rows, file=file, version=version)
+
+    def read(
+        self,
+        days: Iterable[StoredDay],
+        columns: Sequence[str] | None = None,
+        *,
+        table: Table,
+        window: tuple[int, int] | None = None,
+    ) -> pa.Table:
+        """Return the rows of days of one table, in the order of the days, each sorted by the table's key.
+
+        Args:
+            columns: Column names; all by default.
+            window: Only rows whose ``ts_ms`` is from the first to before the second.
+
+        Raises:
+            LakeError: An object is missing, damaged or replaced; the error has its path.
+        """
+        names = list(table.names if columns is None else columns)
+
+        def rows(day: StoredDay) -> pa.Table:
+            read_rows = day.file.read(list(dict.fromkeys([*names, *(["ts_ms"] if window else [])])))
+            if window is not None:
+                read_rows = within(read_rows, window)
+            return arrow_tables.typed(table, read_rows, names, day.file.shown)
+
+        schema = arrow_tables.schema(table)
+        nothing = pa.schema([schema.field(name) for name in names]).empty_table()
+        return pa.concat_tables([nothing, *each(rows, list(days))])
 
 
-class Lake:
-    """Tables in a store."""
+class Lake(LakeReader):
+    """The tables of a store, for reading and writing."""
 
     def __init__(
         self,
-        store: "FileStore",
+        store: "TableStore",
         *,
         clock: LakeClock,
         run_id: str = "",
@@ -68,156 +194,84 @@ class Lake:
 
         Args:
             store: The store that contains the tables.
-            clock: Gives the creation time of manifests.
-            run_id: Identifies the writer; appears in manifests and file names. Generated by default.
+            clock: Gives the time at which days are made.
+            run_id: Identifies the writer. Generated by default.
             pause: Waits between two attempts.
         """
+        super().__init__(store)
         self.store = store
         self.run_id = run_id or f"run-{secrets.token_hex(6)}"
         self._clock = clock
         self._pause = pause
 
-    @property
-    def now_ms(self) -> int:
-        """The current time of the lake's clock, in milliseconds since the epoch."""
-        return int(self._clock.now() * 1000)
-
-    def manifest(self, unit: Unit) -> Manifest | None:
-        """Return the newest generation of a unit; ``None`` if there is none.
+    def day(self, unit: Unit) -> StoredDay | None:
+        """Return a stored day with the version that a writer replaces; ``None`` if there is none.
 
         Raises:
             LakeError: It cannot be read.
         """
-        newest = manifests_.newest(self.store.paths(unit.manifests))
-        return self._read(newest[unit.manifests], unit) if newest else None
+        version = self.store.version(unit.path)
+        return None if version is None else self.open(unit, version)
 
-    def manifests(
-        self,
-        table: Table,
-        clusters: Collection[str] | None = None,
-        from_day: date | None = None,
-        to_day: date | None = None,
-    ) -> tuple[Manifest, ...]:
-        """Return the newest generation of each unit of a table, sorted by cluster and day.
-
-        Sends one list request for the table, or one per cluster if ``clusters`` is set.
+    def put(self, unit: Unit, content: UnitContent, after: StoredDay | None) -> StoredDay:
+        """Replace the content of a unit whole.
 
         Args:
-            clusters: Cluster ids; all by default.
-            from_day: The first day.
-            to_day: The last day, inclusive.
+            after: The day to replace, from :meth:`day`; ``None`` if there is none.
 
         Raises:
-            LakeError: A manifest cannot be read.
-        """
-        folders = (
-            [f"{table.name}/{manifests_.UNITS}"]
-            if clusters is None
-            else [
-                manifests_.cluster_manifests(table, cluster_id)
-                for cluster_id in sorted(set(clusters))
-            ]
-        )
-        folder_paths = (path for folder in folders for path in self.store.paths(folder))
-        manifest_paths = [
-            path
-            for folder, path in sorted(manifests_.newest(folder_paths).items())
-            if manifests_.is_within(folder, from_day, to_day)
-        ]
-        manifests = each(self._read, manifest_paths)
-        return tuple(
-            sorted(
-                (manifest for manifest in manifests if manifest is not None),
-                key=lambda manifest: (manifest.unit.cluster_id, manifest.unit.day),
-            )
-        )
-
-    def commit(self, unit: Unit, content: UnitContent, after: Manifest | None) -> Manifest:
-        """Replace the content of a unit, atomically.
-
-        Args:
-            content: Rows, or files that are already stored. Such files should be in :attr:`Unit.folder` and must be less
-                than a day old, or ``expire`` may remove them.
-            after: The generation to replace; ``None`` if there is none.
-
-        Raises:
-            LakeConflict: Another writer committed the unit meanwhile: read it again and repeat the change.
+            LakeConflict: Another writer replaced it meanwhile: read it again and repeat the change.
             LakeError: The rows do not fit the table or the unit, or the store fails.
         """
-        expected = after.generation if after else 0
-        if after is not None and after.unit != unit:
-            raise LakeError(f"{after.unit} cannot come before {unit}")
-        new_files = self._write_rows(unit, content.rows)
-        manifest = Manifest(
-            table=unit.table.name,
-            cluster_id=unit.cluster_id,
-            day=unit.day,
-            generation=expected + 1,
+        _check_rows(unit, content.rows)
+        facts = DayFacts(
             schema_version=SCHEMA_VERSION,
+            unit=str(unit),
             run_id=self.run_id,
-            made_ms=self.now_ms,
-            files=tuple(sorted((*content.files, *new_files), key=lambda file: file.path)),
+            made_ms=int(self._clock.now() * 1000),
             counts=dict(sorted(content.counts.items())),
             inputs=dict(sorted(content.inputs.items())),
             partial=content.partial,
         )
-        try:
-            newest = self._generation(unit)
-            if newest != expected:
-                raise self._conflict(unit, newest)
-            try:
-                self.store.put(manifest.path, manifest.json(), create=True)
-            except LakeConflict as error:
-                raise self._conflict(unit, expected + 1) from error
-        except LakeConflict:
-            with contextlib.suppress(LakeError):  # what is left is removed by `expire`
-                self.store.delete(file.path for file in new_files)
-            raise
-        return manifest
-
-    def _write_rows(self, unit: Unit, rows: pa.Table | None) -> tuple[UnitFile, ...]:
-        """Write rows to a new file; none for no rows."""
-        if rows is None:
-            return ()
-        _check_rows(unit, rows)
-        if not rows.num_rows:
-            return ()
-        content = parquet_files.write_parquet(unit.table, rows)
-        path = f"{unit.folder}/{self.new_name()}.parquet"
-        self.store.put(path, content, create=True)
-        return (_file(path, content, rows.num_rows),)
+        rows = arrow_tables.conformed(unit.table, content.rows)
+        texts = {FACTS: msgspec.json.encode(facts).decode()}
+        if series_index.applies_to(unit.table):
+            texts[series_index.KEY] = series_index.written(rows)
+        written = parquet_files.write_parquet(unit.table, rows, texts)
+        self.store.put(unit.path, written, after=after.version if after else None)
+        return self.open(unit)
 
     def update(
-        self, unit: Unit, make: Callable[[Manifest | None], UnitContent | None]
-    ) -> Manifest | None:
-        """Read a unit, create its next content and commit it; repeat if another writer committed first.
+        self, unit: Unit, make: Callable[[StoredDay | None], UnitContent | None]
+    ) -> StoredDay | None:
+        """Read a unit, create its next content and put it; repeat if another writer was first.
 
         Args:
-            make: Maps the newest generation to the next content, or to ``None`` to leave it; may be called several times.
+            make: Maps the stored day to the next content, or to ``None`` to leave it; may be called several times.
 
         Returns:
-            The newest generation; ``None`` if there is none.
+            The stored day; ``None`` if there is none.
 
         Raises:
-            LakeConflict: Another writer committed first :data:`TRIES` times.
-            LakeError: As in :meth:`commit`.
+            LakeConflict: Another writer was first :data:`TRIES` times.
+            LakeError: As in :meth:`put`.
         """
         for attempt in range(TRIES):
-            after = self.manifest(unit)
+            after = self.day(unit)
             content = make(after)
             if content is None:
                 return after
             try:
-                return self.commit(unit, content, after)
+                return self.put(unit, content, after)
             except LakeConflict:
                 if attempt + 1 == TRIES:
                     raise
                 self._pause(self._backoff(unit, attempt))
         raise AssertionError(TRIES)
 
-    def replace(self, unit: Unit, content: UnitContent) -> Manifest:
+    def replace(self, unit: Unit, content: UnitContent) -> StoredDay:
         """Replace the content of a unit, whatever it is; errors as for :meth:`update`."""
-        return cast("Manifest", self.update(unit, lambda _: content))
+        return cast("StoredDay", self.update(unit, lambda _: content))
 
     def add(self, unit: Unit, missing: Callable[[pa.Table], pa.Table]) -> int:
         """Add rows to a unit; create the unit if it does not exist.
@@ -229,12 +283,12 @@ class Lake:
             The number of added rows.
 
         Raises:
-            LakeConflict: Other writers committed first on every attempt.
+            LakeConflict: Other writers were first on every attempt.
             LakeError: The lake cannot be read or written.
         """
         count = 0
 
-        def make(after: Manifest | None) -> UnitContent | None:
+        def make(after: StoredDay | None) -> UnitContent | None:
             nonlocal count
             existing_rows = self.read([after] if after else [], table=unit.table)
             new = missing(existing_rows)
@@ -246,100 +300,6 @@ class Lake:
         _ = self.update(unit, make)
         return count
 
-    def read(
-        self,
-        manifests: Iterable[Manifest],
-        columns: Sequence[str] | None = None,
-        row_filter: pc.Expression | None = None,
-        *,
-        table: Table | None = None,
-    ) -> pa.Table:
-        """Return the rows of units of one table, in the order of the units, each sorted by the table's key.
-
-        Args:
-            manifests: The units.
-            columns: Column names; all by default.
-            row_filter: A filter on rows, for example ``pc.field("ts_ms") >= 5``.
-            table: The table, required if there may be no units.
-
-        Raises:
-            LakeError: A file is missing, truncated, damaged or replaced; the error has its path.
-        """
-        units = tuple(manifests)
-        tables = {manifest.unit.table.name: manifest.unit.table for manifest in units}
-        if len(tables) > 1:
-            raise LakeError(f"units of {' and '.join(sorted(tables))} cannot be read as one table")
-        kind = table or next(iter(tables.values()), None)
-        if kind is None:
-            return pa.table({})
-
-        def rows(file: UnitFile) -> pa.Table:
-            content = self.content(file)
-            where_ = self.store.display_path(file.path)
-            return parquet_files.read(
-                kind, content, path=where_, columns=columns, row_filter=row_filter, rows=file.rows
-            )
-
-        files = [file for manifest in units for file in manifest.files]
-        expected_schema = arrow_tables.schema(kind)
-        if columns is not None:
-            fields = [expected_schema.field(name) for name in columns]
-            expected_schema = pa.schema(fields, metadata=expected_schema.metadata)
-        return pa.concat_tables([expected_schema.empty_table(), *each(rows, files)])
-
-    def measure_file(self, path: str) -> UnitFile:
-        """Return the size, rows and digest of a Parquet file that another program wrote, for :meth:`commit`.
-
-        Raises:
-            LakeError: The file is missing or is not a complete Parquet file.
-        """
-        content = self.store.get(path)
-        return _file(path, content, parquet_files.count(content, self.store.display_path(path)))
-
-    def new_name(self) -> str:
-        """Return a unique prefix for the name of a file."""
-        return f"{manifests_.safe(self.run_id)}-{secrets.token_hex(6)}"
-
-    def content(self, file: UnitFile) -> bytes:
-        """Return the content of a committed file.
-
-        Raises:
-            LakeDamaged: The file is missing or differs from the committed one.
-        """
-        content = self.store.find(file.path, max_bytes=file.size + 1)
-        location = self.store.display_path(file.path)
-        if content is None:
-            raise LakeDamaged(
-                "a manifest names this file, and it is not there",
-                path=location,
-                hint=parquet_files.WRITE_ANEW,
-            )
-        parquet_files.check_same(content, size=file.size, sha256=file.sha256, path=location)
-        return content
-
-    def _read(self, path: str, unit: Unit | None = None) -> Manifest | None:
-        content = self.store.find(path, max_bytes=MOST_BYTES)
-        if content is None:
-            return None  # the unit expired after it was listed; a superseded manifest would still exist for one day
-        manifest = manifests_.read(content, self.store.display_path(path), unit)
-        if manifest.path != path:
-            raise LakeDamaged(
-                f"is a manifest of {manifest.unit}, generation {manifest.generation}, in the wrong place",
-                path=self.store.display_path(path),
-            )
-        return manifest
-
-    def _generation(self, unit: Unit) -> int:
-        newest = manifests_.newest(self.store.paths(unit.manifests))
-        return manifests_.number_of(newest.get(unit.manifests, "")) or 0
-
-    def _conflict(self, unit: Unit, generation: int) -> LakeConflict:
-        return LakeConflict(
-            f"another writer committed {unit} meanwhile (generation {generation})",
-            path=self.store.display_path(unit.generation(generation)),
-            hint="run it again; it includes the other writer's change",
-        )
-
     def _backoff(self, unit: Unit, attempt: int) -> float:
         # Writers that collided must wait for different times: derived from their run ids, not random.
         seed = hashlib.sha256(f"{self.run_id} {unit} {attempt}".encode()).digest()
@@ -347,10 +307,11 @@ class Lake:
         return longest * (0.5 + seed[0] / 255)
 
 
-def _file(path: str, content: bytes, rows: int) -> UnitFile:
-    return UnitFile(
-        path=path, size=len(content), rows=rows, sha256=hashlib.sha256(content).hexdigest()
-    )
+def within(rows: pa.Table, window: tuple[int, int], column: str = "ts_ms") -> pa.Table:
+    """Return the rows whose time lies in a window, its end exclusive."""
+    ts = rows.column(column)
+    is_inside = pc.and_(pc.greater_equal(ts, window[0]), pc.less(ts, window[1]))
+    return rows if pc.all(is_inside).as_py() in {True, None} else rows.filter(is_inside)
 
 
 def _check_rows(unit: Unit, rows: pa.Table) -> None:

@@ -1,7 +1,6 @@
 """Reads quota snapshots from the lake: ``quota_entry`` rows to quota states, and changes between snapshots."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, NamedTuple
@@ -10,9 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import LakeDamaged, QuotaValueError
-from reconciler.evidence.store.files.thread_pool import each
-from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.manifest import Manifest
+from reconciler.evidence.store.lake import LakeReader
+from reconciler.evidence.store.stored_days import Unit
 from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts
 from reconciler.quota.entity_forms import read_canonical_parts
 from reconciler.quota.keys import COLUMNS, Key
@@ -131,35 +129,6 @@ def _quotas_by_key(values: Mapping[str, float]) -> dict[Key, float]:
     return {_KNOWN[name]: value for name, value in values.items() if name in _KNOWN}
 
 
-def last_snapshots(
-    lake: Lake, clusters: Collection[str] | None, to_ms: int
-) -> dict[str, SnapshotHeader]:
-    """Return the last complete snapshot of each cluster before a moment, by cluster id, sorted.
-
-    They are read from the newest day backwards: one day for a cluster with daily snapshots.
-
-    Args:
-        lake: The lake with the snapshots.
-        clusters: Cluster ids; ``None`` = all.
-        to_ms: The moment, exclusive.
-
-    Raises:
-        LakeError: The lake cannot be read.
-    """
-    units: defaultdict[str, list[Manifest]] = defaultdict(list)
-    for manifest in lake.manifests(SNAPSHOT, clusters, to_day=day_of(max(to_ms - 1, 0))):
-        units[manifest.unit.cluster_id].append(manifest)  # ascending by day
-    headers = each(lambda manifests: _last_of(lake, manifests, to_ms), list(units.values()))
-    return {name: header for name, header in zip(units, headers, strict=True) if header}
-
-
-def _last_of(lake: Lake, manifests: Sequence[Manifest], to_ms: int) -> SnapshotHeader | None:
-    for manifest in reversed(manifests):
-        if headers := _headers(lake.read([manifest]), to_ms):
-            return headers[-1]
-    return None
-
-
 def _headers(rows: pa.Table, to_ms: int | None) -> list[SnapshotHeader]:
     """Return the complete snapshots of a day before a moment, in order."""
     return sorted(
@@ -169,7 +138,7 @@ def _headers(rows: pa.Table, to_ms: int | None) -> list[SnapshotHeader]:
     )
 
 
-def observed_limits(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> ObservedLimits:
+def observed_limits(lake: LakeReader, cluster_id: str, from_ms: int, to_ms: int) -> ObservedLimits:
     """Return the limits in effect at the end of a window and the number of changes inside it.
 
     Args:
@@ -263,7 +232,7 @@ class CompleteSnapshots:
     """The complete snapshots of a window in order, preceded by the one in effect at its start."""
 
     def __init__(
-        self, lake: Lake, entries: Mapping[date, Manifest], columns: Sequence[str] | None
+        self, lake: LakeReader, entries: Mapping[date, Unit], columns: Sequence[str] | None
     ) -> None:
         self.headers: list[SnapshotHeader] = []
         self._lake, self._entries, self._columns = lake, entries, columns
@@ -278,7 +247,7 @@ class CompleteSnapshots:
         """Return the rows of a snapshot; the rows of the last requested day are cached."""
         day = day_of(header.observed_at_ms)
         if self._rows is None or self._rows[0] != day:
-            of_day = [self._entries[day]] if day in self._entries else []
+            of_day = [self._lake.open(self._entries[day])] if day in self._entries else []
             self._rows = day, self._lake.read(of_day, self._columns, table=QUOTA_ENTRY)
         rows = self._rows[1]
         rows = rows.filter(pc.equal(rows.column("snapshot_id"), header.snapshot_id))
@@ -286,7 +255,7 @@ class CompleteSnapshots:
 
 
 def complete_snapshots(
-    lake: Lake,
+    lake: LakeReader,
     cluster_id: str,
     from_ms: int | None,
     to_ms: int | None = None,
@@ -315,7 +284,7 @@ def complete_snapshots(
 
 
 def _since(
-    lake: Lake,
+    lake: LakeReader,
     cluster_id: str,
     window: tuple[int | None, int | None],
     columns: Sequence[str] | None,
@@ -324,13 +293,10 @@ def _since(
     """Return the same from day ``first`` on, and whether the snapshot in effect at the start is included."""
     from_ms, to_ms = window
     last = None if to_ms is None else day_of(max(to_ms - 1, 0))
-    manifests = lake.manifests(SNAPSHOT, [cluster_id], first, last)
-    entries = {
-        manifest.unit.day: manifest
-        for manifest in lake.manifests(QUOTA_ENTRY, [cluster_id], first, last)
-    }
+    units = lake.units(SNAPSHOT, [cluster_id], first, last)
+    entries = {unit.day: unit for unit in lake.units(QUOTA_ENTRY, [cluster_id], first, last)}
     snapshots = CompleteSnapshots(lake, entries, columns)
-    days = (lake.read([manifest]) for manifest in reversed(manifests))
+    days = (lake.read([lake.open(unit)], table=SNAPSHOT) for unit in reversed(units))
     return snapshots, any(_add_day(snapshots, rows, from_ms, to_ms) for rows in days)
 
 

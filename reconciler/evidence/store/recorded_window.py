@@ -1,36 +1,25 @@
-"""Reads a recorded window of a cluster from the lake and computes the impact of a change, without a JVM."""
+"""A recorded window of a cluster: its sample days, limits, scrape interval, and what is missing."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.store import quota_snapshots, sample_columns, scrape_interval
-from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.manifest import Manifest, states_of_all
+from reconciler.evidence.store import quota_snapshots, scrape_interval
+from reconciler.evidence.store.lake import LakeReader
+from reconciler.evidence.store.stored_days import StoredDay, states_of_all
 from reconciler.quota.state import QuotaState
-from reconciler.usage.impact.query import ImpactQuery, impact_query
-from reconciler.usage.impact.replay import judged
-from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow
-from reconciler.usage.impact.tier_policy import NOT_STATED, ConsumerFetches
-from reconciler.usage.kernel.series import SampleSeries
-from reconciler.usage.samples import MILLION, Cadence, QuotaType, day_of
+from reconciler.usage.impact.result_rows import EvidenceNote
+from reconciler.usage.samples import MILLION, Cadence, day_of
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
-from reconciler.usage.tags import Bucket, bucket_of_row
 
 NO_SNAPSHOT: Final = "the lake has no quota snapshot of this cluster before the end of the window"
 NO_SAMPLES: Final = "the lake has no samples of this cluster in the window"
 NO_PACE: Final = "the samples do not say how often brokers were read"
 
 MOST_SENTENCES: Final = 20
-
-_SERIES: Final = ("quota_type", *sample_columns.BUCKET, "broker_id")
-_VALUES: Final = ("ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored")
-
-Series = Mapping[QuotaType, Mapping[Bucket, Mapping[str, SampleSeries]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +29,7 @@ class RecordedWindow:
     cluster_id: str
     from_ms: int
     to_ms: int  # end, exclusive
-    samples: tuple[Manifest, ...] = field(repr=False)  # manifests of the `usage_sample` days
+    samples: tuple[StoredDay, ...] = field(repr=False)  # the days of `usage_sample`
     cadence: Cadence
     limits: quota_snapshots.ObservedLimits = field(repr=False)  # the quota snapshots up to the end
     state: QuotaState = field(repr=False)
@@ -54,9 +43,9 @@ class RecordedWindow:
     @property
     def rows(self) -> int:
         """The number of samples of all days."""
-        return sum(manifest.rows for manifest in self.samples)
+        return sum(day.rows for day in self.samples)
 
-    def note(self, lake: Lake, source: str, made_ms: int) -> EvidenceNote:
+    def note(self, lake: LakeReader, source: str, made_ms: int) -> EvidenceNote:
         """Return the evidence note for a report.
 
         Args:
@@ -78,9 +67,9 @@ class RecordedWindow:
 
 
 def evidence_note(
-    lake: Lake,
+    lake: LakeReader,
     cluster_id: str,
-    samples: Sequence[Manifest],
+    samples: Sequence[StoredDay],
     window: tuple[int, int],
     *,
     limits: quota_snapshots.ObservedLimits | None = None,
@@ -111,16 +100,16 @@ def evidence_note(
     )
 
 
-def missing_days(samples: Iterable[Manifest], from_ms: int, to_ms: int) -> list[str]:
+def missing_days(samples: Iterable[StoredDay], from_ms: int, to_ms: int) -> list[str]:
     """Return the days without samples; a day without an identifiable broker is committed without rows."""
     first, last = day_of(from_ms), day_of(to_ms - 1)
     days = {first + timedelta(days=number) for number in range((last - first).days + 1)}
-    days -= {manifest.unit.day for manifest in samples if manifest.rows}
+    days -= {day.unit.day for day in samples if day.rows}
     return [day.isoformat() for day in sorted(days)]
 
 
 def gaps(
-    samples: Sequence[Manifest],
+    samples: Sequence[StoredDay],
     from_ms: int,
     to_ms: int,
     limits: quota_snapshots.ObservedLimits | None = None,
@@ -135,9 +124,9 @@ def gaps(
     )
     sentences += limits.warnings(to_ms) if limits else []
     days_by_sentence: dict[str, list[str]] = {}
-    for manifest in samples:
-        for sentence in dict.fromkeys(manifest.partial):
-            days_by_sentence.setdefault(sentence, []).append(manifest.unit.day.isoformat())
+    for day in samples:
+        for sentence in dict.fromkeys(day.partial):
+            days_by_sentence.setdefault(sentence, []).append(day.unit.day.isoformat())
     sentences += [f"{_join_days(days)}: {sentence}" for sentence, days in days_by_sentence.items()]
     if len(sentences) > MOST_SENTENCES:
         sentences[MOST_SENTENCES:] = [f"and {len(sentences) - MOST_SENTENCES} more"]
@@ -148,18 +137,18 @@ def _join_days(days: Sequence[str]) -> str:
     return ", ".join(days) if len(days) <= 3 else f"{days[0]} to {days[-1]} ({len(days)} days)"
 
 
-def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> RecordedWindow:
+def opened(lake: LakeReader, cluster_id: str, from_ms: int, to_ms: int) -> RecordedWindow:
     """Open a window of a cluster; samples are not read yet.
 
     Raises:
         LakeError: The lake cannot be read.
     """
     first, last = day_of(from_ms), day_of(to_ms - 1)
-    samples = lake.manifests(USAGE_SAMPLE, [cluster_id], first, last)
+    samples = lake.days(USAGE_SAMPLE, [cluster_id], first, last)
     limits = quota_snapshots.observed_limits(lake, cluster_id, from_ms, to_ms)
     paces = scrape_interval.of(samples)
     reason = "" if limits.snapshot else NO_SNAPSHOT
-    if not any(manifest.rows for manifest in samples):
+    if not any(day.rows for day in samples):
         reason = NO_SAMPLES
     elif not paces:
         reason = NO_PACE
@@ -175,70 +164,14 @@ def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> RecordedWin
     )
 
 
-def coverage_ppm(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> int:
+def coverage_ppm(lake: LakeReader, cluster_id: str, from_ms: int, to_ms: int) -> int:
     """Return the lowest share of a window, over brokers, in which the broker answered scrapes; 0 without brokers."""
-    days = lake.manifests(TARGET_UP, [cluster_id], day_of(from_ms), day_of(to_ms - 1))
-    rows = lake.read(days, ["broker_id", "dt_ms", "ts_ms", "up"], table=TARGET_UP)
-    ts = rows.column("ts_ms")
-    rows = rows.filter(pc.and_(pc.greater_equal(ts, from_ms), pc.less(ts, to_ms)))
+    days = lake.days(TARGET_UP, [cluster_id], day_of(from_ms), day_of(to_ms - 1))
+    window = from_ms, to_ms
+    rows = lake.read(days, ["broker_id", "dt_ms", "up"], table=TARGET_UP, window=window)
     # A broker that never answered has coverage 0.
     lasted = pc.if_else(rows.column("up"), rows.column("dt_ms"), 0)
     rows_by_broker = rows.append_column("lasted_ms", lasted).group_by("broker_id")
     sums = rows_by_broker.aggregate([("lasted_ms", "sum")]).column("lasted_ms_sum").to_pylist()
     window_ms = to_ms - from_ms
     return min((min(MILLION, covered * MILLION // window_ms) for covered in sums), default=0)
-
-
-def asked_of(lake: Lake, window: RecordedWindow, after: QuotaState) -> tuple[ImpactQuery, pa.Table]:
-    """Return the impact query of a change, and all samples of the window.
-
-    Raises:
-        LakeError: A file cannot be read.
-    """
-    in_window = (pc.field("ts_ms") >= window.from_ms) & (pc.field("ts_ms") < window.to_ms)
-    rows = lake.read(window.samples, [*_SERIES, *_VALUES], in_window, table=USAGE_SAMPLE)
-    buckets_by_type = sample_columns.buckets_by_type(rows)
-    question = impact_query(
-        window.cluster_id,
-        window.state,
-        after,
-        buckets_by_type,
-        frozenset(buckets_by_type),
-        recorded=window.limits.recorded(window.cluster_id),
-    )
-    return question, rows
-
-
-def impacts(
-    question: ImpactQuery,
-    rows: pa.Table,
-    cadence: Cadence,
-    consumers: ConsumerFetches = NOT_STATED,
-) -> tuple[ImpactRow, ...]:
-    """Return one row for each changed bucket and broker (``usage.impact.replay.judged``).
-
-    Raises:
-        QuotaValueError: A sample is duplicated or out of range.
-    """
-    return judged(question, series(rows, question.reads), cadence.max_gap_ms, consumers)
-
-
-def series(rows: pa.Table, buckets_by_type: Mapping[QuotaType, Iterable[Bucket]]) -> Series:
-    """Return the series of some buckets by quota type, bucket and broker.
-
-    Raises:
-        QuotaValueError: A sample is duplicated or out of range.
-    """
-    series_by_type: dict[QuotaType, dict[Bucket, dict[str, SampleSeries]]] = {}
-    for kind, buckets in buckets_by_type.items():
-        users = pa.array(sorted({bucket.user for bucket in buckets}), pa.string())
-        of_kind = pc.equal(rows.column("quota_type"), str(kind))
-        of_users = pc.is_in(rows.column("user"), users)
-        asked_for = set(buckets)
-        for names, samples in sample_columns.series_by(
-            rows.filter(pc.and_(of_kind, of_users)), _SERIES[1:]
-        ):
-            bucket = bucket_of_row(dict(zip(sample_columns.BUCKET, names[:-1], strict=True)))
-            if bucket in asked_for:
-                series_by_type.setdefault(kind, {}).setdefault(bucket, {})[names[-1]] = samples
-    return series_by_type

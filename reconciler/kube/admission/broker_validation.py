@@ -7,13 +7,13 @@ Every replica serves admission, so this does not depend on leadership: it reads 
 import logging
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Final
+from typing import Final
 
 from reconciler.base.protocols import Clock
 from reconciler.client import QuotaClient
 from reconciler.errors import AuthorizationError, ConfigError, KquotaError, NotFound
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import name_of, operator_class_of
+from reconciler.kube.api.custom_resources import Resource, parsed
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.cluster_references import cluster_problems
@@ -55,7 +55,7 @@ class LiveBrokerValidator:
         clock: Clock,
         operator_class: str = "",
         allow_references: bool = False,
-        from_file: Mapping[str, Mapping[str, Any]] | None = None,
+        from_file: Mapping[str, Resource] | None = None,
     ) -> None:
         self._api = api
         self._clients = clients
@@ -64,18 +64,18 @@ class LiveBrokerValidator:
         self._allow_references = allow_references
         self._from_file = from_file
         self._clusters: dict[str, tuple[float, QuotaCluster | None]] = {}
-        self._listed: tuple[float, Mapping[str, Mapping[str, Any]]] | None = None
+        self._listed: tuple[float, Mapping[str, Resource]] | None = None
         self._cached_clients: dict[str, tuple[float, QuotaClient]] = {}
         self._rights: dict[str, tuple[float, QuotaClient, Cluster]] = {}
 
-    async def clusters(self) -> Mapping[str, Mapping[str, Any]]:
+    async def clusters(self) -> Mapping[str, Resource]:
         """See :class:`reconciler.kube.admission.review.BrokerValidator`."""
         if self._from_file is not None:
             return self._from_file
         now = self._clock.monotonic()
         if self._listed is None or now - self._listed[0] >= KEPT_SECONDS:
             listing = await self._api.list(QUOTA_CLUSTERS)
-            self._listed = now, {name_of(obj): obj for obj in listing.items}
+            self._listed = now, {obj.name: obj for obj in map(parsed, listing.items)}
         return self._listed[1]
 
     async def cluster(self, name: str) -> QuotaCluster | None:
@@ -125,15 +125,15 @@ class LiveBrokerValidator:
             if self._from_file is not None:
                 obj = self._from_file[name]
             else:
-                obj = await self._api.get(QUOTA_CLUSTERS, None, name)
+                obj = parsed(await self._api.get(QUOTA_CLUSTERS, None, name))
         except (NotFound, KeyError):
             return None
-        if operator_class_of(obj) != self._class:
+        if obj.operator_class != self._class:
             raise ConfigError(f"QuotaCluster {name} belongs to another operator")
         problems = cluster_problems(obj, allow_references=self._allow_references)
         if problems:
             raise ConfigError(f"QuotaCluster {name}: {'; '.join(problems)}")
-        return from_spec(name, obj["spec"])
+        return from_spec(name, obj.spec)
 
     async def ask(
         self, cluster: QuotaCluster, alterations: Sequence[Alteration]

@@ -15,15 +15,10 @@ from msgspec import Struct
 from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import escaped
 from reconciler.errors import KquotaError
-from reconciler.kube.api.custom_resources import (
-    GROUP,
-    Obj,
-    cluster_name_of,
-    is_terminating,
-    spec_of,
-)
+from reconciler.kube.api.custom_resources import GROUP, Obj, Resource, parsed
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
 from reconciler.kube.status.eligibility import assess_eligibility
+from reconciler.kube.status.key_status import violation_text
 from reconciler.kube.status.reasons import Reason
 from reconciler.kube.watch.projection import NO_CLUSTER, projections, selects_clusters
 from reconciler.manifest.project.cluster import QuotaCluster
@@ -32,6 +27,9 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.outcome import Alteration, Rejected
 from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.guards import declaration_violations
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import ValidationResult
 from reconciler.quota.state import set_values
 
@@ -59,7 +57,7 @@ class MalformedReview(ValueError):
 class BrokerValidator(Protocol):
     """Validation against the Kafka clusters."""
 
-    async def clusters(self) -> Mapping[str, Obj]:
+    async def clusters(self) -> Mapping[str, Resource]:
         """Return all QuotaClusters as resources, by name.
 
         Raises:
@@ -100,7 +98,7 @@ class AdmissionRequest(Struct, frozen=True, kw_only=True):
     """The relevant part of an AdmissionReview."""
 
     uid: str  # returned in the response
-    obj: Obj | None  # the object as it would be stored; None = nothing to review
+    obj: Resource | None  # the object as it would be stored; None = nothing to review
 
 
 def parse(review: object) -> AdmissionRequest:
@@ -131,10 +129,10 @@ def parse(review: object) -> AdmissionRequest:
     if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
         raise MalformedReview("the request has no object")
     old = request.get("oldObject")
-    unchanged = isinstance(old, dict) and spec_of(old) == spec_of(obj)
-    if unchanged or is_terminating(obj):
+    unchanged = isinstance(old, dict) and old.get("spec") == obj.get("spec")
+    if unchanged or "deletionTimestamp" in obj["metadata"]:
         return AdmissionRequest(uid=uid, obj=None)
-    return AdmissionRequest(uid=uid, obj=_placed(obj, request))
+    return AdmissionRequest(uid=uid, obj=parsed(_placed(obj, request)))
 
 
 def _placed(obj: Mapping[str, Any], request: Mapping[str, Any]) -> Obj:
@@ -145,10 +143,10 @@ def _placed(obj: Mapping[str, Any], request: Mapping[str, Any]) -> Obj:
     return {**obj, "metadata": metadata}
 
 
-async def decide(obj: Obj, broker: BrokerValidator) -> AdmissionDecision:
+async def decide(obj: Resource, broker: BrokerValidator) -> AdmissionDecision:
     """Decide whether a ClientQuota may be stored; errors of brokers and the API server are warnings."""
     if not selects_clusters(obj):
-        return await _decide_in_cluster(cluster_name_of(obj), obj, broker)
+        return await _decide_in_cluster(obj.cluster_name, obj, broker)
     try:
         views = projections(obj, await broker.clusters())
     except KquotaError as error:
@@ -183,7 +181,9 @@ async def decide(obj: Obj, broker: BrokerValidator) -> AdmissionDecision:
     )
 
 
-async def _decide_in_cluster(name: str, obj: Obj, broker: BrokerValidator) -> AdmissionDecision:
+async def _decide_in_cluster(
+    name: str, obj: Resource, broker: BrokerValidator
+) -> AdmissionDecision:
     """Decide about a document of one cluster."""
     try:
         cluster = await broker.cluster(name)
@@ -198,7 +198,8 @@ async def _decide_in_cluster(name: str, obj: Obj, broker: BrokerValidator) -> Ad
     declaration = eligibility.declaration
     if declaration is None or eligibility.reason in _NOT_APPLIED:
         return _warned(*(f"it will not be applied: {message}" for message in eligibility.messages))
-    doubts = (*eligibility.messages, *_advice(declaration))
+    refusals = () if eligibility.reason is not None else _refusals(declaration, cluster)
+    doubts = (*refusals, *eligibility.messages, *_advice(declaration))
     try:
         verdict = await broker.ask(cluster, [_alteration(declaration)])
     except KquotaError as error:
@@ -212,6 +213,23 @@ async def _decide_in_cluster(name: str, obj: Obj, broker: BrokerValidator) -> Ad
 def _alteration(declaration: Declaration) -> Alteration:
     operations = tuple((key.value, value) for key, value in set_values(declaration.limits))
     return Alteration(declaration.entity, operations)
+
+
+def _refusals(declaration: Declaration, cluster: QuotaCluster) -> Iterable[str]:
+    """Yield what guards will refuse whatever is live, unless it is live already."""
+    changes = [
+        QuotaChange(
+            entity=declaration.entity,
+            key=key,
+            before=None,
+            after=value,
+            cause=Cause.CREATE,
+            claim=declaration,
+        )
+        for key, value in set_values(declaration.limits)
+    ]
+    for violation in declaration_violations(changes, cluster.guards):
+        yield f"a guard will refuse it: {violation_text(violation)}"
 
 
 def _advice(declaration: Declaration) -> Iterable[str]:

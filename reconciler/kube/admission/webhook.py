@@ -32,7 +32,7 @@ from reconciler.kube.admission.review import (
     parse,
 )
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import Obj, name_of
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.cluster_file import read_clusters
 from reconciler.kube.configuration.operator_settings import OperatorSettings
@@ -92,7 +92,7 @@ async def serving(
         allow_references=settings.allow_references,
         from_file=None
         if objects is None
-        else {name_of(cluster_obj): cluster_obj for cluster_obj in objects},
+        else {cluster_obj.name: cluster_obj for cluster_obj in objects},
     )
     certificate = Certificate(
         chain=settings.webhook_cert, key=settings.webhook_key, client_ca=settings.webhook_client_ca
@@ -326,7 +326,7 @@ class Webhook:
         decision = FINE if review.obj is None else await self._decided(review, review.obj)
         return web.json_response(answer(review, decision))
 
-    async def _decided(self, review: AdmissionRequest, obj: Obj) -> AdmissionDecision:
+    async def _decided(self, review: AdmissionRequest, obj: Resource) -> AdmissionDecision:
         if self._under_way >= AT_ONCE:
             return _BUSY
         self._under_way += 1

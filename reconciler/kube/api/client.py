@@ -24,7 +24,7 @@ from reconciler.kube.api.collection_pages import (
     read_cached,
     read_collection,
 )
-from reconciler.kube.api.custom_resources import Obj
+from reconciler.kube.api.custom_resources import FIELD_MANAGER, Obj
 from reconciler.kube.api.http_exchange import (
     LARGEST_ANSWER,
     ApiRequest,
@@ -47,6 +47,10 @@ class ListResult(QuietRepr, Struct, frozen=True, kw_only=True):
     # The objects, in the server's order, without their managed fields.
     items: tuple[Obj, ...]
     resource_version: str  # the resource version of the listing, opaque
+
+
+_MANAGED: Final = {"fieldManager": FIELD_MANAGER}
+"""Without it the API server names the manager of a write after the client's User-Agent."""
 
 
 class AccessReview(Struct, frozen=True, kw_only=True):
@@ -197,7 +201,11 @@ class KubernetesApi:
             KubernetesConflict: It exists (``reason`` is ``AlreadyExists``).
         """
         request = ApiRequest(
-            verb="create", resource=resource, namespace=namespace, repeatable=False
+            verb="create",
+            resource=resource,
+            namespace=namespace,
+            query=_MANAGED,
+            repeatable=False,
         )
         return await self._object(replace(request, body=_encoded(body)))
 
@@ -213,7 +221,12 @@ class KubernetesApi:
         if not body.get("metadata", {}).get("resourceVersion"):
             raise ValueError("an object without resourceVersion is not replaced")
         request = ApiRequest(
-            verb="update", resource=resource, namespace=namespace, name=name, body=_encoded(body)
+            verb="update",
+            resource=resource,
+            namespace=namespace,
+            name=name,
+            query=_MANAGED,
+            body=_encoded(body),
         )
         return await self._object(request)
 
@@ -223,15 +236,12 @@ class KubernetesApi:
         namespace: str | None,
         name: str,
         body: Obj,
-        *,
-        field_manager: str,
     ) -> Obj:
         """Write the status with server-side apply; fields are taken over from other managers.
 
         Args:
             body: ``apiVersion``, ``kind``, ``metadata`` with the name and ``status``. With ``metadata.resourceVersion``
                 it is refused (KubernetesConflict) if the object changed since; a uid is not checked.
-            field_manager: Owner of the fields.
         """
         request = ApiRequest(
             verb="apply",
@@ -239,7 +249,7 @@ class KubernetesApi:
             namespace=namespace,
             name=name,
             subresource="status",
-            query={"fieldManager": field_manager, "force": "true"},
+            query={**_MANAGED, "force": "true"},
             body=_encoded(body),
         )
         return await self._object(request)
@@ -261,6 +271,7 @@ class KubernetesApi:
             resource=resource,
             namespace=namespace,
             name=name,
+            query=_MANAGED,
             body=_encoded(list(operations)),
             repeatable=bool(operations) and operations[0].get("op") == "test",
         )

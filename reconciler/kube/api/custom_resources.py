@@ -1,4 +1,4 @@
-"""Custom resources as the API server returns them: names of the API, and functions that read their fields."""
+"""Custom resources as typed values: each is parsed once, when it arrives from the API server."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -6,13 +6,18 @@ from functools import lru_cache
 from sys import intern
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from reconciler.errors import QuotaValueError
+from reconciler.kube.api.shared_values import shared
 from reconciler.manifest.document import DEFAULT_NAMESPACE
 from reconciler.manifest.rules.client_quota import seconds_of
 from reconciler.manifest.schema_names import API_VERSION as API_VERSION  # noqa: PLC0414 - re-exported
 from reconciler.manifest.schema_names import GROUP as GROUP  # noqa: PLC0414 - the same
 from reconciler.quota.entity import Entity, Slot, entity
 from reconciler.quota.entity_forms import read_entity
+from reconciler.quota.planner.desired_state import NO_SELECTIONS, Selections
 
 FINALIZER: Final = f"{GROUP}/release"
 REQUESTED_AT: Final = f"{GROUP}/requestedAt"
@@ -20,27 +25,172 @@ REQUESTED_AT: Final = f"{GROUP}/requestedAt"
 
 FIELD_MANAGER: Final = "kafka-quota-reconciler"
 
+MOST_REQUEST: Final = 128
+"""Maximum characters of the annotation that requests a reconciliation; the status has the same limit."""
+
 Obj: TypeAlias = Mapping[str, Any]
 """An object as JSON, not validated."""
 
-
-def metadata_of(obj: Obj) -> Obj:
-    """Return the metadata, empty if there is none."""
-    metadata = obj.get("metadata")
-    # A dict is by far the most frequent; the check of an abstract class takes five times as long.
-    return metadata if type(metadata) is dict or isinstance(metadata, Mapping) else {}
+NOTHING: Final[Obj] = {}
 
 
-def spec_of(obj: Obj) -> Obj:
-    """Return the spec, empty if there is none."""
-    spec = obj.get("spec")
-    return spec if type(spec) is dict or isinstance(spec, Mapping) else {}
+class Projection(Struct, frozen=True, kw_only=True):
+    """What makes a document that selects clusters a document of one of them."""
+
+    cluster: str  # name of the QuotaCluster
+    selections: Selections = NO_SELECTIONS  # the rule that set each value
 
 
-def status_of(obj: Obj) -> Obj:
-    """Return the status, empty if there is none."""
-    status = obj.get("status")
-    return status if type(status) is dict or isinstance(status, Mapping) else {}
+class Resource(Struct, frozen=True, kw_only=True):
+    """A ClientQuota or QuotaCluster. Metadata that nothing reads is not kept: its author decides how large it is."""
+
+    kind: str = ""
+    name: str = ""
+    namespace: str = DEFAULT_NAMESPACE
+    uid: str = ""
+    generation: int = 0
+    version: str = ""  # the resource version
+    created: float = 0.0  # seconds since the epoch
+    deleted_at: float | None = None  # when the deletion was requested; None = it was not
+    labels: Mapping[str, str] = NOTHING
+    # Value of the annotation that requests a reconciliation.
+    requested_at: str | None = None
+    # Position of the operator's finalizer; None = it does not have it.
+    finalizer: int | None = None
+    has_finalizers: bool = False  # whether it has any finalizer
+    spec: Obj = NOTHING
+    status: Obj = NOTHING
+    is_stored: bool = True  # whether the API server has it; else it comes from a file
+    excess: str = ""  # why a document is beyond the limits of its namespace; then it is an excerpt
+    # Set for a document that selects clusters, as one of them sees it.
+    projection: Projection | None = None
+
+    @property
+    def document(self) -> str:
+        """``namespace/name`` of a ClientQuota, as used in records and messages; equal ones are one object in memory."""
+        return intern(f"{self.namespace}/{self.name}")
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether it is being deleted; then it declares nothing."""
+        return self.deleted_at is not None
+
+    @property
+    def has_finalizer(self) -> bool:
+        """Whether it has the operator's finalizer."""
+        return self.finalizer is not None
+
+    @property
+    def selected_cluster(self) -> str:
+        """The QuotaCluster of a projection; "" for a document as the API server has it."""
+        return "" if self.projection is None else self.projection.cluster
+
+    @property
+    def cluster_name(self) -> str:
+        """The QuotaCluster that a ClientQuota refers to or is a projection for, "" if there is none."""
+        if self.projection is not None:
+            return self.projection.cluster
+        reference = self.spec.get("clusterRef")
+        cluster_name = reference.get("name") if isinstance(reference, Mapping) else None
+        return cluster_name if isinstance(cluster_name, str) else ""
+
+    @property
+    def operator_class(self) -> str:
+        """The class of the operator that serves a QuotaCluster; "" = the one without a class."""
+        operator_class = self.spec.get("operatorClass", "")
+        return operator_class if isinstance(operator_class, str) else ""
+
+    @property
+    def request(self) -> tuple[object, ...]:
+        """Everything that users request with it: neither its status nor the operator's finalizer."""
+        return (
+            self.uid,
+            self.generation,
+            self.deleted_at,
+            self.labels,
+            self.requested_at,
+            self.excess,
+            # The spec of a projection may change although the document does not.
+            None if self.projection is None else self.spec,
+        )
+
+    def is_before(self, later: "Resource") -> bool:
+        """Whether it was written before another version; false if their versions do not show it."""
+        own_number, later_number = _number(self.version), _number(later.version)
+        return own_number is not None and later_number is not None and own_number < later_number
+
+    def is_within(self, version: str) -> bool:
+        """Whether a listing of this version would contain it if it still existed."""
+        own_number, listing_number = _number(self.version), _number(version)
+        return own_number is None or listing_number is None or own_number <= listing_number
+
+    def as_compared(self, now: "Resource") -> "Resource":
+        """Return it as it was compared, with its current status and finalizers."""
+        if self is now or self.request == now.request:
+            return now
+        return replace(
+            self, status=now.status, finalizer=now.finalizer, has_finalizers=now.has_finalizers
+        )
+
+    @property
+    def entity(self) -> Entity | None:
+        """The entity of a ClientQuota from its spec, else from its status; ``None`` if neither can be read.
+
+        A spec that breaks a rule elsewhere may still have a readable entity.
+        """
+        declared = self.declared_entity
+        if declared is not None:
+            return declared
+        try:
+            return read_entity(str(self.status.get("entity", "")))
+        except QuotaValueError:
+            return None
+
+    @property
+    def declared_entity(self) -> Entity | None:
+        """The entity in the spec of a ClientQuota, ``None`` if it cannot be read."""
+        parts = self.spec.get("entity")
+        try:
+            if isinstance(parts, Mapping) and parts:
+                return entity(**{_SLOTS[name]: _slot(slot) for name, slot in parts.items()})
+        except (KeyError, ValueError, QuotaValueError):
+            pass
+        return None
+
+
+def parsed(obj: Obj) -> Resource:
+    """Return an object of the API server as a value; what has another form than the API server writes is left out."""
+    metadata = _mapping(obj.get("metadata"))
+    finalizers = metadata.get("finalizers") or ()
+    annotations = _mapping(metadata.get("annotations"))
+    requested, generation = annotations.get(REQUESTED_AT), metadata.get("generation", 0)
+    deleted = metadata.get("deletionTimestamp")
+    return Resource(
+        kind=intern(str(obj.get("kind", ""))),
+        name=str(metadata.get("name", "")),
+        namespace=intern(str(metadata.get("namespace", DEFAULT_NAMESPACE))),
+        uid=str(metadata.get("uid", "")),
+        generation=generation if isinstance(generation, int) else 0,
+        version=str(metadata.get("resourceVersion", "")),
+        created=read_time(str(metadata.get("creationTimestamp", ""))) or 0.0,
+        deleted_at=None if deleted is None else read_time(str(deleted)) or 0.0,
+        labels=shared(_mapping(metadata.get("labels"))),
+        requested_at=requested[:MOST_REQUEST] if isinstance(requested, str) else None,
+        finalizer=finalizers.index(FINALIZER) if FINALIZER in finalizers else None,
+        has_finalizers=bool(finalizers),
+        spec=shared(_mapping(obj.get("spec"))),
+        status=shared(_mapping(obj.get("status"))),
+        is_stored="apiVersion" in obj,
+    )
+
+
+def _mapping(value: object) -> Obj:
+    return value if isinstance(value, Mapping) else NOTHING
+
+
+def _number(version: str) -> int | None:
+    """Return a resource version as a number; they increase within one kind (KEP-5504, and etcd revisions before it)."""
+    return int(version) if version.isascii() and version.isdecimal() else None
 
 
 def condition_of(status: Obj, kind: str) -> Obj:
@@ -49,195 +199,7 @@ def condition_of(status: Obj, kind: str) -> Obj:
     for condition in conditions_value if isinstance(conditions_value, list) else ():
         if isinstance(condition, Mapping) and condition.get("type") == kind:
             return condition
-    return {}
-
-
-def name_of(obj: Obj) -> str:
-    """Return the name, "" if there is none."""
-    return str(metadata_of(obj).get("name", ""))
-
-
-def namespace_of(obj: Obj) -> str:
-    """Return the namespace of a ClientQuota."""
-    return str(metadata_of(obj).get("namespace", DEFAULT_NAMESPACE))
-
-
-def document_of(obj: Obj) -> str:
-    """Return ``namespace/name`` of a ClientQuota, as used in records and messages; equal ones are one object in memory."""
-    return intern(f"{namespace_of(obj)}/{name_of(obj)}")
-
-
-def uid_of(obj: Obj) -> str:
-    """Return the uid, "" if there is none."""
-    return str(metadata_of(obj).get("uid", ""))
-
-
-def generation_of(obj: Obj) -> int:
-    """Return the generation of the spec; 0 if it is missing."""
-    generation = metadata_of(obj).get("generation", 0)
-    return generation if isinstance(generation, int) else 0
-
-
-def resource_version_of(obj: Obj) -> str:
-    """Return the resource version, "" if there is none."""
-    return str(metadata_of(obj).get("resourceVersion", ""))
-
-
-def is_before(first: Obj, second: Obj) -> bool:
-    """Whether ``first`` was written before ``second``; false if their versions do not show it."""
-    first_version = _number(resource_version_of(first))
-    second_version = _number(resource_version_of(second))
-    return (
-        first_version is not None and second_version is not None and first_version < second_version
-    )
-
-
-def is_within(obj: Obj, version: str) -> bool:
-    """Whether a listing of this version would contain the object if it still existed."""
-    obj_version, listing_version = _number(resource_version_of(obj)), _number(version)
-    return obj_version is None or listing_version is None or obj_version <= listing_version
-
-
-def _number(version: str) -> int | None:
-    """Return a resource version as a number; they increase within one kind (KEP-5504, and etcd revisions before it)."""
-    return int(version) if version.isascii() and version.isdecimal() else None
-
-
-def created_of(obj: Obj) -> float:
-    """Return the creation time in seconds since the epoch; 0 if it is missing."""
-    return read_time(str(metadata_of(obj).get("creationTimestamp", ""))) or 0.0
-
-
-def deletion_requested_at(obj: Obj) -> float | None:
-    """Return when the deletion was requested, in seconds since the epoch; ``None`` = it was not."""
-    text = metadata_of(obj).get("deletionTimestamp")
-    return None if text is None else read_time(str(text)) or 0.0
-
-
-def is_terminating(obj: Obj) -> bool:
-    """Whether the object is being deleted; then it declares nothing."""
-    return metadata_of(obj).get("deletionTimestamp") is not None
-
-
-def has_finalizer(obj: Obj) -> bool:
-    """Whether it has the operator's finalizer."""
-    return FINALIZER in (metadata_of(obj).get("finalizers") or ())
-
-
-_NO_LABELS: Final[Mapping[str, str]] = {}
-
-
-MOST_FINALIZERS: Final = 32
-"""Maximum number of kept finalizers; of more, only the operator's finalizer and its position are kept."""
-
-FINALIZER_PLACE: Final = f"{GROUP}/finalizer-place"
-"""Field of kept metadata: the position of the operator's finalizer in the list. Objects of an API server do not have it."""
-
-FINALIZER_FIELDS: Final = frozenset({"finalizers", FINALIZER_PLACE})
-"""The fields that :func:`few_finalizers` may return."""
-
-
-def few_finalizers(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is kept of the finalizers: their author may write a hundred thousand of them."""
-    names = metadata.get("finalizers")
-    if not names:
-        return {}
-    if FINALIZER not in names:
-        return {"finalizers": names[:1]}
-    place = metadata.get(FINALIZER_PLACE)
-    if place is None and len(names) <= MOST_FINALIZERS:
-        return {"finalizers": names}
-    at = names.index(FINALIZER) if place is None else place
-    return {"finalizers": [FINALIZER], FINALIZER_PLACE: at}
-
-
-def finalizer_place(obj: Obj) -> int:
-    """Return the position of the operator's finalizer in the list when the object was read.
-
-    Raises:
-        ValueError: The object does not have it.
-    """
-    metadata = metadata_of(obj)
-    place = metadata.get(FINALIZER_PLACE)
-    return int(metadata["finalizers"].index(FINALIZER) if place is None else place)
-
-
-def labels_of(obj: Obj) -> Mapping[str, str]:
-    """Return the labels; documents select clusters by them. A change of labels does not change the generation."""
-    labels = metadata_of(obj).get("labels")
-    return labels if isinstance(labels, Mapping) else _NO_LABELS
-
-
-def requested_at(obj: Obj) -> str | None:
-    """Return the value of the annotation that requests a reconciliation."""
-    annotations = metadata_of(obj).get("annotations")
-    requested = annotations.get(REQUESTED_AT) if isinstance(annotations, Mapping) else None
-    return requested if isinstance(requested, str) else None
-
-
-EXCESS: Final = f"{GROUP}/excess"
-"""Field of an excerpt, beside ``spec``: why it is one. Objects of an API server do not have it."""
-
-
-def excess_of(obj: Obj) -> str:
-    """Return why a document is beyond the limits of its namespace, "" if it is not."""
-    return str(obj.get(EXCESS, ""))
-
-
-PROJECTION: Final = f"{GROUP}/projection"
-"""Field beside ``spec`` of a projection for a selected cluster (``watch.projection``). The API server's objects lack it."""
-
-
-def projected_cluster(obj: Obj) -> str:
-    """Return the QuotaCluster of a projection; "" for a document as the API server has it."""
-    projection = obj.get(PROJECTION)
-    return "" if projection is None else str(projection["cluster"])
-
-
-def projected_spec(obj: Obj) -> object:
-    """Return the spec of a projection, which may change although the document does not; ``None`` for other documents."""
-    return spec_of(obj) if PROJECTION in obj else None
-
-
-def request_state(obj: Obj) -> tuple[object, ...]:
-    """Return everything that users request with an object: neither its status nor the operator's finalizer."""
-    return (
-        uid_of(obj),
-        generation_of(obj),
-        deletion_requested_at(obj),
-        labels_of(obj),
-        requested_at(obj),
-        excess_of(obj),
-        projected_spec(obj),
-    )
-
-
-def as_compared(before: Obj, now: Obj) -> Obj:
-    """Return an object as it was compared, with its current status and finalizers."""
-    if before is now or request_state(before) == request_state(now):
-        return now
-    metadata = {
-        key: field_value
-        for key, field_value in before["metadata"].items()
-        if key not in FINALIZER_FIELDS
-    }
-    metadata |= few_finalizers(now["metadata"])
-    return {**before, "metadata": metadata, "status": status_of(now)}
-
-
-def cluster_name_of(obj: Obj) -> str:
-    """Return the QuotaCluster that a ClientQuota refers to or is a projection for, "" if there is none."""
-    if PROJECTION in obj:
-        return projected_cluster(obj)
-    reference = spec_of(obj).get("clusterRef")
-    cluster_name = reference.get("name") if isinstance(reference, Mapping) else None
-    return cluster_name if isinstance(cluster_name, str) else ""
-
-
-def operator_class_of(obj: Obj) -> str:
-    """Return the class of the operator that serves a QuotaCluster; "" = the one without a class."""
-    operator_class = spec_of(obj).get("operatorClass", "")
-    return operator_class if isinstance(operator_class, str) else ""
+    return NOTHING
 
 
 def time_text(seconds: float) -> str:
@@ -256,20 +218,7 @@ def read_time(text: str) -> float | None:
     return seconds_of(text)
 
 
-# ---- entities --------------------------------------------------------------------------------
-
 _SLOTS: Final = {"user": "user", "clientId": "client_id", "ip": "ip"}
-
-
-def declared_entity(obj: Obj) -> Entity | None:
-    """Return the entity in the spec of a ClientQuota, ``None`` if it cannot be read."""
-    parts = spec_of(obj).get("entity")
-    try:
-        if isinstance(parts, Mapping) and parts:
-            return entity(**{_SLOTS[name]: _slot(slot) for name, slot in parts.items()})
-    except (KeyError, ValueError, QuotaValueError):
-        pass
-    return None
 
 
 def _slot(value: object) -> Slot:
@@ -280,17 +229,3 @@ def _slot(value: object) -> Slot:
             return None
         case _:
             raise ValueError(f"{value!r} is no slot")
-
-
-def entity_of(obj: Obj) -> Entity | None:
-    """Return the entity of a ClientQuota from its spec, else from its status; ``None`` if neither can be read.
-
-    A spec that breaks a rule elsewhere may still have a readable entity.
-    """
-    declared = declared_entity(obj)
-    if declared is not None:
-        return declared
-    try:
-        return read_entity(str(status_of(obj).get("entity", "")))
-    except QuotaValueError:
-        return None

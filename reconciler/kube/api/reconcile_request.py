@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from reconciler.base.protocols import Clock
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import REQUESTED_AT, Obj, status_of
+from reconciler.kube.api.custom_resources import REQUESTED_AT, Obj, parsed
 from reconciler.kube.api.resource_paths import ApiResource
 
 POLL_SECONDS: Final = 0.5
@@ -28,7 +28,7 @@ class RequestStatus(Struct, frozen=True, kw_only=True):
     @property
     def conditions(self) -> Sequence[Mapping[str, Any]]:
         """Its conditions, as the operator wrote them."""
-        conditions = status_of(self.obj).get("conditions")
+        conditions = parsed(self.obj).status.get("conditions")
         return (
             [condition for condition in conditions if isinstance(condition, dict)]
             if isinstance(conditions, list)
@@ -79,7 +79,7 @@ async def wait(
     while True:
         obj = await api.get(resource, namespace, name)
         looked(obj)
-        if status_of(obj).get("lastHandledReconcileAt") == value:
+        if parsed(obj).status.get("lastHandledReconcileAt") == value:
             return RequestStatus(obj=obj, handled=True)
         if clock.monotonic() >= deadline:
             return RequestStatus(obj=obj, handled=False)

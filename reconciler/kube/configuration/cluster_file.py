@@ -9,14 +9,14 @@ import json
 from pathlib import Path
 
 from reconciler.errors import ConfigError, ManifestErrors, Problem
-from reconciler.kube.api.custom_resources import API_VERSION, Obj, name_of
+from reconciler.kube.api.custom_resources import API_VERSION, Resource, parsed
 from reconciler.manifest import explanation
 from reconciler.manifest.schema_names import CLUSTER
 from reconciler.manifest.syntax import nodes, yaml_parser
 
 
-def read_clusters(path: Path) -> tuple[Obj, ...]:
-    """Return the QuotaClusters of a file, in the form of the API server's objects.
+def read_clusters(path: Path) -> tuple[Resource, ...]:
+    """Return the QuotaClusters of a file, as values.
 
     Raises:
         ConfigError: The file cannot be read, or contains none.
@@ -29,7 +29,7 @@ def read_clusters(path: Path) -> tuple[Obj, ...]:
             f"{path} cannot be read: {error}", hint="mount the QuotaClusters there"
         ) from error
     problems: list[Problem] = []
-    clusters: dict[str, Obj] = {}
+    clusters: dict[str, Resource] = {}
     for piece in yaml_parser.pieces(text):
         for root in yaml_parser.read(piece, str(path), problems):
             problems.extend(_add_document(root, str(path), clusters))
@@ -40,7 +40,7 @@ def read_clusters(path: Path) -> tuple[Obj, ...]:
     return tuple(clusters.values())
 
 
-def _add_document(root: nodes.Node, path: str, clusters: dict[str, Obj]) -> list[Problem]:
+def _add_document(root: nodes.Node, path: str, clusters: dict[str, Resource]) -> list[Problem]:
     """Add a document; return its problems."""
     document = nodes.to_json(root)
     if (
@@ -52,13 +52,16 @@ def _add_document(root: nodes.Node, path: str, clusters: dict[str, Obj]) -> list
         return [Problem(path, root.line, 1, words)]
     if problems := explanation.problems(CLUSTER, root, path):
         return problems
-    name = name_of(document)
-    if name in clusters:
-        return [Problem(path, root.line, 1, f"{CLUSTER} {name} is defined twice")]
-    digest = hashlib.sha256(json.dumps(document["spec"], sort_keys=True).encode()).hexdigest()
-    clusters[name] = {
-        "kind": CLUSTER,
-        "metadata": {"name": name, "uid": digest, "generation": int(digest[:12], 16)},
-        "spec": document["spec"],
-    }
+    cluster = parsed(document)
+    if cluster.name in clusters:
+        return [Problem(path, root.line, 1, f"{CLUSTER} {cluster.name} is defined twice")]
+    digest = hashlib.sha256(json.dumps(cluster.spec, sort_keys=True).encode()).hexdigest()
+    clusters[cluster.name] = Resource(
+        kind=CLUSTER,
+        name=cluster.name,
+        uid=digest,
+        generation=int(digest[:12], 16),
+        spec=cluster.spec,
+        is_stored=False,
+    )
     return []

@@ -4,6 +4,7 @@ A user who may write a QuotaCluster must not thereby read what only the operator
 token URLs are refused unless the operator was started to allow them. Secrets come through secretRef only.
 """
 
+import contextlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -12,8 +13,9 @@ from typing import Final
 
 from reconciler.base import bounded_json
 from reconciler.client.configuration.keys import KEYS, ValueKind
+from reconciler.client.configuration.settings import Setting, unknown_key_warning
 from reconciler.errors import ConfigError
-from reconciler.kube.api.custom_resources import API_VERSION, Obj, name_of, spec_of
+from reconciler.kube.api.custom_resources import API_VERSION, Resource
 from reconciler.manifest import explanation
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 from reconciler.manifest.schema_names import CLUSTER
@@ -27,28 +29,28 @@ MOST_PROBLEMS: Final = 8
 """Maximum number of listed faults of a document; further ones are counted."""
 
 
-def cluster_problems(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:
+def cluster_problems(obj: Resource, *, allow_references: bool = False) -> tuple[str, ...]:
     """Return everything that makes a QuotaCluster unusable; empty if it is usable.
 
     Args:
         allow_references: Whether the operator was started with permission for references, file paths and token URLs.
     """
-    problems = _problems(name_of(obj), json.dumps(spec_of(obj)))
+    problems = _problems(obj.name, json.dumps(obj.spec))
     return shortened((*problems, *refused_references(obj, allow_references=allow_references)))
 
 
-def read_cluster(obj: Obj, *, allow_references: bool) -> QuotaCluster:
+def read_cluster(obj: Resource, *, allow_references: bool) -> QuotaCluster:
     """Return the parsed spec of a QuotaCluster; arguments as for :func:`cluster_problems`.
 
     Raises:
         ConfigError: It is unusable.
     """
-    name, problems = name_of(obj), cluster_problems(obj, allow_references=allow_references)
+    name, problems = obj.name, cluster_problems(obj, allow_references=allow_references)
     if problems:
         raise ConfigError(
             f"QuotaCluster {name} cannot be used: {'; '.join(problems)}", hint="correct its spec"
         )
-    return from_spec(name, obj["spec"])
+    return from_spec(name, obj.spec)
 
 
 def shortened(messages: Collection[str]) -> tuple[str, ...]:
@@ -72,13 +74,13 @@ def _problems(name: str, spec: str) -> tuple[str, ...]:
     return tuple(problem.message for problem in problems)
 
 
-def refused_references(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:
+def refused_references(obj: Resource, *, allow_references: bool = False) -> tuple[str, ...]:
     """Return the refused references of a QuotaCluster, by field; values are never quoted.
 
     Args:
         allow_references: Whether the operator was started to allow references, file paths and token URLs.
     """
-    spec = spec_of(obj)
+    spec = obj.spec
     faults: list[str] = []
     if "propertiesFile" in spec:
         faults.append(
@@ -90,6 +92,18 @@ def refused_references(obj: Obj, *, allow_references: bool = False) -> tuple[str
     if isinstance(properties, Mapping):
         faults.extend(_property_faults(properties, allow_references=allow_references))
     return tuple(faults)
+
+
+def ignored_properties(obj: Resource) -> tuple[str, ...]:
+    """Return a sentence for each unknown client property of a usable QuotaCluster; unknown ones of TLS make it unusable."""
+    properties = obj.spec.get("properties")
+    sentences: list[str] = []
+    for name in sorted(properties) if isinstance(properties, Mapping) else ():
+        with contextlib.suppress(ConfigError):
+            if str(name) not in KEYS:
+                setting = Setting(name=str(name), text="", location="spec.properties")
+                sentences.extend(unknown_key_warning(setting))
+    return shortened(sentences)
 
 
 def _property_faults(properties: Mapping[str, object], *, allow_references: bool) -> Iterator[str]:

@@ -10,21 +10,9 @@ import json
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from reconciler.kube.api.custom_resources import (
-    API_VERSION,
-    EXCESS,
-    FINALIZER_PLACE,
-    Obj,
-    cluster_name_of,
-    created_of,
-    document_of,
-    metadata_of,
-    name_of,
-    spec_of,
-    status_of,
-)
-from reconciler.manifest.schema_names import QUOTA
+from reconciler.kube.api.custom_resources import Resource
 
 MIB: Final = 1024 * 1024
 
@@ -131,18 +119,6 @@ class NamespaceUse:
 
 # ---- objects ---------------------------------------------------------------------------------
 
-_METADATA: Final = (
-    "name",
-    "namespace",
-    "uid",
-    "generation",
-    "resourceVersion",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "finalizers",
-    FINALIZER_PLACE,
-)
-
 _OF_RECORDS: Final = ("entity", "deletionPolicy", "suspend")
 
 
@@ -153,42 +129,25 @@ LABEL_SIZE: Final = 160
 """Additional bytes that each further label counts: the memory of an empty label."""
 
 
-def size_of(obj: Obj) -> int:
+def size_of(obj: Resource) -> int:
     """Return the bytes that a document counts for: what its author wrote and the cache stores, as JSON.
 
     A label of nine bytes takes 150 in memory. So that a bound on bytes also bounds memory, each label beyond
     :data:`USUAL_LABELS` counts :data:`LABEL_SIZE` more.
     """
-    metadata = metadata_of(obj)
-    labels = metadata.get("labels")
-    text = json.dumps([spec_of(obj), labels, metadata.get("finalizers")], separators=(",", ":"))
-    further = max(0, len(labels or ()) - USUAL_LABELS)
-    return len(text) + len(name_of(obj)) + further * LABEL_SIZE
+    text = json.dumps([obj.spec, obj.labels], separators=(",", ":"))
+    further = max(0, len(obj.labels) - USUAL_LABELS)
+    return len(text) + len(obj.name) + further * LABEL_SIZE
 
 
-def place_of(obj: Obj) -> tuple[str, float, int]:
-    """Return name, creation time and size of a document."""
-    return document_of(obj), created_of(obj), size_of(obj)
-
-
-def excerpt(obj: Obj, limits: NamespaceLimits) -> Obj:
+def excerpt(obj: Resource, limits: NamespaceLimits) -> Resource:
     """Return the excerpt of a document beyond the limit: its identity, and what the operator itself wrote.
 
     If its status has records, the excerpt also has the entity and the fields that decide about the records.
     """
-    metadata = metadata_of(obj)
-    status = status_of(obj)
     spec: dict[str, Any] = {}
-    if "clusterSelector" not in spec_of(obj):
-        spec["clusterRef"] = {"name": cluster_name_of(obj)}
-    if status.get("keys") or status.get("clusters"):
-        current_spec = spec_of(obj)
-        spec |= {name: current_spec[name] for name in _OF_RECORDS if name in current_spec}
-    return {
-        "apiVersion": obj.get("apiVersion", API_VERSION),
-        "kind": obj.get("kind", QUOTA),
-        "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
-        "spec": spec,
-        **({"status": status} if status else {}),
-        EXCESS: limits.sentence,
-    }
+    if "clusterSelector" not in obj.spec:
+        spec["clusterRef"] = {"name": obj.cluster_name}
+    if obj.status.get("keys") or obj.status.get("clusters"):
+        spec |= {name: obj.spec[name] for name in _OF_RECORDS if name in obj.spec}
+    return replace(obj, spec=spec, labels={}, requested_at=None, excess=limits.sentence)

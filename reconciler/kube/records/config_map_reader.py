@@ -14,13 +14,7 @@ from reconciler.base import bounded_json
 from reconciler.codecs.loop_memory import read_corrections, read_removals
 from reconciler.errors import ConfigError, InventoryError
 from reconciler.inventory import format as records_format
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    metadata_of,
-    name_of,
-    resource_version_of,
-    uid_of,
-)
+from reconciler.kube.api.custom_resources import Obj
 from reconciler.kube.records.document_presence import CONTRADICTORY_UID
 from reconciler.kube.records.record_parts import PARTS, part_names
 from reconciler.kube.records.stored_records import (
@@ -67,7 +61,10 @@ def read(
     Raises:
         InventoryError: One cannot be read, or one is missing and another one was written.
     """
-    names, objects = part_names(cluster_id), {name_of(obj): obj for obj in config_maps_found}
+    names, objects = (
+        part_names(cluster_id),
+        {str(obj["metadata"]["name"]): obj for obj in config_maps_found},
+    )
     for name in sorted(objects.keys() - names):
         raise InventoryError(
             f"ConfigMap {name} has the labels of records, but another name",
@@ -147,7 +144,11 @@ def _part(
     cluster_id: str,
     decoded: MutableMapping[str, DecodedPart],
 ) -> DecodedPart:
-    name, version = name_of(config_map), (uid_of(config_map), resource_version_of(config_map))
+    metadata = config_map["metadata"]
+    name, version = (
+        str(metadata["name"]),
+        (metadata.get("uid", ""), metadata.get("resourceVersion", "")),
+    )
     earlier_part = decoded.get(name) if all(version) else None
     if earlier_part is not None and earlier_part.version == version:
         return earlier_part
@@ -164,7 +165,7 @@ def _part(
 
 
 def _decoded(config_map: Obj, cluster_id: str) -> OwnershipRecords:
-    location = f"ConfigMap {metadata_of(config_map).get('name')}"
+    location = f"ConfigMap {config_map['metadata'].get('name')}"
     clusters = records_format.decode(unpacked(config_map), location=location)
     if clusters.keys() != {cluster_id}:
         raise _damaged(config_map, "it belongs to another cluster id")
@@ -229,6 +230,6 @@ def _rows(config_map: Obj, name: str, read: _MemoryReader[T]) -> T:
 
 def _damaged(config_map: Obj, reason: object) -> InventoryError:
     return InventoryError(
-        f"ConfigMap {metadata_of(config_map).get('name')} is damaged: {reason}",
+        f"ConfigMap {config_map['metadata'].get('name')} is damaged: {reason}",
         hint="restore it from a backup; damaged records are not treated as empty",
     )

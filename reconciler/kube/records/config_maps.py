@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from reconciler.codecs.loop_memory import corrections_text, removals_text
 from reconciler.errors import InventoryError
 from reconciler.inventory import format as records_format
-from reconciler.kube.api.custom_resources import FIELD_MANAGER, Obj, resource_version_of
+from reconciler.kube.api.custom_resources import FIELD_MANAGER, Obj
 from reconciler.kube.records.config_map_reader import UNPACKED_BYTES
 from reconciler.kube.records.record_index import RecordIndex
 from reconciler.kube.records.record_parts import PARTS, hash_of, part_names, split
@@ -86,7 +86,7 @@ def updates(before: Mapping[str, Obj], after: Mapping[str, Obj]) -> list[Obj]:
             **config_map,
             "metadata": {
                 **config_map["metadata"],
-                "resourceVersion": resource_version_of(before[name]),
+                "resourceVersion": before[name]["metadata"].get("resourceVersion", ""),
             },
         }
         for name, config_map in after.items()

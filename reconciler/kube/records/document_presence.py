@@ -13,13 +13,7 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    declared_entity,
-    is_terminating,
-    spec_of,
-    uid_of,
-)
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, RULES, Key
 from reconciler.quota.ownership import NO_RECORD, Owner, OwnershipRecord, OwnershipRecords, Pair
@@ -45,9 +39,9 @@ class DocumentPresence(Struct, frozen=True, kw_only=True):
     """The current documents of one cluster."""
 
     # The existing documents, those that are being deleted included, by name.
-    documents: Mapping[str, Obj]
+    documents: Mapping[str, Resource]
     # Documents whose deletion was observed, in their last state.
-    deleted_documents: Mapping[str, Obj] = field(default_factory=dict[str, Obj])
+    deleted_documents: Mapping[str, Resource] = field(default_factory=dict[str, Resource])
     # The recorded uid of each document; missing = its deletion was observed.
     uids: Mapping[str, str]
     # Whether every document was listed: a document that is not in `documents` does not exist.
@@ -58,10 +52,10 @@ class DocumentPresence(Struct, frozen=True, kw_only=True):
     def of(self, document: str) -> Presence:
         """Return the state of the document that owns a record."""
         obj, uid = self.documents.get(document), self.uids.get(document)
-        if obj is not None and uid_of(obj) == uid:
-            return Presence.TERMINATING if is_terminating(obj) else Presence.LIVE
+        if obj is not None and obj.uid == uid:
+            return Presence.TERMINATING if obj.is_terminating else Presence.LIVE
         deleted_obj = self.deleted_documents.get(document)
-        if uid is None or (deleted_obj is not None and uid_of(deleted_obj) == uid):
+        if uid is None or (deleted_obj is not None and deleted_obj.uid == uid):
             return Presence.DELETED
         return Presence.MISSING
 
@@ -125,17 +119,17 @@ class DocumentPresence(Struct, frozen=True, kw_only=True):
         return owner is None or self.of(owner.document) is not Presence.LIVE
 
 
-def _declares(obj: Obj, subject: Entity, key: Key) -> bool:
-    limits = spec_of(obj).get("limits")
+def _declares(obj: Resource, subject: Entity, key: Key) -> bool:
+    limits = obj.spec.get("limits")
     return (
         isinstance(limits, Mapping)
         and RULES[key].field in limits
-        and not is_terminating(obj)
-        and declared_entity(obj) == subject
+        and not obj.is_terminating
+        and obj.declared_entity == subject
     )
 
 
-def _last_declared(owner: Owner, obj: Obj | None) -> Owner:
+def _last_declared(owner: Owner, obj: Resource | None) -> Owner:
     """Return the owner with the deletionPolicy of the last spec if that keeps more than the recorded one.
 
     A change to Retain and a deletion right after it may be faster than any reconciliation. A change the other way
@@ -143,7 +137,7 @@ def _last_declared(owner: Owner, obj: Obj | None) -> Owner:
     """
     if obj is None:
         return owner
-    deletion_policy = spec_of(obj).get("deletionPolicy")
+    deletion_policy = obj.spec.get("deletionPolicy")
     if deletion_policy == DeletionPolicy.RETAIN:
         return replace(owner, deletion_policy=DeletionPolicy.RETAIN)
     if deletion_policy is None and owner.deletion_policy is DeletionPolicy.DELETE:

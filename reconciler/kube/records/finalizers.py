@@ -10,14 +10,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.kube.api.custom_resources import (
-    FINALIZER,
-    Obj,
-    deletion_requested_at,
-    finalizer_place,
-    resource_version_of,
-    status_of,
-)
+from reconciler.kube.api.custom_resources import FINALIZER, Resource
 from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.outcome import Held
 from reconciler.quota.ownership import Orphaned, OwnershipRecords, Pair, RecordChange, Recorded
@@ -38,26 +31,24 @@ def deletion_has_effect(deletion_policy: DeletionPolicy | None, in_force: Policy
     return deletion_policy is DeletionPolicy.DELETE
 
 
-def adding(obj: Obj) -> list[dict[str, Any]]:
+def adding(obj: Resource) -> list[dict[str, Any]]:
     """Return a JSON patch that adds the operator's finalizer to exactly this version of the object."""
-    present = obj["metadata"].get("finalizers")
     last: dict[str, Any] = (
         {"op": "add", "path": "/metadata/finalizers/-", "value": FINALIZER}
-        if present
+        if obj.has_finalizers
         else {"op": "add", "path": "/metadata/finalizers", "value": [FINALIZER]}
     )
     return [_same_version(obj), last]
 
 
-def removing(obj: Obj) -> list[dict[str, Any]]:
+def removing(obj: Resource) -> list[dict[str, Any]]:
     """Return a JSON patch that removes the operator's finalizer at its position, and no other."""
-    place = finalizer_place(obj)
-    path = f"/metadata/finalizers/{place}"
+    path = f"/metadata/finalizers/{obj.finalizer}"
     return [{"op": "test", "path": path, "value": FINALIZER}, {"op": "remove", "path": path}]
 
 
-def _same_version(obj: Obj) -> dict[str, Any]:
-    return {"op": "test", "path": "/metadata/resourceVersion", "value": resource_version_of(obj)}
+def _same_version(obj: Resource) -> dict[str, Any]:
+    return {"op": "test", "path": "/metadata/resourceVersion", "value": obj.version}
 
 
 def holds_back(
@@ -102,7 +93,7 @@ class DeletionHold(Struct, frozen=True, kw_only=True):
 
     def after(
         self,
-        leaving: Mapping[str, Obj],
+        leaving: Mapping[str, Resource],
         owned: OwnershipRecords,
         report: Reconciliation,
         *,
@@ -129,9 +120,7 @@ class DeletionHold(Struct, frozen=True, kw_only=True):
         withheld_pairs = pairs_withheld(report)
         times = self._last_withheld(leaving, held_pairs, report, withheld_pairs, now=now)
         longest = max(timeout, WITHHELD_SECONDS)
-        deleted_at = {
-            document: deletion_requested_at(leaving[document]) or now for document in held_pairs
-        }
+        deleted_at = {document: leaving[document].deleted_at or now for document in held_pairs}
         late = {
             document: pairs
             for document, pairs in sorted(held_pairs.items())
@@ -152,7 +141,7 @@ class DeletionHold(Struct, frozen=True, kw_only=True):
 
     def _last_withheld(
         self,
-        leaving: Mapping[str, Obj],
+        leaving: Mapping[str, Resource],
         held_pairs: Mapping[str, Collection[Pair]],
         report: Reconciliation,
         withheld_pairs: set[Pair],
@@ -223,15 +212,15 @@ def needs_retry(report: Reconciliation, outcome: Outcome) -> bool:
     return any(pair_outcome.change.pair not in withheld_pairs for pair_outcome in outcome.troubled)
 
 
-def _shows_withheld(obj: Obj) -> bool:
+def _shows_withheld(obj: Resource) -> bool:
     return any(
         NONE_IS_MADE in str(key_entry.get("message", ""))
-        for key_entry in status_of(obj).get("keys", ())
+        for key_entry in obj.status.get("keys", ())
     )
 
 
-def _other_cluster(obj: Obj, cluster_id: str) -> str:
+def _other_cluster(obj: Resource, cluster_id: str) -> str:
     """Return the id of the cluster that a document was applied to, if it differs from ``cluster_id``; "" otherwise."""
-    status = status_of(obj)
+    status = obj.status
     shown_id = status.get("clusterId") if status.get("keys") else None
     return shown_id if isinstance(shown_id, str) and shown_id != cluster_id else ""

@@ -12,11 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.errors import InventoryError, KubernetesConflict
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    name_of,
-    uid_of,
-)
+from reconciler.kube.api.custom_resources import Obj, Resource
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.config_map_reader import DecodedPart
@@ -79,14 +75,14 @@ class KubeInventory:
         self._decoded: dict[str, DecodedPart] = {}
         self.removals = StoredRows[RemovalCount]()
         self.corrections = StoredRows[CorrectionHistory]()
-        self._deleted: dict[str, Obj] = {}
+        self._deleted: dict[str, Resource] = {}
         self._cluster: QuotaCluster | None = None
         self._is_complete = self._is_overtaken = False
         self._index = RecordIndex()
         # The entities of a partial reconciliation; None = all.
         self._entities: frozenset[Entity] | None = None
         # Of this reconciliation: the documents that it judges, and the overrides that another writer changed meanwhile.
-        self._documents: Mapping[str, Obj] = {}
+        self._documents: Mapping[str, Resource] = {}
         self._foreign_overrides: set[Pair] = set()
 
     async def refresh(
@@ -126,7 +122,7 @@ class KubeInventory:
     def narrow(
         self,
         entities: frozenset[Entity],
-        documents: Mapping[str, Obj],
+        documents: Mapping[str, Resource],
         *,
         deleted: Collection[str] = (),
     ) -> None:
@@ -188,7 +184,9 @@ class KubeInventory:
     def _tenants(self) -> tuple[TenantGrant, ...]:
         return tuple(grant.tenant for grant in (self._cluster.grants if self._cluster else ()))
 
-    def _presence(self, documents: Mapping[str, Obj], uids: Mapping[str, str]) -> DocumentPresence:
+    def _presence(
+        self, documents: Mapping[str, Resource], uids: Mapping[str, str]
+    ) -> DocumentPresence:
         tenants = self._tenants
         return DocumentPresence(
             documents=documents,
@@ -198,7 +196,7 @@ class KubeInventory:
             may_remove=lambda document, subject: may_remove(document, subject, tenants),
         )
 
-    def take_documents(self, documents: Mapping[str, Obj]) -> None:
+    def take_documents(self, documents: Mapping[str, Resource]) -> None:
         """Set the documents that the reconciliation judges: records of them get their uids."""
         self._documents = dict(documents)
 
@@ -254,7 +252,7 @@ class KubeInventory:
             await self._save()
             self._deleted.clear()
 
-    async def record_deletions(self, documents: Mapping[str, Obj]) -> None:
+    async def record_deletions(self, documents: Mapping[str, Resource]) -> None:
         """Record that documents that are being deleted are deleted, before their finalizers are removed.
 
         If nothing is removed now (the QuotaCluster is suspended, another writer changed the limit), only this record
@@ -285,7 +283,7 @@ class KubeInventory:
 
     async def _read(self, cluster_id: str) -> None:
         listing = await self._api.list(CONFIG_MAPS, self._namespace, labels=selector(cluster_id))
-        self._objects = {name_of(obj): obj for obj in listing.items}
+        self._objects = {str(obj["metadata"]["name"]): obj for obj in listing.items}
         stored = await asyncio.to_thread(read_config_maps, cluster_id, listing.items, self._decoded)
         self._stored = replace(stored, salt=stored.salt or self._new_salt())
         self.removals.rows = tuple(self._stored.removals)
@@ -297,13 +295,13 @@ class KubeInventory:
         owned = self.owned if entities is None else stored.owned.with_part(entities, self.owned)
         uids = dict(stored.uids)
         for document, obj in self._deleted.items():
-            if uids.get(document) == uid_of(obj):
+            if uids.get(document) == obj.uid:
                 del uids[document]
         # The records were judged: what is recorded for an existing document belongs to that document.
         present = {
-            document: uid_of(obj)
+            document: obj.uid
             for document, obj in self._documents.items()
-            if document not in self._deleted or uid_of(self._deleted[document]) != uid_of(obj)
+            if document not in self._deleted or self._deleted[document].uid != obj.uid
         }
         for document in uids.keys() & present.keys():
             uids[document] = present[document]

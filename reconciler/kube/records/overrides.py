@@ -16,14 +16,7 @@ from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, KquotaError, NotFound, UsageError
 from reconciler.kube.api import reconcile_request
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    condition_of,
-    entity_of,
-    is_terminating,
-    spec_of,
-    status_of,
-)
+from reconciler.kube.api.custom_resources import Resource, condition_of, parsed
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.kube.configuration.cluster_references import read_cluster
 from reconciler.kube.records import record_store
@@ -62,12 +55,12 @@ async def ledger(api: KubernetesApi, *, namespace: str, cluster: str) -> Overrid
         ConfigError: The operator has never reached its Kafka cluster.
     """
     try:
-        obj = await api.get(QUOTA_CLUSTERS, None, cluster)
+        obj = parsed(await api.get(QUOTA_CLUSTERS, None, cluster))
     except NotFound:
         raise UsageError(
             f"there is no QuotaCluster {cluster}", hint="kubectl get quotaclusters lists them"
         ) from None
-    cluster_id = spec_of(obj).get("expectedClusterId") or status_of(obj).get("clusterId")
+    cluster_id = obj.spec.get("expectedClusterId") or obj.status.get("clusterId")
     if not isinstance(cluster_id, str):
         raise ConfigError(
             f"QuotaCluster {cluster} has no cluster id yet: no operator has reached its brokers",
@@ -197,7 +190,7 @@ async def differences(
             expected_values = [declared, override.before]
         if not any(same_value(override.key, live, expected) for expected in expected_values):
             pair = f"{override.key} of {entity_text(override.entity)}"
-            reason = item.get("message") or condition_of(status_of(documents[0]), "Ready").get(
+            reason = item.get("message") or condition_of(documents[0].status, "Ready").get(
                 "message"
             )
             sentences.append(
@@ -207,21 +200,22 @@ async def differences(
     return sentences
 
 
-async def _documents(ledger: OverrideLedger, entity: Entity) -> Sequence[Obj]:
+async def _documents(ledger: OverrideLedger, entity: Entity) -> Sequence[Resource]:
     """Return the documents of an entity as this cluster sees them."""
-    cluster = await ledger.api.get(QUOTA_CLUSTERS, None, ledger.cluster)
+    cluster = parsed(await ledger.api.get(QUOTA_CLUSTERS, None, ledger.cluster))
     listing = await ledger.api.list(CLIENT_QUOTAS)
     views = (
-        projections(obj, {ledger.cluster: cluster}).get(ledger.cluster) for obj in listing.items
+        projections(parsed(obj), {ledger.cluster: cluster}).get(ledger.cluster)
+        for obj in listing.items
     )
     return [
         view
         for view in views
-        if view is not None and not is_terminating(view) and entity_of(view) == entity
+        if view is not None and not view.is_terminating and view.entity == entity
     ]
 
 
-def _declaring(documents: Sequence[Obj], key: Key) -> Sequence[Obj]:
+def _declaring(documents: Sequence[Resource], key: Key) -> Sequence[Resource]:
     """Return the documents that declare a key and whose status shows its live value, or is not written yet."""
     return [
         document
@@ -230,18 +224,18 @@ def _declaring(documents: Sequence[Obj], key: Key) -> Sequence[Obj]:
     ]
 
 
-def _declares(document: Obj, key: Key) -> bool:
-    return RULES[key].field in spec_of(document).get("limits", {})
+def _declares(document: Resource, key: Key) -> bool:
+    return RULES[key].field in document.spec.get("limits", {})
 
 
-def _shows_live(document: Obj, key: Key) -> bool:
+def _shows_live(document: Resource, key: Key) -> bool:
     """Whether the status of a document shows the live value of a key, or that it has none.
 
     Without a grant it shows only what the document owns, also after the QuotaCluster became invalid and the reason changed.
     A suspended document has a grant, and an entry that it got without one is not kept (``kube/status/client_quota.py``).
     """
     items = _items(document, key)
-    reason = condition_of(status_of(document), "Ready").get("reason")
+    reason = condition_of(document.status, "Ready").get("reason")
     if any("applied" in item for item in items):
         return True
     if reason == "NotGranted":
@@ -253,9 +247,9 @@ def _shows_live(document: Obj, key: Key) -> bool:
     )
 
 
-def _items(document: Obj, key: Key) -> Sequence[Mapping[str, Any]]:
+def _items(document: Resource, key: Key) -> Sequence[Mapping[str, Any]]:
     """Return the status entries of a key."""
-    items = status_of(document).get("keys") or ()
+    items = document.status.get("keys") or ()
     return [item for item in items if isinstance(item, dict) and item.get("key") == key.value]
 
 
@@ -269,7 +263,7 @@ def _build_override(
     request: OverrideRequest,
     key: Key,
     value: float | None,
-    documents: Sequence[Obj],
+    documents: Sequence[Resource],
 ) -> Override:
     previous = stored.owned.overrides.get((request.entity, key))
     declaring = _declaring(documents, key)
@@ -297,7 +291,7 @@ def _build_override(
     return override.begun(stored.owned.overrides.get(override.pair), live)
 
 
-def _item(declaring: Sequence[Obj], key: Key) -> Mapping[str, Any]:
+def _item(declaring: Sequence[Resource], key: Key) -> Mapping[str, Any]:
     """Return the status entry of the key; all documents that declare it show the same live value.
 
     The declared value is that of the document which is in effect: else the author of another one would choose it.

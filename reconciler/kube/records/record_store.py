@@ -6,14 +6,15 @@ resource version that was read.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.errors import KubernetesConflict, NotFound
+from reconciler.errors import KquotaError, KubernetesConflict, NotFound
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import Obj, metadata_of, name_of
+from reconciler.kube.api.custom_resources import Obj
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import config_maps, finalizers
 from reconciler.kube.records.config_map_reader import read as read_config_maps
@@ -49,17 +50,6 @@ async def read(api: KubernetesApi, namespace: str, cluster_id: str) -> StoredRec
     return read_config_maps(cluster_id, listing.items)
 
 
-async def cluster_ids(api: KubernetesApi, namespace: str) -> list[str]:
-    """Return the ids of all clusters with records in a namespace.
-
-    Raises:
-        KubernetesError: They cannot be listed.
-    """
-    listing = await api.list(CONFIG_MAPS, namespace, labels=RECORDS_LABEL)
-    annotations = (metadata_of(config_map).get("annotations") or {} for config_map in listing.items)
-    return sorted({str(named[CLUSTER_ID]) for named in annotations if CLUSTER_ID in named})
-
-
 async def save(
     api: KubernetesApi,
     namespace: str,
@@ -87,10 +77,12 @@ async def save(
     """
 
     async def create(config_map: Obj) -> None:
-        objects[name_of(config_map)] = await api.create(CONFIG_MAPS, namespace, dict(config_map))
+        objects[config_map["metadata"]["name"]] = await api.create(
+            CONFIG_MAPS, namespace, dict(config_map)
+        )
 
     async def update(config_map: Obj) -> None:
-        name = name_of(config_map)
+        name = config_map["metadata"]["name"]
         try:
             objects[name] = await api.replace(CONFIG_MAPS, namespace, name, dict(config_map))
         except NotFound as error:
@@ -144,7 +136,9 @@ async def change(
     """
     for tries_left in reversed(range(TRIES)):
         listing = await api.list(CONFIG_MAPS, namespace, labels=selector(cluster_id))
-        objects: dict[str, Obj] = {name_of(config_map): config_map for config_map in listing.items}
+        objects: dict[str, Obj] = {
+            config_map["metadata"]["name"]: config_map for config_map in listing.items
+        }
         present = read_config_maps(cluster_id, listing.items)
         changed = work(present)
         if changed == present:
@@ -178,3 +172,36 @@ async def orphan(
 
     _ = await change(api, namespace, cluster_id, work)
     return count
+
+
+class Orphaning(Struct, frozen=True, kw_only=True):
+    """What was recorded as orphaned in the records of all clusters."""
+
+    pairs: int = 0
+    # Clusters whose records could not be changed, by id.
+    failed: Mapping[str, KquotaError] = field(default_factory=dict[str, KquotaError])
+
+
+async def orphan_everywhere(
+    api: KubernetesApi,
+    namespace: str,
+    documents: Collection[str],
+    *,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> Orphaning:
+    """Record what documents own in any cluster as orphaned: their statuses, which say where, may have been edited.
+
+    Raises:
+        KubernetesError: The records cannot be listed.
+    """
+    listing = await api.list(CONFIG_MAPS, namespace, labels=RECORDS_LABEL)
+    annotations = (config_map["metadata"].get("annotations") or {} for config_map in listing.items)
+    cluster_ids = sorted({str(named[CLUSTER_ID]) for named in annotations if CLUSTER_ID in named})
+    pairs, failed = 0, dict[str, KquotaError]()
+    for number, cluster_id in enumerate(cluster_ids, 1):
+        try:
+            pairs += await orphan(api, namespace, cluster_id, documents)
+        except KquotaError as error:
+            failed[cluster_id] = error
+        progress("records", number, len(cluster_ids))
+    return Orphaning(pairs=pairs, failed=failed)

@@ -7,19 +7,13 @@ existing document its records back. A repeated release continues where it stoppe
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct, field
 
-from reconciler.errors import KquotaError, KubernetesConflict, KubernetesError, NotFound
+from reconciler.errors import KubernetesConflict, KubernetesError, NotFound
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    document_of,
-    has_finalizer,
-    name_of,
-    namespace_of,
-)
+from reconciler.kube.api.custom_resources import Resource, parsed
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
 from reconciler.kube.records import finalizers, record_store
 
@@ -58,18 +52,20 @@ async def release(
     failed = await _remove_finalizers(api, held_objects, progress)
     # A running operator adds its finalizer again.
     readded = {
-        document_of(obj) for obj in await _documents_with_finalizer(api, namespaces)
+        obj.document for obj in await _documents_with_finalizer(api, namespaces)
     } - failed.keys()
     failed |= dict.fromkeys(readded, "its finalizer was added again: an operator is running")
-    free = sorted({document_of(obj) for obj in held_objects} - failed.keys())
+    free = sorted({obj.document for obj in held_objects} - failed.keys())
     return ReleaseResult(documents=tuple(free), pairs=pairs, unrecorded=unrecorded, failed=failed)
 
 
-async def _documents_with_finalizer(api: KubernetesApi, namespaces: Sequence[str]) -> list[Obj]:
-    held_objects: list[Obj] = []
+async def _documents_with_finalizer(
+    api: KubernetesApi, namespaces: Sequence[str]
+) -> list[Resource]:
+    held_objects: list[Resource] = []
     for namespace in namespaces or (None,):
         listing = await api.list(CLIENT_QUOTAS, namespace)
-        held_objects += [obj for obj in listing.items if has_finalizer(obj)]
+        held_objects += [obj for obj in map(parsed, listing.items) if obj.has_finalizer]
     return held_objects
 
 
@@ -77,46 +73,41 @@ async def _documents_with_finalizer(api: KubernetesApi, namespaces: Sequence[str
 
 
 async def _keep(
-    api: KubernetesApi, namespace: str, held_objects: Sequence[Obj], progress: Progress
+    api: KubernetesApi, namespace: str, held_objects: Sequence[Resource], progress: Progress
 ) -> tuple[int, dict[str, str]]:
     """Record as orphaned what the documents own; return the number of pairs, and clusters that failed with the reason."""
-    pairs, unrecorded = 0, dict[str, str]()
     if not held_objects:
-        return pairs, unrecorded
-    documents = frozenset(document_of(obj) for obj in held_objects)
+        return 0, {}
+    documents = frozenset(obj.document for obj in held_objects)
     try:
-        cluster_ids = await record_store.cluster_ids(api, namespace)
+        orphaning = await record_store.orphan_everywhere(
+            api, namespace, documents, progress=progress
+        )
     except KubernetesError as error:
         # The operator orphans what an unobserved deleted document owned, so release works without this permission.
-        unrecorded[f"records in namespace {namespace}"] = str(error)
-        return pairs, unrecorded
-    for number, cluster_id in enumerate(cluster_ids, 1):
-        try:
-            pairs += await record_store.orphan(api, namespace, cluster_id, documents)
-        except KquotaError as error:
-            unrecorded[f"records of cluster {cluster_id}"] = str(error)
-        progress("records", number, len(cluster_ids))
-    return pairs, unrecorded
+        return 0, {f"records in namespace {namespace}": str(error)}
+    failed = orphaning.failed.items()
+    return orphaning.pairs, {f"records of cluster {name}": str(error) for name, error in failed}
 
 
 # ---- finalizers ------------------------------------------------------------------------------
 
 
 async def _remove_finalizers(
-    api: KubernetesApi, held_objects: Sequence[Obj], progress: Progress
+    api: KubernetesApi, held_objects: Sequence[Resource], progress: Progress
 ) -> dict[str, str]:
     """Remove the finalizers; return the documents that still have theirs, with the reason."""
     failed: dict[str, str] = {}
     slots = asyncio.Semaphore(IN_FLIGHT)
     release_count = 0
 
-    async def remove(obj: Obj) -> None:
+    async def remove(obj: Resource) -> None:
         nonlocal release_count
         async with slots:
             try:
                 await _remove_finalizer(api, obj)
             except KubernetesError as error:
-                failed[document_of(obj)] = str(error)
+                failed[obj.document] = str(error)
         release_count += 1
         progress("finalizers", release_count, len(held_objects))
 
@@ -124,9 +115,9 @@ async def _remove_finalizers(
     return failed
 
 
-async def _remove_finalizer(api: KubernetesApi, obj: Obj) -> None:
-    namespace, name = namespace_of(obj), name_of(obj)
-    present: Mapping[str, Any] = obj
+async def _remove_finalizer(api: KubernetesApi, obj: Resource) -> None:
+    namespace, name = obj.namespace, obj.name
+    present = obj
     for tries_left in reversed(range(TRIES)):
         try:
             _ = await api.patch_json(CLIENT_QUOTAS, namespace, name, finalizers.removing(present))
@@ -138,10 +129,10 @@ async def _remove_finalizer(api: KubernetesApi, obj: Obj) -> None:
             if not has_moved or not tries_left:
                 raise
             try:
-                present = await api.get(CLIENT_QUOTAS, namespace, name)
+                present = parsed(await api.get(CLIENT_QUOTAS, namespace, name))
             except NotFound:
                 return
-            if not has_finalizer(present):
+            if not present.has_finalizer:
                 return
         else:
             return

@@ -1,7 +1,7 @@
 """Assigns each Kafka cluster id to one QuotaCluster, also across restarts: two would overwrite each other's limits."""
 
 from reconciler.errors import InventoryLocked
-from reconciler.kube.api.custom_resources import Obj, created_of, name_of, status_of
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.watch.resource_cache import ResourceCache
 
 
@@ -55,10 +55,10 @@ class ClusterAssignments:
         candidates = [
             cluster_obj
             for cluster_obj in self._cache.clusters.values()
-            if status_of(cluster_obj).get("clusterId") == cluster_id
+            if cluster_obj.status.get("clusterId") == cluster_id
         ]
-        return name_of(min(candidates, key=_age)) if candidates else name
+        return min(candidates, key=_age).name if candidates else name
 
 
-def _age(obj: Obj) -> tuple[float, str]:
-    return created_of(obj), name_of(obj)
+def _age(obj: Resource) -> tuple[float, str]:
+    return obj.created, obj.name

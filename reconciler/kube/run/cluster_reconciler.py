@@ -12,15 +12,7 @@ from msgspec.structs import replace
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, needs_confirmation
 from reconciler.errors import KquotaError
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    as_compared,
-    declared_entity,
-    has_finalizer,
-    is_terminating,
-    status_of,
-    uid_of,
-)
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.configuration.cluster_references import read_cluster
 from reconciler.kube.records import finalizers
 from reconciler.kube.records.inventory import KubeInventory
@@ -38,8 +30,9 @@ from reconciler.kube.status.eligibility import (
     assess_eligibility,
     resolve_desired_state,
 )
-from reconciler.kube.status.publisher import ReconcileResult, StatusPublisher
+from reconciler.kube.status.publisher import StatusPublisher
 from reconciler.kube.status.quota_cluster import pinned_id
+from reconciler.kube.status.reconcile_result import ReconcileResult
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.ownership import OwnershipRecords
@@ -57,7 +50,7 @@ HOLDING_TRIES: Final = 4
 class _ReconcileDraft(Struct, kw_only=True):
     """One reconciliation: its input, and what it has determined so far; after an error, the rest is unset."""
 
-    obj: Obj  # the QuotaCluster when it began
+    obj: Resource  # the QuotaCluster when it began
     trigger: LoopTrigger
     baseline: KnownState | None  # the state that it may rely on; None = none
     is_fenced: bool  # whether the previous leader may still write: no difference counts as drift
@@ -96,6 +89,7 @@ class ClusterReconciler:
         self._publisher = StatusPublisher(
             name,
             writes=context.writes,
+            statuses=context.statuses,
             inventory=inventory,
             clock=context.clock,
             deletion_timeout=context.settings.deletion_timeout,
@@ -150,7 +144,7 @@ class ClusterReconciler:
         if draft.part is not None:
             report, losses = draft.part.merged_report(report), draft.part.merged_losses(losses)
         return ReconcileResult(
-            obj=as_compared(draft.obj, self._context.cache.clusters.get(self._name, draft.obj)),
+            obj=draft.obj.as_compared(self._context.cache.clusters.get(self._name, draft.obj)),
             cluster=draft.cluster,
             rules=draft.rules,
             report=report,
@@ -170,8 +164,11 @@ class ClusterReconciler:
             draft.obj, allow_references=self._context.settings.allow_references
         )
         unreported = partial(self._assess_unreported, cluster)
-        store = await self._publisher.awaited(self._context.store_of(cluster), unreported)
-        answering = await self._publisher.awaited(store.cluster(), unreported)
+        is_outdated = partial(self._is_outdated, draft)
+        store = await self._publisher.awaited(
+            self._context.store_of(cluster), unreported, is_outdated
+        )
+        answering = await self._publisher.awaited(store.cluster(), unreported, is_outdated)
         draft.behaves_as = answering.behaves_as
         self._context.check_manager(answering.id, self._name)
         expected = cluster.expected_cluster_id or pinned_id(draft.obj) or answering.id
@@ -183,7 +180,8 @@ class ClusterReconciler:
         draft.eligibilities, draft.without_finalizer = await self._hold(draft, cluster)
         if part is None:
             claiming = draft.eligibilities
-            self._inventory.take_documents(_objects_of(claiming))  # Some came after the records.
+            # Some came after the records.
+            self._inventory.take_documents({name: each.obj for name, each in claiming.items()})
         else:
             claiming = self._assess_part(part)
         resolved = draft.resolved = resolve_desired_state(
@@ -209,6 +207,11 @@ class ClusterReconciler:
             ),
             unreported,
         )
+
+    def _is_outdated(self, draft: _ReconcileDraft) -> bool:
+        """Whether the QuotaCluster was changed, which may correct why its brokers do not answer."""
+        obj = self._context.cache.clusters.get(self._name)
+        return obj is None or obj.request != draft.obj.request
 
     async def _read_records(self, draft: _ReconcileDraft, cluster_id: str) -> OwnershipRecords:
         draft.records_known = False
@@ -243,8 +246,8 @@ class ClusterReconciler:
             obj = present.get(document)
             if obj is eligibility.obj:
                 compared[document] = eligibility
-            elif obj is not None and uid_of(obj) == uid_of(eligibility.obj):
-                compared[document] = replace(eligibility, obj=as_compared(eligibility.obj, obj))
+            elif obj is not None and obj.uid == eligibility.obj.uid:
+                compared[document] = replace(eligibility, obj=eligibility.obj.as_compared(obj))
         return compared
 
     async def _find_part(
@@ -271,7 +274,8 @@ class ClusterReconciler:
             return None
         claiming = self._assess_part(part)
         # At once: a document that ends from now on is left to the next reconciliation, with its last spec.
-        self._inventory.narrow(part.entities, _objects_of(claiming), deleted=scope.documents)
+        objects = {name: each.obj for name, each in claiming.items()}
+        self._inventory.narrow(part.entities, objects, deleted=scope.documents)
         if not await part.is_confirmed():
             return None
         draft.records_known = True
@@ -281,7 +285,7 @@ class ClusterReconciler:
         if not might_remove(owned, resolved, cluster.rules().in_force):
             return part
         is_certain = await context.watch_order.is_certain()
-        claimed = map(declared_entity, context.cache.changed(self._name))
+        claimed = [obj.declared_entity for obj in context.cache.changed(self._name)]
         return part if is_certain and part.entities.isdisjoint(claimed) else None
 
     def _assess_part(self, part: PartialReconciliation) -> Mapping[str, Eligibility]:
@@ -314,7 +318,7 @@ class ClusterReconciler:
         if not objects:
             return self._inventory.has_seen_deletion()
         documents = objects.keys() if part is None else part.scope.documents & objects.keys()
-        return any(is_terminating(objects[document]) for document in documents)
+        return any(objects[document].is_terminating for document in documents)
 
     def _eligibilities(
         self, cluster: QuotaCluster, part: PartialReconciliation | None
@@ -326,8 +330,8 @@ class ClusterReconciler:
 
     def _assess_unreported(self, cluster: QuotaCluster) -> Iterator[Eligibility]:
         """Yield the eligibility of each document without a status."""
-        documents = self._context.cache.of(self._name).values()
-        without_status = [obj for obj in documents if not status_of(obj).get("conditions")]
+        present = self._context.cache.of(self._name).values()
+        without_status = [obj for obj in present if not obj.status.get("conditions")]
         return (assess_eligibility(obj, {self._name: cluster}) for obj in without_status)
 
     def _assess_unusable(self) -> Mapping[str, Eligibility]:
@@ -377,7 +381,7 @@ class ClusterReconciler:
                 document: eligibility.obj
                 for document, eligibility in eligibilities.items()
                 if eligibility.claim is not None
-                and not has_finalizer(present.get(document, {}))
+                and not ((obj := present.get(document)) and obj.has_finalizer)
                 and finalizers.deletion_has_effect(
                     eligibility.claim.declaration.deletion_policy, draft.rules.in_force
                 )
@@ -388,11 +392,7 @@ class ClusterReconciler:
                 (obj, finalizers.adding(obj))
                 for document, assessed in needing.items()
                 if (obj := present.get(document)) is not None
-                and uid_of(obj) == uid_of(assessed)
-                and not is_terminating(obj)
+                and obj.uid == assessed.uid
+                and not obj.is_terminating
             )
         raise AssertionError("the last try returns")
-
-
-def _objects_of(eligibilities: Mapping[str, Eligibility]) -> Mapping[str, Obj]:
-    return {document: eligibility.obj for document, eligibility in eligibilities.items()}

@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.errors import Forbidden, KubernetesError, NotFound
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import is_terminating
+from reconciler.kube.api.custom_resources import parsed
 from reconciler.kube.api.resource_paths import CLIENT_QUOTA_DEFINITION, DEFINITIONS
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.quota.keys import COLUMN_OF, COLUMNS
@@ -63,13 +63,13 @@ class DefinitionGuard:
         except KubernetesError as error:
             _LOG.warning("%s: %s", name, error)
             return UNREAD
-        return BEING_DELETED if is_terminating(definition) else ""
+        return BEING_DELETED if parsed(definition).is_terminating else ""
 
     def _is_of_deleted_document(self, name: str, change: QuotaChange) -> bool:
         if not counts_as_removal(change):
             return False
         obj = None if change.owner is None else self._cache.of(name).get(change.owner.document)
-        return obj is None or is_terminating(obj)
+        return obj is None or obj.is_terminating
 
 
 def might_remove(owned: OwnershipRecords, settled: ResolvedClaims, policy: Policy) -> bool:

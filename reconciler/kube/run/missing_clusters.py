@@ -2,21 +2,28 @@
 
 Deleting a QuotaCluster never blocks and removes no quota. The records of its documents stay in the ConfigMaps of its
 cluster id and are used again when the QuotaCluster is recreated. A document that is deleted meanwhile leaves its
-limits in Kafka: they are recorded as orphaned before its finalizer is removed.
+limits in Kafka: they are recorded as orphaned before its finalizer is removed, in whatever cluster they are. A document
+whose records cannot be read waits for them, and says so, for a day.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError
-from reconciler.kube.api.custom_resources import Obj, has_finalizer, is_terminating, status_of
+from reconciler.kube.api.custom_resources import Resource
+from reconciler.kube.records.finalizers import WITHHELD_SECONDS
+from reconciler.kube.records.record_store import Orphaning
 from reconciler.kube.status.client_quota import document_status
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.eligibility import assess_eligibility
+from reconciler.kube.status.key_status import KeyStatusIndex
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.projection import parts_of
 from reconciler.kube.watch.resource_cache import ResourceCache
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.results.report import Reconciliation
 
 
 class MissingClusterReconciler:
@@ -25,7 +32,7 @@ class MissingClusterReconciler:
     Args:
         cache: The documents.
         writes: Writes statuses and finalizers.
-        orphan: ``orphan(cluster id, documents)`` records what the documents own in a Kafka cluster as orphaned.
+        orphan: Records what documents own in any Kafka cluster as orphaned.
     """
 
     def __init__(
@@ -34,7 +41,7 @@ class MissingClusterReconciler:
         *,
         writes: ResourceWriter,
         clock: Clock,
-        orphan: Callable[[str, Collection[str]], Awaitable[int]],
+        orphan: Callable[[Collection[str]], Awaitable[Orphaning]],
     ) -> None:
         self._cache, self._writer, self._clock = cache, writes, clock
         self._orphan = orphan
@@ -42,54 +49,71 @@ class MissingClusterReconciler:
     async def __call__(self, trigger: LoopTrigger) -> LoopOutcome:
         """Process all such documents; a deleted one keeps its finalizer if its limits could not be recorded as orphaned."""
         del trigger
-        unsaved: set[str] = set()
-        failures: list[KquotaError] = []
-        for documents in self._cache.documents_without_cluster().values():
-            unsaved |= await self._statuses(documents)
-            leaving = {
-                document: obj
-                for document, obj in documents.items()
-                if is_terminating(obj) and has_finalizer(obj)
-            }
-            for cluster_id, owning in _by_cluster_id(leaving).items():
-                try:
-                    _ = await self._orphan(cluster_id, owning)
-                except KquotaError as error:
-                    # An error in the records of one cluster does not block documents of another.
-                    failures.append(error)
-                    for document in owning:
-                        _ = leaving.pop(document, None)
-            unsaved |= await self._writer.release(leaving.values())
-        notes = [str(error) for error in failures]
+        documents = {
+            document: obj
+            for present in self._cache.documents_without_cluster().values()
+            for document, obj in present.items()
+        }
+        leaving = {
+            document: obj
+            for document, obj in documents.items()
+            if obj.is_terminating and obj.has_finalizer
+        }
+        waiting = await self._orphaned(leaving) if leaving else {}
+        unsaved = await self._statuses(documents, waiting)
+        unsaved |= await self._writer.release(
+            obj for document, obj in leaving.items() if document not in waiting
+        )
+        errors = dict.fromkeys(waiting.values())
+        notes = [str(error) for error in errors]
         if unsaved:
             notes.append(f"{len(unsaved)} documents without a cluster could not be written")
-        retry = bool(unsaved) or any(error.retriable for error in failures)
-        return LoopOutcome(retry=retry, note="; ".join(notes))
+        return LoopOutcome(retry=bool(unsaved or waiting), note="; ".join(notes))
 
-    async def _statuses(self, documents: Mapping[str, Obj]) -> set[str]:
-        eligibilities = [
-            assess_eligibility(obj, {}) for obj in documents.values() if not is_terminating(obj)
-        ]
+    async def _orphaned(self, leaving: Mapping[str, Resource]) -> Mapping[str, KquotaError]:
+        """Record as orphaned what documents own; return those that wait because records of theirs could not be changed."""
+        try:
+            failed = (await self._orphan(leaving)).failed
+        except KquotaError as error:
+            failed = {"": error}
+        begun = self._clock.now() - WITHHELD_SECONDS
+        waiting: dict[str, KquotaError] = {}
+        for document, obj in leaving.items():
+            # A document that names no cluster may own something in each.
+            names = _cluster_ids(obj) or failed.keys()
+            errors = [error for name, error in failed.items() if not name or name in names]
+            if errors and (obj.deleted_at or 0.0) > begun:
+                waiting[document] = errors[0]
+        return waiting
+
+    async def _statuses(
+        self, documents: Mapping[str, Resource], waiting: Mapping[str, KquotaError]
+    ) -> set[str]:
+        """Write the statuses; without a reconciliation a status keeps what the last one recorded."""
         now = self._clock.now()
-        # Without a reconciliation a status keeps what the last one recorded.
-        statuses = [
-            (
-                eligibility.obj,
-                document_status(eligibility, previous=status_of(eligibility.obj), now=now),
+        statuses: list[tuple[Resource, dict[str, Any]]] = []
+        for document, obj in documents.items():
+            error = waiting.get(document)
+            if error is None and obj.is_terminating:
+                continue
+            status = document_status(
+                assess_eligibility(obj, {}),
+                key_statuses=None if error is None else _failed(error),
+                previous=obj.status,
+                now=now,
             )
-            for eligibility in eligibilities
-        ]
+            statuses.append((obj, status))
         return await self._writer.statuses(
-            (obj, after) for obj, after in statuses if not unchanged(status_of(obj), after)
+            (obj, after) for obj, after in statuses if not unchanged(obj.status, after)
         )
 
 
-def _by_cluster_id(leaving: Mapping[str, Obj]) -> dict[str, set[str]]:
-    """Group documents by the ids of the clusters that they were applied to."""
-    documents: dict[str, set[str]] = {}
-    for document, obj in leaving.items():
-        for status in (status_of(obj), *parts_of(obj).values()):
-            cluster_id = status.get("clusterId")
-            if isinstance(cluster_id, str) and cluster_id:
-                documents.setdefault(cluster_id, set()).add(document)
-    return documents
+def _failed(error: KquotaError) -> KeyStatusIndex:
+    failure = Reconciliation(cluster="", error=error)
+    return KeyStatusIndex(failure, losses={}, owned=OwnershipRecords(cluster_id=""))
+
+
+def _cluster_ids(obj: Resource) -> set[str]:
+    """Return the ids of the clusters that a document was applied to, by its status."""
+    statuses = (obj.status, *parts_of(obj).values())
+    return {str(status["clusterId"]) for status in statuses if status.get("clusterId")}

@@ -24,7 +24,7 @@ from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock
 from reconciler.errors import LeaseLost
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import Obj, document_of, name_of
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS, SECRETS
 from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.cluster_file import read_clusters
@@ -40,6 +40,7 @@ from reconciler.kube.run.leader_store import LeadingStore
 from reconciler.kube.run.missing_clusters import MissingClusterReconciler
 from reconciler.kube.run.operator_context import OperatorContext
 from reconciler.kube.run.operator_ports import Candidate, OperatorPorts, process_ports
+from reconciler.kube.status.status_queue import StatusQueue
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.kopf_watcher import EventHandler
 from reconciler.kube.watch.resource_cache import ResourceCache
@@ -132,6 +133,7 @@ class Operator:
             clock=clock,
             on_end=self._forget,
         )
+        self._statuses = StatusQueue(clock=clock)
         self._writer = ResourceWriter(
             api,
             cache=self._cache,
@@ -192,6 +194,7 @@ class Operator:
         await self._list_until_it_works(stop)
         parts = {
             "loops": self._loops.run(ended),
+            "statuses": self._statuses.run(),
             "watch": self._ports.watch(
                 self._watched(), namespaces=self._settings.namespaces, stop=ended
             ),
@@ -224,32 +227,32 @@ class Operator:
 
     # ---- events from Kopf --------------------------------------------------------------------
 
-    def _client_quota(self, kind: str, obj: Obj) -> None:
+    def _client_quota(self, kind: str, obj: Resource) -> None:
         self._record_watch_event("clientquotas")
         self._order.note_event()
         affected = self._cache.forget(obj) if kind == "DELETED" else self._cache.observe(obj)
         # Objects of a listing are compared completely: a listing does not show the order of changes.
-        self._loops.enqueue(affected, document_of(obj) if kind else "listing")
+        self._loops.enqueue(affected, obj.document if kind else "listing")
         for name in affected:
             if (loop := self._loops.loops.get(name)) is not None:
                 self._metrics.queue(name, loop.mailbox.depth)
 
-    def _quota_cluster(self, kind: str, obj: Obj) -> None:
+    def _quota_cluster(self, kind: str, obj: Resource) -> None:
         self._record_watch_event("quotaclusters")
-        name = name_of(obj)
+        name = obj.name
         deleted = kind == "DELETED"
         affected = self._cache.cluster_gone(obj) if deleted else self._cache.cluster_seen(obj)
         self._loops.enqueue(affected, name)
 
-    def _secret(self, kind: str, obj: Obj) -> None:
+    def _secret(self, kind: str, obj: Resource) -> None:
         if not kind:
             return  # An initial listing: each caller that needs it reads it.
-        name = name_of(obj)
+        name = obj.name
         self._loops.enqueue(
             [
                 cluster
                 for cluster, cluster_obj in self._cache.clusters.items()
-                if cluster_obj["spec"].get("secretRef", {}).get("name") == name
+                if cluster_obj.spec.get("secretRef", {}).get("name") == name
             ],
             f"secret {name}",
         )
@@ -266,7 +269,9 @@ class Operator:
                 self._cache,
                 writes=self._writer,
                 clock=self._clock,
-                orphan=partial(record_store.orphan, self._api, self._settings.operator_namespace),
+                orphan=partial(
+                    record_store.orphan_everywhere, self._api, self._settings.operator_namespace
+                ),
             )
         inventory = KubeInventory(
             self._api,
@@ -294,6 +299,7 @@ class Operator:
             list_everything=partial(self._list.for_cluster, name),
             store_of=self._store_of,
             writes=self._writer,
+            statuses=self._statuses,
             clock=self._clock,
             audit=self._ports.audit,
             refuses_removals=self._definition.refusal,
@@ -322,7 +328,8 @@ class Operator:
         return LoopIntervals(interval=interval)
 
     def _interval_of(self, name: str) -> float:
-        text = self._cache.clusters.get(name, {}).get("spec", {}).get("interval")
+        obj = self._cache.clusters.get(name)
+        text = None if obj is None else obj.spec.get("interval")
         interval = seconds(text) if isinstance(text, str) else DEFAULT_INTERVAL
         return max(interval, LEAST_SECONDS)
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from reconciler.base.protocols import Clock
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.configuration.operator_settings import OperatorSettings
+from reconciler.kube.status.status_queue import StatusQueue
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.watch_order import WatchOrder
@@ -27,6 +28,7 @@ class OperatorContext(Struct, frozen=True, kw_only=True):
     # The quotas of a cluster, by a client with the newest credentials that work; altered only while this process leads.
     store_of: Callable[[QuotaCluster], Awaitable[QuotaStore]]
     writes: ResourceWriter  # writes statuses, finalizers and events
+    statuses: StatusQueue  # the statuses that wait to be written
     clock: Clock
     audit: AuditLog  # audit log of applies
     # `refuses_removals(name, plan)`: why no removal of a plan is allowed now; "" = allowed.

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from reconciler.app.loop.cluster_loop import LoopTrigger
 from reconciler.base.protocols import Progress
 from reconciler.kube.status.eligibility import ReconcileScope
-from reconciler.kube.status.publisher import ReconcileResult
+from reconciler.kube.status.reconcile_result import ReconcileResult
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.entity import Entity

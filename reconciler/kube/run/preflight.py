@@ -14,7 +14,7 @@ from reconciler.client import ClientConfig
 from reconciler.errors import ConfigError, CredentialsError, KquotaError, NotFound
 from reconciler.kube.api import resource_paths as paths
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import Obj, name_of, operator_class_of, status_of
+from reconciler.kube.api.custom_resources import Resource, parsed
 from reconciler.kube.api.resource_paths import ApiResource
 from reconciler.kube.configuration.cluster_file import read_clusters
 from reconciler.kube.configuration.cluster_references import cluster_problems
@@ -129,29 +129,29 @@ async def configured(
         KquotaError: They cannot be listed, or their file cannot be read.
     """
     if settings.quota_clusters is not None:
-        objects: Sequence[Obj] = read_clusters(settings.quota_clusters)
+        objects: Sequence[Resource] = read_clusters(settings.quota_clusters)
     else:
-        objects = (await api.list(paths.QUOTA_CLUSTERS)).items
+        objects = tuple(map(parsed, (await api.list(paths.QUOTA_CLUSTERS)).items))
     own_clusters = [
         cluster_obj
         for cluster_obj in objects
-        if operator_class_of(cluster_obj) == settings.operator_class
+        if cluster_obj.operator_class == settings.operator_class
     ]
     return [
         await _configured(api, settings, cluster_obj)
-        for cluster_obj in sorted(own_clusters, key=name_of)
+        for cluster_obj in sorted(own_clusters, key=lambda each: each.name)
     ]
 
 
 async def _configured(
-    api: KubernetesApi, settings: OperatorSettings, obj: Obj
+    api: KubernetesApi, settings: OperatorSettings, obj: Resource
 ) -> ClusterConfiguration:
-    name = name_of(obj)
+    name = obj.name
     problems = cluster_problems(obj, allow_references=settings.allow_references)
     if problems:
         return ClusterConfiguration(name=name, error=ConfigError("; ".join(problems)))
-    cluster = from_spec(name, obj["spec"])
-    pinned = status_of(obj).get("clusterId")
+    cluster = from_spec(name, obj.spec)
+    pinned = obj.status.get("clusterId")
     expected = cluster.expected_cluster_id or (pinned if isinstance(pinned, str) else None)
     try:
         config = await _config(api, settings, cluster)

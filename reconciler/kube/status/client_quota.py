@@ -12,15 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from reconciler.base.escaping import escaped
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    cluster_name_of,
-    condition_of,
-    entity_of,
-    generation_of,
-    requested_at,
-    time_text,
-)
+from reconciler.kube.api.custom_resources import Obj, condition_of, time_text
 from reconciler.kube.status.conditions import bounded, conditions
 from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.key_status import KeyStatus, KeyStatusIndex
@@ -170,24 +162,18 @@ class StatusEntries(Struct, frozen=True, kw_only=True, dict=True):
         return rows
 
     def counts_as_drift(self, key: Key) -> bool:
-        """Whether drift of a key is reported: after N consecutive observations, or if it was reported before a restart."""
-        if not self.statuses_by_key[key].drifts:
-            return False
+        """Whether drift of a key is reported: after N consecutive observations, those of earlier processes included."""
         observation = self.key_statuses.observations_by_key.get(self._pair(key))
-        if observation is not None and observation.confirmed:
-            return True
-        was_drifted = condition_of(self.previous, "Drifted").get("status") == "True"
-        return was_drifted and any(
-            item.get("key") == key for item in self.previous.get("drift", ())
-        )
+        is_confirmed = observation is not None and observation.confirmed
+        return self.statuses_by_key[key].drifts and is_confirmed
 
-    def drifted(self) -> str:
-        """Return the message of the Drifted condition; "" if nothing drifted."""
-        return _sentence(
-            (key, key_status)
-            for key, key_status in self.statuses_by_key.items()
-            if self.counts_as_drift(key)
-        )
+    def drifted(self) -> str | None:
+        """Return the message of the Drifted condition; "" if nothing drifted, ``None`` if a difference is not confirmed yet."""
+        statuses = self.statuses_by_key.items()
+        message = _sentence(item for item in statuses if self.counts_as_drift(item[0]))
+        if not message and any(each.drifts or each.is_settling for _, each in statuses):
+            return None
+        return message
 
     def conflict(self) -> str:
         """Return the message of the Conflict condition; "" if there is no conflict."""
@@ -264,10 +250,10 @@ def document_status(
     eligibility = eligibility.at(now)
     if key_statuses is not None and _may_wait(eligibility, key_statuses, previous, outage):
         return dict(previous)
-    subject = eligibility.entity or entity_of(eligibility.obj)
-    status: dict[str, Any] = {"observedGeneration": generation_of(eligibility.obj)}
+    subject = eligibility.entity or eligibility.obj.entity
+    status: dict[str, Any] = {"observedGeneration": eligibility.obj.generation}
     was_handled = key_statuses is not None or eligibility.freezes
-    handled = requested_at(eligibility.obj) if was_handled else None
+    handled = eligibility.obj.requested_at if was_handled else None
     handled = handled or previous.get("lastHandledReconcileAt")
     if handled is not None:
         status["lastHandledReconcileAt"] = handled[:128]
@@ -298,7 +284,7 @@ def document_status(
     status["conditions"] = conditions(
         reason,
         message,
-        generation=generation_of(eligibility.obj),
+        generation=eligibility.obj.generation,
         previous=previous.get("conditions", ()),
         now=now,
         doubt=eligibility.doubt,
@@ -316,7 +302,7 @@ def _may_wait(
     failure = key_statuses.failure
     if key_statuses.compared or failure is None or eligibility.reason is not None:
         return False
-    if previous.get("observedGeneration") != generation_of(eligibility.obj):
+    if previous.get("observedGeneration") != eligibility.obj.generation:
         return False
     if failure.reason is Reason.PENDING:
         return bool(condition_of(previous, "Ready"))
@@ -345,7 +331,7 @@ def _reason(
     if key_statuses is None or key_statuses.failure is None:
         return Reason.PENDING, _message_text(Reason.PENDING, "", eligibility.messages)
     reason = _for_documents(key_statuses.failure.reason)
-    cluster = f"QuotaCluster {cluster_name_of(eligibility.obj)}"
+    cluster = f"QuotaCluster {eligibility.obj.cluster_name}"
     return reason, _message_text(reason, "", (cluster, *eligibility.messages))
 
 
@@ -360,7 +346,7 @@ def _of_keys(eligibility: Eligibility, status_entries: StatusEntries) -> tuple[R
         (
             (key, key_status)
             for key, key_status in status_entries.statuses_by_key.items()
-            if key_status.message and (displayed[key] is not Reason.SYNCED or not key_status.drifts)
+            if key_status.message
         ),
         key=lambda item: (PRECEDENCE[displayed[item[0]]], COLUMN_OF[item[0]]),
     )

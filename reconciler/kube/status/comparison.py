@@ -10,7 +10,9 @@ REFRESH_SECONDS: Final = 600.0
 
 _IGNORED: Final = frozenset({"since", "firstSeen", "lastTransitionTime"})
 _REFRESHED: Final = frozenset({"lastSuccessfulSyncTime", "nextSyncTime"})
-CONDITIONS: Final = frozenset({"Ready", "Drifted", "Conflict", "Paused", "Reconciling", "Stalled"})
+CONDITIONS: Final = frozenset(
+    {"Ready", "Drifted", "Conflict", "Paused", "Reconciling", "Stalled", "Doubtful"}
+)
 """All types of conditions that the operator sets."""
 
 _NAMED_BY: Final = ("type", "key", "name")

@@ -39,6 +39,7 @@ def conditions(
     drifted: str | None = None,
     conflict: str | None = None,
     doubt: str = "",
+    doubt_reason: str = "MatchesNoClient",
     keep: bool = False,
 ) -> list[dict[str, Any]]:
     """Return the conditions of a resource.
@@ -52,6 +53,7 @@ def conditions(
         drifted: Message of Drifted; "" = no drift, ``None`` = not compared.
         conflict: Message of Conflict; "" = no conflict, ``None`` = not compared.
         doubt: Message of Doubtful; "" = no doubt.
+        doubt_reason: Its reason.
         keep: Whether Drifted and Conflict keep their previous values if nothing was compared.
     """
     before = {
@@ -71,7 +73,7 @@ def conditions(
     if reason.stalled:
         conditions_now.append(_condition("Stalled", "True", reason, words))
     if doubt:
-        conditions_now.append(_condition("Doubtful", "True", "MatchesNoClient", bounded(doubt)))
+        conditions_now.append(_condition("Doubtful", "True", doubt_reason, bounded(doubt)))
     for condition in conditions_now:
         if "observedGeneration" not in condition:
             condition["observedGeneration"] = generation

@@ -12,22 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.base.redaction import QuietRepr
-from reconciler.kube.api.custom_resources import (
-    API_VERSION,
-    Obj,
-    created_of,
-    document_of,
-    excess_of,
-    is_terminating,
-    name_of,
-    namespace_of,
-    request_state,
-    spec_of,
-)
+from reconciler.kube.api.custom_resources import API_VERSION, Resource
 from reconciler.kube.configuration.cluster_references import shortened
 from reconciler.kube.records.record_shares import RECORDS_FULL
 from reconciler.kube.status.reasons import Reason
-from reconciler.kube.watch.projection import selections_of
 from reconciler.manifest import explanation
 from reconciler.manifest.cluster_selector import SelectedClusters
 from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_resource
@@ -39,7 +27,7 @@ from reconciler.quota.grants import judge
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.patterns import form
 from reconciler.quota.planner.claims import Claim, ResolvedClaims, resolve_claims
-from reconciler.quota.planner.desired_state import NO_LINES, Declaration
+from reconciler.quota.planner.desired_state import NO_LINES, NO_SELECTIONS, Declaration
 from reconciler.quota.rule_warnings import unmatched_names
 from reconciler.quota.state import set_values
 
@@ -57,7 +45,7 @@ class Eligibility(QuietRepr, Struct, frozen=True, kw_only=True):
     """
 
     document: str  # `namespace/name`
-    obj: Obj  # the resource as it was judged
+    obj: Resource  # the resource as it was judged
     # The first reason that applies why it is not applied, in this order: Deleting, NamespaceLimit, Invalid,
     # NoClusterSelected, ClusterNotFound or ClusterInvalid, NotGranted, OutOfScope, Suspended, ClusterSuspended; None
     # = it is applied.
@@ -102,7 +90,7 @@ class Eligibility(QuietRepr, Struct, frozen=True, kw_only=True):
 
 
 def assess_eligibility(
-    obj: Obj, clusters: Mapping[str, QuotaCluster], *, unusable: Collection[str] = ()
+    obj: Resource, clusters: Mapping[str, QuotaCluster], *, unusable: Collection[str] = ()
 ) -> Eligibility:
     """Return the eligibility of a ClientQuota.
 
@@ -110,14 +98,14 @@ def assess_eligibility(
         clusters: The usable QuotaClusters by name.
         unusable: Names of QuotaClusters that exist and are invalid.
     """
-    document = document_of(obj)
-    excess = excess_of(obj)
+    document = obj.document
+    excess = obj.excess
     if excess:
-        reason = Reason.DELETING if is_terminating(obj) else Reason.NAMESPACE_LIMIT
+        reason = Reason.DELETING if obj.is_terminating else Reason.NAMESPACE_LIMIT
         return Eligibility(document=document, obj=obj, reason=reason, messages=(excess,))
     read = _read(obj)
     declaration = None if isinstance(read, tuple) else read.declaration
-    if is_terminating(obj):
+    if obj.is_terminating:
         return Eligibility(
             document=document, obj=obj, reason=Reason.DELETING, declaration=declaration
         )
@@ -212,7 +200,7 @@ def resolve_desired_state(
 # ---- one document ----------------------------------------------------------------------------
 
 
-def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
+def _read(obj: Resource) -> ClientQuota | tuple[str, ...]:
     """Return the document, or its faults.
 
     Labels, annotations and other metadata are not checked here; the API server validates them.
@@ -220,11 +208,11 @@ def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
     resource = {
         "apiVersion": API_VERSION,
         "kind": QUOTA,
-        "metadata": {"name": name_of(obj), "namespace": namespace_of(obj)},
-        "spec": dict(spec_of(obj)),
+        "metadata": {"name": obj.name, "namespace": obj.namespace},
+        "spec": dict(obj.spec),
     }
     try:
-        quota = from_resource(resource, path=f"clientquotas/{document_of(obj)}")
+        quota = from_resource(resource, path=f"clientquotas/{obj.document}")
     except DocumentDeclined:
         problems = explanation.problems(QUOTA, nodes.from_json(resource), "")
         return shortened([problem.message for problem in problems]) or (
@@ -232,14 +220,14 @@ def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
         )
     declaration = replace(
         quota.declaration,
-        document=document_of(obj),
+        document=obj.document,
         lines=NO_LINES,
-        selections=selections_of(obj),
+        selections=NO_SELECTIONS if obj.projection is None else obj.projection.selections,
     )
     return replace(quota, declaration=declaration)
 
 
-def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Eligibility:
+def _judged(obj: Resource, declaration: Declaration, cluster: QuotaCluster) -> Eligibility:
     """Judge a readable document of a usable cluster by the cluster's tenants, scope and suspensions."""
     verdict = judge(declaration, [grant.tenant for grant in cluster.grants])
     declared, messages = verdict.declaration, verdict.messages
@@ -262,7 +250,7 @@ def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Eligib
         obj=obj,
         reason=reason,
         declaration=declared,
-        claim=Claim(declaration=declared, priority=verdict.priority, created=created_of(obj))
+        claim=Claim(declaration=declared, priority=verdict.priority, created=obj.created)
         if claims
         else None,
         halted=frozenset((declared.entity, key) for key, _ in set_values(declared.limits))
@@ -299,7 +287,7 @@ class EligibilityIndex:
         self._documents_of: dict[Entity, list[str]] | None = None
 
     def judge_all(
-        self, objects: Mapping[str, Obj], cluster: QuotaCluster
+        self, objects: Mapping[str, Resource], cluster: QuotaCluster
     ) -> Mapping[str, Eligibility]:
         """Return the eligibilities of all documents.
 
@@ -323,7 +311,7 @@ class EligibilityIndex:
         return self._with_room(judged)
 
     def _judge(
-        self, objects: Mapping[str, Obj], cluster: QuotaCluster, documents: Collection[str]
+        self, objects: Mapping[str, Resource], cluster: QuotaCluster, documents: Collection[str]
     ) -> Mapping[str, Eligibility]:
         """Judge some documents again and return those that exist; the others keep their eligibility."""
         by_entity = self._by_entity()
@@ -343,7 +331,7 @@ class EligibilityIndex:
 
     def scope(
         self,
-        objects: Mapping[str, Obj],
+        objects: Mapping[str, Resource],
         cluster: QuotaCluster,
         changed: Collection[str],
         owned: Iterable[Entity],
@@ -390,10 +378,12 @@ class EligibilityIndex:
                     self._documents_of.setdefault(entity, []).append(document)
         return self._documents_of
 
-    def _judged(self, previous: Eligibility | None, obj: Obj, cluster: QuotaCluster) -> Eligibility:
+    def _judged(
+        self, previous: Eligibility | None, obj: Resource, cluster: QuotaCluster
+    ) -> Eligibility:
         if previous is not None:
             if previous.obj is obj:
                 return previous
-            if request_state(previous.obj) == request_state(obj):
+            if previous.obj.request == obj.request:
                 return replace(previous, obj=obj)
         return assess_eligibility(obj, {self._name: cluster})

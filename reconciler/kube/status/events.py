@@ -4,17 +4,16 @@ A document gets no Event when it becomes ready for the first time: thousands of 
 cluster are reported once, on the QuotaCluster.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sized
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from reconciler.base.escaping import escaped_lines
-from reconciler.kube.api.custom_resources import Obj, condition_of, namespace_of
+from reconciler.kube.api.custom_resources import Resource, condition_of
 from reconciler.kube.status.reasons import NAMED, Reason
-from reconciler.manifest.schema_names import API_VERSION, QUOTA
+from reconciler.manifest.schema_names import QUOTA
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import quantity
 from reconciler.quota.policy import Rules
@@ -92,7 +91,7 @@ def releases(gave_up: Mapping[str, Sized]) -> Iterator[ResourceEvent]:
         yield ResourceEvent(kind="Warning", reason="Released", note=note)
 
 
-def left_in_kafka(report: Reconciliation, rules: Rules) -> Iterator[tuple[Obj, ResourceEvent]]:
+def left_in_kafka(report: Reconciliation, rules: Rules) -> Iterator[tuple[Resource, ResourceEvent]]:
     """Yield an Event for each deleted document whose limits stay, on a reference to it: the document no longer exists."""
     limits: dict[str, list[str]] = {}
     findings = () if report.preview is None else report.preview.plan.orphans
@@ -103,27 +102,9 @@ def left_in_kafka(report: Reconciliation, rules: Rules) -> Iterator[tuple[Obj, R
             limits.setdefault(finding.owner.document, []).append(text)
     for document, texts in limits.items():
         namespace, _, name = document.rpartition("/")
-        obj = {
-            "apiVersion": API_VERSION,
-            "kind": QUOTA,
-            "metadata": {"namespace": namespace, "name": name},
-        }
+        obj = Resource(kind=QUOTA, namespace=namespace, name=name)
         note = f"it was deleted, and its limits stay in Kafka; to remove them, {REMOVAL}: {'; '.join(texts)}"
         yield obj, ResourceEvent(kind="Warning", reason="Orphaned", note=note)
-
-
-def shared_out(events: Sequence[tuple[Obj, ResourceEvent]]) -> Sequence[tuple[Obj, ResourceEvent]]:
-    """Return at most ``MOST_EVENTS`` events: the first of each namespace, then the second of each, and so on.
-
-    A namespace with many changes displaces no event of another one.
-    """
-    counts = Counter[str]()
-    places: list[tuple[int, int]] = []
-    for index, (obj, _) in enumerate(events):
-        namespace = namespace_of(obj)
-        places.append((counts[namespace], index))
-        counts[namespace] += 1
-    return [events[index] for _, index in sorted(places)[:MOST_EVENTS]]
 
 
 def _reason(ready: Mapping[str, Any]) -> Reason | None:

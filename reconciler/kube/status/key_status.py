@@ -23,6 +23,7 @@ from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.claims import Losses
 from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.plan import TEMPORARY, Finding, QuotaChange
+from reconciler.quota.planner.removal_guard import NONE_IS_MADE, REMOVAL_GUARDS
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy
 from reconciler.quota.results.report import (
     PairOutcome,
@@ -45,6 +46,8 @@ class KeyStatus(Struct, frozen=True, kw_only=True):
     result: str = ""
     live: float | None = None  # the last observed value; None = not set
     drifts: bool = False  # whether another writer changed it, corrected or not
+    # Whether it differs from what was applied, and an earlier leader's write may be the reason.
+    is_settling: bool = False
 
 
 class KeyStatusIndex:
@@ -310,7 +313,7 @@ class KeyStatusIndex:
 
     def _drifting(self, pair: Pair, live: float | None) -> KeyStatus:
         observation = self.observations_by_key.get(pair)
-        message = f"{number(self.applied(pair))} was applied, {_finding_text(live)} is live"
+        message = _drift_text(self.applied(pair), live)
         if observation is not None and observation.corrections_stopped:
             message += f"; {_correction_history(observation)}"
         return KeyStatus(
@@ -324,15 +327,18 @@ class KeyStatusIndex:
         )
 
     def _quiet(self, pair: Pair, live: float | None) -> KeyStatus:
-        """Return the status of a pair without change or finding: in sync, or drift that is unconfirmed or not reported."""
+        """Return the status of a pair without change or finding: in sync, or drift that is not counted or not reported."""
         applied, preview = self.applied(pair), self.report.preview
         if applied is None or same_value(pair[1], applied, live):
             return KeyStatus(reason=Reason.SYNCED, live=live)
         disabled = preview is not None and preview.drift_mode is DriftMode.DISABLED
-        message = "changed by another writer; driftDetection is Disabled" if disabled else ""
-        return KeyStatus(reason=Reason.SYNCED, cause=Cause.DRIFT.value, message=message, live=live)
+        words = "changed by another writer; driftDetection is Disabled"
+        words = words if disabled else f"{_drift_text(applied, live)}; it is compared again soon"
+        status = KeyStatus(reason=Reason.SYNCED, cause=Cause.DRIFT.value, live=live)
+        return replace(status, message=words, is_settling=not disabled)
 
 
+TOO_MANY_REMOVALS: Final = f"too many removals were asked for within an hour; {NONE_IS_MADE} until guards.approvedRemovals has the namespace"
 _OVERRIDDEN: Final = "an override is in force"
 
 
@@ -341,11 +347,13 @@ def _filed(items: Iterable[_T]) -> dict[Pair, _T]:
 
 
 def _withheld_reading(withheld: WithheldChange, live: float | None) -> KeyStatus:
-    if withheld.change.cause is Cause.TAKEOVER:
-        reason = Reason.TAKEOVER_PENDING
-    else:
-        reason = Reason.GUARD_REFUSED
-    sentences = dict.fromkeys(violation_text(violation) for violation in withheld.violations)
+    is_takeover = withheld.change.cause is Cause.TAKEOVER
+    reason = Reason.TAKEOVER_PENDING if is_takeover else Reason.GUARD_REFUSED
+    sentences = dict.fromkeys(
+        # Thousands of documents may wait: without a number that changes with each reconciliation.
+        TOO_MANY_REMOVALS if violation.guard in REMOVAL_GUARDS else violation_text(violation)
+        for violation in withheld.violations
+    )
     return KeyStatus(
         reason=reason,
         cause=withheld.change.cause.value,
@@ -377,6 +385,10 @@ def _correction_history(observation: DriftObservation) -> str:
     )
     history = f" ({times})" if times else ""
     return f"it was corrected {observation.corrections} times{history} and changed again each time"
+
+
+def _drift_text(applied: float | None, live: float | None) -> str:
+    return f"{number(applied)} was applied, {_finding_text(live)} is live"
 
 
 def _finding_text(live: float | None) -> str:

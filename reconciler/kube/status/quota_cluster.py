@@ -10,16 +10,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from reconciler.errors import ConfigError, CredentialsError, KquotaError
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    condition_of,
-    generation_of,
-    requested_at,
-    spec_of,
-    status_of,
-    time_text,
-)
-from reconciler.kube.configuration.cluster_references import refused_references
+from reconciler.kube.api.custom_resources import Obj, Resource, time_text
+from reconciler.kube.configuration.cluster_references import ignored_properties, refused_references
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.status.conditions import ReconcileFailure, bounded, conditions, trouble_of
 from reconciler.kube.status.key_status import violation_text
@@ -29,7 +21,7 @@ from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.claims import Losses
 from reconciler.quota.planner.plan import Plan
-from reconciler.quota.policy import Action, Cause, Policy
+from reconciler.quota.policy import Action, Cause, DriftMode, Policy
 from reconciler.quota.results.report import Preview, Reconciliation, WithheldChange
 from reconciler.quota.state import QuotaState
 from reconciler.render.units import json_number, number
@@ -42,7 +34,7 @@ NO_SECRET: Final = SecretState()
 
 
 def cluster_status(
-    obj: Obj,
+    obj: Resource,
     *,
     report: Reconciliation | None,
     losses: Losses = MappingProxyType({}),
@@ -67,9 +59,9 @@ def cluster_status(
         secret: The credentials in use; without a version, the previous are kept.
         next_sync: When the next resync is due, in seconds since the epoch; ``None`` = not reported.
     """
-    status: dict[str, Any] = {"observedGeneration": generation_of(obj)}
+    status: dict[str, Any] = {"observedGeneration": obj.generation}
     status |= {name: previous[name] for name in _KEPT if name in previous}
-    requested = requested_at(obj)
+    requested = obj.requested_at
     if report is not None and requested is not None:
         status["lastHandledReconcileAt"] = requested[:128]
     if behaves_as:
@@ -79,7 +71,7 @@ def cluster_status(
     if secret.version:
         status["secret"] = _secret(secret)
     compared = report is not None and report.preview is not None
-    drift = () if report is None else _open_drift(report, previous)
+    drift = () if report is None else _open_drift(report)
     if report is not None and report.preview is not None and owned is not None:
         status |= _facts(report, report.preview)
         status["counts"] = {
@@ -101,11 +93,13 @@ def cluster_status(
     status["conditions"] = conditions(
         reason,
         message,
-        generation=generation_of(obj),
+        generation=obj.generation,
         previous=previous.get("conditions", ()),
         now=now,
-        drifted=_drifted(drift) if compared else None,
+        drifted=None if report is None else _drifted(drift, report),
         conflict=_conflict(losses) if compared else None,
+        doubt="; ".join(ignored_properties(obj)),
+        doubt_reason="UnknownProperty",
         keep=not compared,
     )
     return status
@@ -129,9 +123,9 @@ _KEPT: Final = (
 # ---- facts -----------------------------------------------------------------------------------
 
 
-def pinned_id(obj: Obj) -> str | None:
+def pinned_id(obj: Resource) -> str | None:
     """Return the cluster id that was pinned at first contact, to prevent writes to another cluster by mistake."""
-    cluster_id = status_of(obj).get("clusterId")
+    cluster_id = obj.status.get("clusterId")
     return cluster_id if isinstance(cluster_id, str) else None
 
 
@@ -188,12 +182,8 @@ def _foreign(live: QuotaState | None) -> int:
     return values + sum(len(foreign_values) for _, foreign_values in live.foreign_entities)
 
 
-def _open_drift(report: Reconciliation, previous: Obj) -> tuple[DriftObservation, ...]:
-    """Return confirmed drift that is not corrected yet.
-
-    After a restart observations are counted from 1 again; drift that was reported before is still reported.
-    """
-    spoken_of = condition_of(previous, "Drifted").get("status") == "True"
+def _open_drift(report: Reconciliation) -> tuple[DriftObservation, ...]:
+    """Return confirmed drift that is not corrected yet."""
     corrected = {
         pair_outcome.change.pair
         for pair_outcome in (() if report.outcome is None else report.outcome.pairs)
@@ -202,8 +192,7 @@ def _open_drift(report: Reconciliation, previous: Obj) -> tuple[DriftObservation
     return tuple(
         observation
         for observation in report.observations
-        if (observation.confirmed or (spoken_of and observation.since < report.started_at))
-        and (observation.entity, observation.key) not in corrected
+        if observation.confirmed and (observation.entity, observation.key) not in corrected
     )
 
 
@@ -226,7 +215,12 @@ def _drift(observations: Sequence[DriftObservation]) -> list[dict[str, Any]]:
 # ---- conditions ------------------------------------------------------------------------------
 
 
-def _drifted(observations: Sequence[DriftObservation]) -> str:
+def _drifted(observations: Sequence[DriftObservation], report: Reconciliation) -> str | None:
+    """Return the message of the Drifted condition; "" = no drift, ``None`` = a difference is not confirmed yet."""
+    if report.preview is None:
+        return None
+    if not observations and _has_unconfirmed_drift(report, report.preview):
+        return None
     listing = "; ".join(
         f"{entity_text(observation.entity)} {observation.key}: {number(observation.expected)} was applied, {number(observation.live)} is live"
         for observation in observations[:MOST_NAMED]
@@ -235,6 +229,16 @@ def _drifted(observations: Sequence[DriftObservation]) -> str:
         f"; and {len(observations) - MOST_NAMED} more" if len(observations) > MOST_NAMED else ""
     )
     return listing + remainder
+
+
+def _has_unconfirmed_drift(report: Reconciliation, preview: Preview) -> bool:
+    """Whether a difference is not counted as drift yet: by too few observations, or because an earlier leader may write."""
+    plan = preview.plan
+    differing = sum(finding.desired is not None for finding in plan.findings)
+    differing += sum(change.claim is not None for change in plan.changes)
+    is_settling = plan.desired_pairs - plan.in_sync > differing
+    is_unconfirmed = any(not observation.confirmed for observation in report.observations)
+    return is_unconfirmed or (is_settling and preview.drift_mode is not DriftMode.DISABLED)
 
 
 def _conflict(losses: Losses) -> str:
@@ -258,10 +262,12 @@ def _first(names: Collection[str]) -> str:
     )
 
 
-def _reason(obj: Obj, report: Reconciliation | None, secret: SecretState) -> tuple[Reason, str]:
+def _reason(
+    obj: Resource, report: Reconciliation | None, secret: SecretState
+) -> tuple[Reason, str]:
     """Return the worst reason that applies, with its message."""
     problems: dict[Reason, str] = {}
-    if spec_of(obj).get("suspend") is True:
+    if obj.spec.get("suspend") is True:
         problems[Reason.SUSPENDED] = "suspended: nothing is written to the cluster"
     if report is None:
         problems.setdefault(Reason.PENDING, Reason.PENDING.message)
@@ -279,7 +285,7 @@ def _reason(obj: Obj, report: Reconciliation | None, secret: SecretState) -> tup
     return reason, problems.get(reason, reason.message)
 
 
-def _failure_of(obj: Obj, error: KquotaError) -> ReconcileFailure:
+def _failure_of(obj: Resource, error: KquotaError) -> ReconcileFailure:
     """Map an error to a reason; refused references have a separate reason."""
     if isinstance(error, ConfigError) and not isinstance(error, CredentialsError):
         refused_texts = [
@@ -296,7 +302,7 @@ _AGREEING: Final = frozenset({Cause.ADOPT, Cause.CONVERGED})
 """The live value is as declared; only the record is missing."""
 
 
-def _of_plan(obj: Obj, report: Reconciliation, plan: Plan) -> dict[Reason, str]:
+def _of_plan(obj: Resource, report: Reconciliation, plan: Plan) -> dict[Reason, str]:
     problems: dict[Reason, str] = {}
     removals = [withheld for withheld in report.withheld if withheld.change.removes]
     if removals:
@@ -318,7 +324,7 @@ def _of_plan(obj: Obj, report: Reconciliation, plan: Plan) -> dict[Reason, str]:
     differing = [finding for finding in plan.restricted if finding.cause not in _AGREEING]
     if policy is Policy.OBSERVE and differing:
         problems[Reason.OBSERVE_ONLY] = f"{_several(len(differing), 'difference')} only shown"
-    if spec_of(obj).get("policy") == Policy.SYNC and policy is Policy.UPSERT:
+    if obj.spec.get("policy") == Policy.SYNC and policy is Policy.UPSERT:
         problems[Reason.SYNC_NOT_CONFIRMED] = (
             f"policy Sync is not confirmed for {plan.cluster_id}, so Upsert is in force;"
             " set spec.confirmSync to this id to confirm"

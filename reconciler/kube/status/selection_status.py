@@ -3,13 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    condition_of,
-    generation_of,
-    requested_at,
-    status_of,
-)
+from reconciler.kube.api.custom_resources import Obj, Resource, condition_of
 from reconciler.kube.status.conditions import conditions
 from reconciler.kube.status.reasons import NAMED, Reason, worst
 from reconciler.kube.watch.projection import parts_of
@@ -25,7 +19,7 @@ MOST_NAMED: Final = 3
 
 
 def selection_status(
-    obj: Obj, *, clusters: Sequence[str], cluster: str, part: Mapping[str, Any], now: float
+    obj: Resource, *, clusters: Sequence[str], cluster: str, part: Mapping[str, Any], now: float
 ) -> dict[str, Any]:
     """Return the status of the document after one cluster reported.
 
@@ -36,13 +30,13 @@ def selection_status(
         part: Its report, in the form of the status of a document with clusterRef.
         now: Seconds since the epoch.
     """
-    previous = status_of(obj)
+    previous = obj.status
     parts = {name: entry for name, entry in parts_of(obj).items() if name in clusters}
     if cluster in clusters:
         own = {field: value for field, value in part.items() if field != "entity"}
         parts[cluster] = {"name": cluster, **own}
     ready = [name for name in clusters if _reason(obj, parts.get(name)) in _READY]
-    status: dict[str, Any] = {"observedGeneration": generation_of(obj)}
+    status: dict[str, Any] = {"observedGeneration": obj.generation}
     handled = _handled(obj, clusters, parts)
     if handled is not None:
         status["lastHandledReconcileAt"] = handled
@@ -55,7 +49,7 @@ def selection_status(
     status["conditions"] = conditions(
         reason,
         message,
-        generation=generation_of(obj),
+        generation=obj.generation,
         previous=previous.get("conditions", ()),
         now=now,
         drifted=_aspect("Drifted", parts),
@@ -68,14 +62,16 @@ def selection_status(
 _READY: Final = frozenset(reason for reason in Reason if reason.ready == "True")
 
 
-def _reason(obj: Obj, part: Obj | None) -> Reason:
+def _reason(obj: Resource, part: Obj | None) -> Reason:
     """Return the reason that a cluster reports for the current generation; ``Pending`` before that."""
-    if part is None or part.get("observedGeneration") != generation_of(obj):
+    if part is None or part.get("observedGeneration") != obj.generation:
         return Reason.PENDING
     return NAMED.get(str(condition_of(part, "Ready").get("reason")), Reason.PENDING)
 
 
-def _summary(obj: Obj, clusters: Sequence[str], parts: Mapping[str, Obj]) -> tuple[Reason, str]:
+def _summary(
+    obj: Resource, clusters: Sequence[str], parts: Mapping[str, Obj]
+) -> tuple[Reason, str]:
     """Return the worst reason of all clusters, with the message of each cluster that reports it."""
     reasons = {name: _reason(obj, parts.get(name)) for name in clusters}
     reason = worst(*reasons.values())
@@ -84,7 +80,7 @@ def _summary(obj: Obj, clusters: Sequence[str], parts: Mapping[str, Obj]) -> tup
     reporting_clusters = [name for name in clusters if reasons[name] is reason]
     return reason, _sentence(
         (name, str(condition_of(parts.get(name, {}), "Ready").get("message", "")))
-        if parts.get(name, {}).get("observedGeneration") == generation_of(obj)
+        if parts.get(name, {}).get("observedGeneration") == obj.generation
         else (name, reason.message)
         for name in reporting_clusters
     )
@@ -116,12 +112,12 @@ def _sentence(messages: Iterable[tuple[str, str]]) -> str:
     )
 
 
-def _handled(obj: Obj, clusters: Sequence[str], parts: Mapping[str, Obj]) -> str | None:
+def _handled(obj: Resource, clusters: Sequence[str], parts: Mapping[str, Obj]) -> str | None:
     """Return the last reconcile request that every cluster has handled."""
-    requested = requested_at(obj)
+    requested = obj.requested_at
     if requested is not None and all(
         parts.get(name, {}).get("lastHandledReconcileAt") == requested[:128] for name in clusters
     ):
         return requested[:128]
-    previous = status_of(obj).get("lastHandledReconcileAt")
+    previous = obj.status.get("lastHandledReconcileAt")
     return previous if isinstance(previous, str) else None

@@ -20,25 +20,21 @@ from reconciler.base.protocols import Clock
 from reconciler.errors import Forbidden, KubernetesConflict, KubernetesError, NotFound
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import (
-    FIELD_MANAGER,
+    API_VERSION,
     GROUP,
     Obj,
-    document_of,
-    has_finalizer,
-    projected_cluster,
-    status_of,
-    uid_of,
+    Resource,
+    parsed,
 )
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, EVENTS, QUOTA_CLUSTERS, ApiResource
 from reconciler.kube.records import finalizers
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.events import ResourceEvent
 from reconciler.kube.status.selection_status import RELEASED, selection_status
+from reconciler.kube.status.status_queue import IN_FLIGHT
 from reconciler.kube.watch.projection import parts_of
 from reconciler.kube.watch.resource_cache import ResourceCache
-
-IN_FLIGHT: Final = 16
-"""Concurrent requests: measured on two cores, more of them only wait in the API server."""
+from reconciler.manifest.schema_names import QUOTA
 
 ANSWER: Final = "an answer"
 """Wakes loops after a response; not a document, so loops compare everything: responses may precede watch events."""
@@ -84,68 +80,64 @@ class ResourceWriter:
         # One write at a time per document: all clusters that it selects write to the same status.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def statuses(self, statuses: Iterable[tuple[Obj, Mapping[str, Any]]]) -> set[str]:
-        """Write statuses of ClientQuotas; return the documents whose status was not written, deleted ones included."""
-        missing: set[str] = set()
+    def present(self, cluster: str, document: str) -> Resource | None:
+        """Return a document of a QuotaCluster as it is now; ``None`` if this operator does not serve it any more."""
+        return self._cache.of(cluster).get(document) if self._cache.is_own(cluster) else None
 
-        async def write(obj: Obj, status: Mapping[str, Any]) -> None:
-            try:
-                if projected_cluster(obj):
-                    await self._part(obj, status)
-                else:
-                    await self._status(CLIENT_QUOTAS, obj, status)
-            except NotFound:
-                missing.add(document_of(obj))  # A DELETED event will follow.
+    async def statuses(self, statuses: Iterable[tuple[Resource, Mapping[str, Any]]]) -> set[str]:
+        """Write statuses of ClientQuotas; return the documents whose status could not be written."""
 
-        failed = await self._all(
-            (document_of(obj), partial(write, obj, status)) for obj, status in statuses
+        async def write(obj: Resource, status: Mapping[str, Any]) -> None:
+            if obj.selected_cluster:
+                await self._part(obj, status)
+            else:
+                await self._status(CLIENT_QUOTAS, obj, status)
+
+        return await self._all(
+            (obj.document, partial(write, obj, status)) for obj, status in statuses
         )
-        return failed | missing
 
-    async def cluster_status(self, obj: Obj, status: Mapping[str, Any]) -> bool:
+    async def cluster_status(self, obj: Resource, status: Mapping[str, Any]) -> bool:
         """Write the status of a QuotaCluster (from a file: only into the cache); return whether it was written."""
-        if "apiVersion" not in obj:
-            _ = self._cache.cluster_seen({**obj, "status": status})
+        if not obj.is_stored:
+            _ = self._cache.cluster_seen(replace(obj, status=status))
             return True
-        name = obj["metadata"]["name"]
-        return not await self._all([(name, lambda: self._status(QUOTA_CLUSTERS, obj, status))])
+        return not await self._all([(obj.name, lambda: self._status(QUOTA_CLUSTERS, obj, status))])
 
-    async def patches(self, patches: Iterable[tuple[Obj, list[dict[str, Any]]]]) -> set[str]:
+    async def patches(self, patches: Iterable[tuple[Resource, list[dict[str, Any]]]]) -> set[str]:
         """Patch the finalizers of ClientQuotas; return the documents that could not be patched."""
         return await self._all(
-            (document_of(obj), partial(self._patch, obj, ops)) for obj, ops in patches
+            (obj.document, partial(self._patch, obj, ops)) for obj, ops in patches
         )
 
-    async def release(self, documents: Iterable[Obj]) -> set[str]:
+    async def release(self, documents: Iterable[Resource]) -> set[str]:
         """Remove the operator's finalizer from deleted documents; return those that could not be released.
 
         If a document selects several clusters, each of them notes the release in its part of the status; the last one
         removes the finalizer.
         """
         objects = list(documents)
-        parts = [obj for obj in objects if projected_cluster(obj)]
+        parts = [obj for obj in objects if obj.selected_cluster]
         failed = await self.statuses(
-            (obj, {**status_of(obj), RELEASED: True})
-            for obj in parts
-            if not status_of(obj).get(RELEASED)
+            (obj, {**obj.status, RELEASED: True}) for obj in parts if not obj.status.get(RELEASED)
         )
-        originals = [self._cache.original(document_of(obj)) for obj in parts]
+        originals = [self._cache.original(obj.document) for obj in parts]
         free = [
             original for original in originals if original is not None and self._is_free(original)
         ]
-        own = [obj for obj in objects if not projected_cluster(obj)]
+        own = [obj for obj in objects if not obj.selected_cluster]
         return failed | await self.patches(
-            (obj, finalizers.removing(obj)) for obj in (*own, *free) if has_finalizer(obj)
+            (obj, finalizers.removing(obj)) for obj in (*own, *free) if obj.has_finalizer
         )
 
-    def _is_free(self, original: Obj) -> bool:
+    def _is_free(self, original: Resource) -> bool:
         """Whether every cluster that a document selects has released it."""
         parts = parts_of(original)
-        names = self._cache.clusters_of(document_of(original))
+        names = self._cache.clusters_of(original.document)
         return all(parts.get(name, {}).get(RELEASED) for name in names)
 
     async def events(
-        self, events: Iterable[tuple[Obj, ResourceEvent]], *, otherwise: Obj | None
+        self, events: Iterable[tuple[Resource, ResourceEvent]], *, otherwise: Resource | None
     ) -> None:
         """Post events; if the namespace of an object is terminating, on ``otherwise`` instead. Logs errors, never raises."""
         _ = await self._all(
@@ -172,7 +164,9 @@ class ResourceWriter:
                 _ = group.create_task(take_turns(first))
         return failed
 
-    async def _status(self, resource: ApiResource, obj: Obj, status: Mapping[str, Any]) -> None:
+    async def _status(
+        self, resource: ApiResource, obj: Resource, status: Mapping[str, Any]
+    ) -> None:
         """Write a status to the object with this uid, even if other parts of it changed in the meantime.
 
         The API server checks the resource version of an apply but not its uid: without a version, the status of a
@@ -181,89 +175,87 @@ class ResourceWriter:
         try:
             answer = await self._applied(resource, obj, status)
         except KubernetesConflict:
-            metadata = obj["metadata"]
-            fresh = await self._api.get(resource, metadata.get("namespace"), metadata["name"])
+            fresh = await self._read(resource, obj)
             if not self._leads():
                 raise
-            if uid_of(fresh) != uid_of(obj):
-                raise NotFound(f"{metadata['name']} was deleted and created again") from None
+            if fresh.uid != obj.uid:
+                raise NotFound(f"{obj.name} was deleted and created again") from None
             answer = await self._applied(resource, fresh, status)
         self._take(resource, answer)
 
-    async def _part(self, obj: Obj, part: Mapping[str, Any]) -> None:
+    async def _read(self, resource: ApiResource, obj: Resource) -> Resource:
+        namespace = obj.namespace if resource is CLIENT_QUOTAS else None
+        return parsed(await self._api.get(resource, namespace, obj.name))
+
+    async def _part(self, obj: Resource, part: Mapping[str, Any]) -> None:
         """Write one cluster's part of the status of a document that selects several clusters.
 
         Raises:
             NotFound: The document was deleted.
             KubernetesError: It could not be written.
         """
-        document = document_of(obj)
+        document = obj.document
         lock = self._locks.setdefault(document, asyncio.Lock())
         async with lock:
             original = self._cache.original(document)
             for tries_left in reversed(range(PART_TRIES)):
-                if original is None or uid_of(original) != uid_of(obj):
+                if original is None or original.uid != obj.uid:
                     raise NotFound(f"{document} is gone")
                 status = selection_status(
                     original,
                     clusters=self._cache.clusters_of(document),
-                    cluster=projected_cluster(obj),
+                    cluster=obj.selected_cluster,
                     part=part,
                     now=self._clock.now(),
                 )
-                if unchanged(status_of(original), status):
+                if unchanged(original.status, status):
                     return
                 try:
                     answer = await self._applied(CLIENT_QUOTAS, original, status)
                 except KubernetesConflict:
                     if not tries_left:
                         raise
-                    metadata = obj["metadata"]
-                    original = await self._api.get(
-                        CLIENT_QUOTAS, metadata["namespace"], metadata["name"]
-                    )
+                    original = await self._read(CLIENT_QUOTAS, obj)
                     if not self._leads():
                         raise
                 else:
                     self._take(CLIENT_QUOTAS, answer)
                     return
 
-    async def _applied(self, resource: ApiResource, obj: Obj, status: Mapping[str, Any]) -> Obj:
-        metadata = obj["metadata"]
-        owner_fields = ("name", "uid", "resourceVersion")
-        return await self._api.apply_status(
+    async def _applied(self, resource: ApiResource, obj: Resource, status: Obj) -> Resource:
+        identity = {"name": obj.name, "uid": obj.uid, "resourceVersion": obj.version}
+        answer = await self._api.apply_status(
             resource,
-            metadata.get("namespace"),
-            metadata["name"],
+            obj.namespace if resource is CLIENT_QUOTAS else None,
+            obj.name,
             {
                 "apiVersion": resource.api_version,
-                "kind": obj["kind"],
-                "metadata": {key: metadata[key] for key in owner_fields if metadata.get(key)},
+                "kind": obj.kind,
+                "metadata": {key: value for key, value in identity.items() if value},
                 "status": status,
             },
-            field_manager=FIELD_MANAGER,
         )
+        return parsed(answer)
 
-    async def _patch(self, obj: Obj, operations: list[dict[str, Any]]) -> None:
-        place = CLIENT_QUOTAS, obj["metadata"]["namespace"], obj["metadata"]["name"]
+    async def _patch(self, obj: Resource, operations: list[dict[str, Any]]) -> None:
         try:
-            answer = await self._api.patch_json(*place, operations)
+            answer = await self._api.patch_json(CLIENT_QUOTAS, obj.namespace, obj.name, operations)
         except KubernetesError as error:
             if error.status in _OUTDATED:
-                self._take(CLIENT_QUOTAS, await self._api.get(*place))
+                self._take(CLIENT_QUOTAS, await self._read(CLIENT_QUOTAS, obj))
             raise
-        self._take(CLIENT_QUOTAS, answer)
+        self._take(CLIENT_QUOTAS, parsed(answer))
 
-    def _take(self, resource: ApiResource, answer: Obj) -> None:
+    def _take(self, resource: ApiResource, answer: Resource) -> None:
         """Put the API server's response into the cache, unless the object was deleted meanwhile."""
         if resource is QUOTA_CLUSTERS:
-            if answer["metadata"]["name"] in self._cache.clusters:
+            if answer.name in self._cache.clusters:
                 self._enqueue(self._cache.cluster_seen(answer), ANSWER)
         elif self._cache.knows(answer):
             self._enqueue(self._cache.observe_answer(answer), ANSWER)
 
-    async def _event(self, obj: Obj, event: ResourceEvent, otherwise: Obj | None) -> None:
-        if cluster := projected_cluster(obj):
+    async def _event(self, obj: Resource, event: ResourceEvent, otherwise: Resource | None) -> None:
+        if cluster := obj.selected_cluster:
             event = replace(event, note=f"{cluster}: {event.note}")
         try:
             await self._post(obj, event)
@@ -271,19 +263,25 @@ class ResourceWriter:
             # A terminating namespace accepts no events.
             if otherwise is None:
                 raise
-            await self._post(otherwise, replace(event, note=f"{document_of(obj)}: {event.note}"))
+            await self._post(otherwise, replace(event, note=f"{obj.document}: {event.note}"))
 
-    async def _post(self, obj: Obj, event: ResourceEvent) -> None:
+    async def _post(self, obj: Resource, event: ResourceEvent) -> None:
         """Create an Event (events.k8s.io); for a cluster-scoped object in the namespace ``default``."""
-        metadata = obj["metadata"]
-        namespace = str(metadata.get("namespace") or "default")
-        copied_fields = ("name", "namespace", "uid", "resourceVersion")
+        namespace = obj.namespace if obj.kind == QUOTA else "default"
+        regarding = {
+            "apiVersion": API_VERSION,
+            "kind": obj.kind,
+            "name": obj.name,
+            "namespace": obj.namespace if obj.kind == QUOTA else "",
+            "uid": obj.uid,
+            "resourceVersion": obj.version,
+        }
         at = datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="microseconds")
         body = {
             "apiVersion": EVENTS.api_version,
             "kind": "Event",
             "metadata": {
-                "name": f"{metadata['name'][:230]}.{secrets.token_hex(8)}",
+                "name": f"{obj.name[:230]}.{secrets.token_hex(8)}",
                 "namespace": namespace,
             },
             "eventTime": at,
@@ -291,11 +289,7 @@ class ResourceWriter:
             "reportingInstance": self._identity[:128],
             "action": "Reconcile",
             "reason": event.reason,
-            "regarding": {
-                "apiVersion": obj.get("apiVersion"),
-                "kind": obj.get("kind"),
-                **{key: metadata[key] for key in copied_fields if metadata.get(key)},
-            },
+            "regarding": {field: value for field, value in regarding.items() if value},
             "note": event.note,
             "type": event.kind,
         }

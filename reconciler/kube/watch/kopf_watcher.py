@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from reconciler.kube.api.access import pod_host
-from reconciler.kube.api.custom_resources import Obj, document_of, uid_of
+from reconciler.kube.api.custom_resources import Obj, Resource, parsed
 from reconciler.kube.watch.kopf_seam import (
     NoDifferences,
     NoMemories,
@@ -27,10 +27,12 @@ from reconciler.kube.watch.kopf_seam import (
     kopf,
     watch_end,
 )
-from reconciler.kube.watch.resource_cache import stripped
 
-EventHandler = Callable[[str, Obj], object]
+EventHandler = Callable[[str, Resource], object]
 """``taken(type, object)``: type is ``ADDED``, ``MODIFIED``, ``DELETED``, or "" in an initial listing."""
+
+RawHandler = Callable[[str, Obj], object]
+"""The same with the object as Kopf has it."""
 
 AT_ONCE: Final = 100
 """Events delivered before other work of the loop gets its turn."""
@@ -39,7 +41,7 @@ AT_ONCE: Final = 100
 class EventBuffer:
     """Events of one kind of object, from Kopf's thread to the operator's loop: the newest of each object, in batches.
 
-    A burst of events takes no more memory than its objects, without fields that are never read, and the loop does other
+    A burst of events takes no more memory than its objects, and the loop does other
     work between two batches.
 
     Args:
@@ -50,19 +52,20 @@ class EventBuffer:
     def __init__(self, loop: asyncio.AbstractEventLoop, deliver: EventHandler) -> None:
         self._loop, self._deliver = loop, deliver
         self._lock = threading.Lock()
-        self._events: dict[str, tuple[str, Obj]] = {}
+        self._events: dict[str, tuple[str, Resource]] = {}
         self._is_scheduled = False
 
     def __len__(self) -> int:
         return len(self._events)
 
     def put(self, kind: str, obj: Obj) -> None:
-        """Put an event; callable from any thread."""
-        key = uid_of(obj) or document_of(obj)
+        """Put an event; callable from any thread, in which the object is parsed."""
+        resource = parsed(obj)
+        key = resource.uid or resource.document
         with self._lock:
             previous = self._events.pop(key, None)
             # A change remains a change if a listing reports the same object later.
-            self._events[key] = kind or ("" if previous is None else previous[0]), stripped(obj)
+            self._events[key] = kind or ("" if previous is None else previous[0]), resource
             schedules, self._is_scheduled = not self._is_scheduled, True
         if schedules:
             with contextlib.suppress(RuntimeError):  # The loop is closed at the end of the process.
@@ -94,7 +97,7 @@ BACKOFFS: Final = (0.2, 0.5, 1, 1, 2, 2, 3, 5)
 """Seconds between attempts while the API server is unavailable; Kopf's default reaches 21 s, which delays recovery."""
 
 
-def registry(kinds: Mapping[tuple[str, str, str], EventHandler]) -> kopf.OperatorRegistry:
+def registry(kinds: Mapping[tuple[str, str, str], RawHandler]) -> kopf.OperatorRegistry:
     """Return handlers for the watched kinds (group, version, plural)."""
     operator_registry = kopf.OperatorRegistry()
     for (group, version, plural), deliver in kinds.items():
@@ -105,7 +108,7 @@ def registry(kinds: Mapping[tuple[str, str, str], EventHandler]) -> kopf.Operato
     return operator_registry
 
 
-def _handler(deliver: EventHandler) -> Callable[..., Any]:
+def _handler(deliver: RawHandler) -> Callable[..., Any]:
     async def handle(*, event: Mapping[str, Any], **_: object) -> None:
         deliver(event["type"] or "", event["object"])
 

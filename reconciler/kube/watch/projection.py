@@ -7,15 +7,9 @@ the cache handles documents of one cluster. `status.selection_status` combines t
 from collections.abc import Mapping
 from typing import Any, Final
 
-from reconciler.kube.api.custom_resources import (
-    PROJECTION,
-    Obj,
-    cluster_name_of,
-    labels_of,
-    name_of,
-    spec_of,
-    status_of,
-)
+from msgspec.structs import replace
+
+from reconciler.kube.api.custom_resources import Obj, Projection, Resource
 from reconciler.manifest.cluster_selector import ClusterSelector, Labels, selection_labels
 from reconciler.manifest.document import DocumentDeclined, read_selector
 from reconciler.quota.keys import COLUMNS, RULES, key_columns
@@ -25,13 +19,13 @@ NO_CLUSTER: Final = ""
 """Key of documents that belong to no cluster."""
 
 
-def selects_clusters(obj: Obj) -> bool:
+def selects_clusters(obj: Resource) -> bool:
     """Whether a ClientQuota selects clusters, or would if its selector were valid."""
-    return "clusterRef" not in spec_of(obj)
+    return "clusterRef" not in obj.spec
 
 
 # A document that selects is expanded before any other rule: docs/adr/cluster-selectors.md.
-def projections(obj: Obj, clusters: Mapping[str, Obj]) -> Mapping[str, Obj]:
+def projections(obj: Resource, clusters: Mapping[str, Resource]) -> Mapping[str, Resource]:
     """Return a ClientQuota for each of its clusters, by cluster name.
 
     A document whose selector is invalid, or that exceeds the limits of its namespace, stays in the clusters that its
@@ -41,8 +35,8 @@ def projections(obj: Obj, clusters: Mapping[str, Obj]) -> Mapping[str, Obj]:
         clusters: The QuotaClusters, by name.
     """
     if not selects_clusters(obj):
-        return {cluster_name_of(obj): obj}
-    selector = _selector(spec_of(obj))
+        return {obj.cluster_name: obj}
+    selector = _selector(obj.spec)
     if selector is None:
         views = {name: _frozen(obj, name) for name in parts_of(obj) if name in clusters}
     else:
@@ -54,25 +48,19 @@ def projections(obj: Obj, clusters: Mapping[str, Obj]) -> Mapping[str, Obj]:
     return views or {NO_CLUSTER: obj}
 
 
-def labels_in_selectors(cluster: Obj) -> Labels:
+def labels_in_selectors(cluster: Resource) -> Labels:
     """Return the labels of a QuotaCluster that selectors match."""
-    return selection_labels(name_of(cluster), labels_of(cluster))
+    return selection_labels(cluster.name, cluster.labels)
 
 
-def is_selector_readable(obj: Obj) -> bool:
+def is_selector_readable(obj: Resource) -> bool:
     """Whether the selector of a document is valid, so that clusters that it does not match count as deselected."""
-    return _selector(spec_of(obj)) is not None
+    return _selector(obj.spec) is not None
 
 
-def selections_of(obj: Obj) -> Selections:
-    """Return the rule that set each value of a projection, by column."""
-    projection = obj.get(PROJECTION)
-    return NO_SELECTIONS if projection is None else projection["selections"]
-
-
-def parts_of(obj: Obj) -> Mapping[str, Obj]:
+def parts_of(obj: Resource) -> Mapping[str, Obj]:
     """Return the status parts of a ClientQuota by cluster name."""
-    items = status_of(obj).get("clusters")
+    items = obj.status.get("clusters")
     return {
         item["name"]: item
         for item in (items if isinstance(items, list) else ())
@@ -87,8 +75,8 @@ def _selector(spec: Obj) -> ClusterSelector | None:
         return None
 
 
-def _projected(obj: Obj, selector: ClusterSelector, name: str, labels: Labels) -> Obj:
-    spec = spec_of(obj)
+def _projected(obj: Resource, selector: ClusterSelector, name: str, labels: Labels) -> Resource:
+    spec = obj.spec
     try:
         limits, selections = _limits(spec, selector, name, labels)
     except (DocumentDeclined, KeyError, TypeError, AttributeError, ValueError):
@@ -123,14 +111,13 @@ def _limits(
     return limits, key_columns([rules.get(RULES[key].field, "") for key in COLUMNS])
 
 
-def _frozen(obj: Obj, name: str) -> Obj:
+def _frozen(obj: Resource, name: str) -> Resource:
     """Return the document with its spec unchanged: it claims nothing, and its status reports why."""
-    return _view(obj, name, spec_of(obj), NO_SELECTIONS)
+    return _view(obj, name, obj.spec, NO_SELECTIONS)
 
 
-def _view(obj: Obj, name: str, spec: Obj, selections: Selections) -> Obj:
-    view: dict[str, Any] = {field: value for field, value in obj.items() if field != "status"}
-    part = parts_of(obj).get(name)
-    if part is not None:
-        view["status"] = {field: value for field, value in part.items() if field != "name"}
-    return {**view, "spec": spec, PROJECTION: {"cluster": name, "selections": selections}}
+def _view(obj: Resource, name: str, spec: Obj, selections: Selections) -> Resource:
+    part = parts_of(obj).get(name, {})
+    status = {field: value for field, value in part.items() if field != "name"}
+    projection = Projection(cluster=name, selections=selections)
+    return replace(obj, spec=spec, status=status, projection=projection)

@@ -1,40 +1,18 @@
-"""A cache of the custom resources by cluster, without unused fields, that decides whether a change matters.
+"""A cache of the custom resources by cluster, which decides whether a change matters.
 
 Kopf reports single objects; a reconciliation reads all of them. The cache is a copy of the API server's objects,
 never authoritative: a complete list replaces its content.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from reconciler.kube.api.custom_resources import (
-    EXCESS,
-    PROJECTION,
-    REQUESTED_AT,
-    Obj,
-    cluster_name_of,
-    document_of,
-    excess_of,
-    few_finalizers,
-    generation_of,
-    has_finalizer,
-    is_before,
-    is_terminating,
-    is_within,
-    metadata_of,
-    name_of,
-    namespace_of,
-    operator_class_of,
-    request_state,
-    requested_at,
-    resource_version_of,
-    uid_of,
-)
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.configuration.namespace_limits import (
     NamespaceLimits,
     NamespaceUse,
     excerpt,
-    place_of,
+    size_of,
 )
 from reconciler.kube.watch.projection import (
     is_selector_readable,
@@ -42,64 +20,24 @@ from reconciler.kube.watch.projection import (
     projections,
     selects_clusters,
 )
-from reconciler.kube.watch.shared_values import shared
-
-KEPT: Final = (
-    "name",
-    "namespace",
-    "uid",
-    "generation",
-    "resourceVersion",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "labels",
-)
-"""The metadata that is read, besides one annotation and the operator's finalizer. Their authors decide how large the rest is."""
-
-MOST_REQUEST: Final = 128
-"""Maximum characters of the annotation that requests a reconciliation; the status has the same limit."""
 
 MOST_ENDED: Final = 10_000
 """Number of remembered deletions, so that a listing from before a deletion does not restore the object."""
 
-_OURS: Final = frozenset({EXCESS, PROJECTION})
-"""Fields beside ``spec`` that have a meaning here; objects of an API server do not have them."""
 
-
-def slim(obj: Obj) -> Obj:
-    """Return the object without unused fields; equal parts of objects are one object in memory."""
-    slimmed: dict[str, Any] = shared(stripped(obj))
-    return slimmed
-
-
-def stripped(obj: Obj) -> Obj:
-    """Return the object with only the metadata that is read: field managers and annotations may be most of its size."""
-    metadata = metadata_of(obj)
-    kept_metadata: dict[str, Any] = {name: metadata[name] for name in KEPT if name in metadata}
-    kept_metadata |= few_finalizers(metadata)
-    requested = requested_at(obj)
-    if requested is not None:
-        kept_metadata["annotations"] = {REQUESTED_AT: requested[:MOST_REQUEST]}
-    return {
-        **{name: value for name, value in obj.items() if name not in _OURS},
-        "metadata": kept_metadata,
-    }
-
-
-def _what_matters(obj: Obj) -> tuple[object, ...]:
+def _what_matters(obj: Resource) -> tuple[object, ...]:
     """Return all that a reconciliation reads of an object besides its status."""
-    return (*request_state(obj), has_finalizer(obj))
+    return (*obj.request, obj.has_finalizer)
 
 
-def _is_same(obj: Obj, previous: Obj) -> bool:
+def _is_same(obj: Resource, previous: Resource) -> bool:
     """Whether the cache has exactly this version of an object, not as an excerpt."""
-    version = resource_version_of(obj)
     return (
-        bool(version)
-        and version == resource_version_of(previous)
-        and generation_of(obj) == generation_of(previous)
-        and is_terminating(obj) == is_terminating(previous)
-        and not excess_of(previous)
+        bool(obj.version)
+        and obj.version == previous.version
+        and obj.generation == previous.generation
+        and obj.is_terminating == previous.is_terminating
+        and not previous.excess
     )
 
 
@@ -108,7 +46,7 @@ class ResourceCache:
 
     Methods that record a change return the names of the clusters that have to be reconciled.
 
-    Objects arrive in three ways (watch, lists, responses to the operator's writes) without a common order: a listing of
+    Resourceects arrive in three ways (watch, lists, responses to the operator's writes) without a common order: a listing of
     many pages is older than what the watch reported meanwhile, and an event may show a status that we have replaced
     since. So an older version never replaces a newer one, and a deleted object does not come back.
 
@@ -126,24 +64,24 @@ class ResourceCache:
     def __init__(self, limits: NamespaceLimits | None = None, *, operator_class: str = "") -> None:
         self._limits, self._operator_class = limits or NamespaceLimits(), operator_class
         self._uses: dict[str, NamespaceUse] = {}
-        self._originals: dict[str, Obj] = {}
-        self._documents: dict[str, dict[str, Obj]] = {}
+        self._originals: dict[str, Resource] = {}
+        self._documents: dict[str, dict[str, Resource]] = {}
         self._selected_clusters: dict[str, tuple[str, ...]] = {}
-        self._departed_documents: dict[str, dict[str, Obj]] = {}
+        self._departed_documents: dict[str, dict[str, Resource]] = {}
         self._changed_documents: dict[str, set[str]] = {}
         self._ended: dict[str, None] = {}
-        self.clusters: dict[str, Obj] = {}
+        self.clusters: dict[str, Resource] = {}
 
     def is_own(self, cluster: str) -> bool:
         """Whether there is a QuotaCluster of this name that this operator reconciles."""
         obj = self.clusters.get(cluster)
-        return obj is not None and operator_class_of(obj) == self._operator_class
+        return obj is not None and obj.operator_class == self._operator_class
 
-    def of(self, cluster: str) -> Mapping[str, Obj]:
+    def of(self, cluster: str) -> Mapping[str, Resource]:
         """Return the ClientQuotas of a cluster, by ``namespace/name``."""
         return self._documents.get(cluster, {})
 
-    def original(self, document: str) -> Obj | None:
+    def original(self, document: str) -> Resource | None:
         """Return a ClientQuota as the API server has it; ``None`` if there is none of this ``namespace/name``."""
         return self._originals.get(document)
 
@@ -152,13 +90,13 @@ class ResourceCache:
         if (names := self._selected_clusters.get(document)) is not None:
             return names
         obj = self._originals.get(document)
-        return () if obj is None else (cluster_name_of(obj),)
+        return () if obj is None else (obj.cluster_name,)
 
     def selects_clusters(self, document: str) -> bool:
         """Whether an existing ClientQuota selects its clusters."""
         return document in self._selected_clusters
 
-    def deselected(self, cluster: str, uids: Mapping[str, str]) -> dict[str, Obj]:
+    def deselected(self, cluster: str, uids: Mapping[str, str]) -> dict[str, Resource]:
         """Return the current objects of ClientQuotas that no longer select a cluster.
 
         Args:
@@ -171,11 +109,11 @@ class ResourceCache:
             for document, uid in uids.items()
             if document in self._selected_clusters
             and document not in present
-            and uid_of(self._originals[document]) == uid
+            and self._originals[document].uid == uid
             and is_selector_readable(self._originals[document])
         }
 
-    def documents_without_cluster(self) -> Mapping[str, Mapping[str, Obj]]:
+    def documents_without_cluster(self) -> Mapping[str, Mapping[str, Resource]]:
         """Return the ClientQuotas that refer to clusters that do not exist, by cluster name."""
         return {
             cluster: dict(documents)
@@ -187,14 +125,14 @@ class ResourceCache:
         """Whether there is a ClientQuota of this ``namespace/name`` in any cluster."""
         return document in self._originals
 
-    def knows(self, obj: Obj) -> bool:
+    def knows(self, obj: Resource) -> bool:
         """Whether a ClientQuota with this uid is in the cache."""
-        current = self._originals.get(document_of(obj))
-        return current is not None and uid_of(current) == uid_of(obj)
+        current = self._originals.get(obj.document)
+        return current is not None and current.uid == obj.uid
 
     def take_departed(
         self, cluster: str, documents: Collection[str] | None = None
-    ) -> dict[str, Obj]:
+    ) -> dict[str, Resource]:
         """Return the last state of a cluster's ClientQuotas whose deletion was observed and not returned yet.
 
         Args:
@@ -213,42 +151,35 @@ class ResourceCache:
         """Return the ClientQuotas of a cluster that were created, changed or deleted since the last call."""
         return frozenset(self._changed_documents.pop(cluster, ()))
 
-    def changed(self, cluster: str) -> Sequence[Obj]:
+    def changed(self, cluster: str) -> Sequence[Resource]:
         """Return those ClientQuotas of :meth:`take_changed` that exist."""
         present, documents = self.of(cluster), self._changed_documents.get(cluster, ())
         return [present[document] for document in documents if document in present]
 
-    def observe(self, obj: Obj) -> frozenset[str]:
+    def observe(self, obj: Resource) -> frozenset[str]:
         """Record a ClientQuota; older versions are ignored."""
-        document = document_of(obj)
+        document = obj.document
         previous = self._originals.get(document)
         if self._is_over(obj, previous) or (previous is not None and _is_same(obj, previous)):
             return frozenset()
         affected: set[str] = set()
-        if previous is not None and uid_of(previous) != uid_of(obj):
+        if previous is not None and previous.uid != obj.uid:
             # Deleted and recreated between two observations: the first one departed.
             affected |= self.forget(previous)
-        slimmed = slim(obj)
-        use = self._uses.setdefault(namespace_of(obj), NamespaceUse(self._limits))
-        _, created, size = place_of(slimmed)
-        moved_documents = use.put(document, created=created, size=size)
-        if not use.serves(document):
-            slimmed = excerpt(slimmed, self._limits)
-        affected |= self._place(document, slimmed)
+        use = self._uses.setdefault(obj.namespace, NamespaceUse(self._limits))
+        moved_documents = use.put(document, created=obj.created, size=size_of(obj))
+        served = obj if use.serves(document) else excerpt(obj, self._limits)
+        affected |= self._place(document, served)
         return frozenset(affected | self._excluded(use, moved_documents))
 
-    def observe_answer(self, obj: Obj) -> frozenset[str]:
+    def observe_answer(self, obj: Resource) -> frozenset[str]:
         """Record a cached ClientQuota from the response to the operator's write; changes of finalizer and status do not count."""
-        document = document_of(obj)
+        document = obj.document
         previous = self._originals[document]
         affected = self.observe(obj)
-        return (
-            frozenset()
-            if request_state(self._originals[document]) == request_state(previous)
-            else affected
-        )
+        return frozenset() if self._originals[document].request == previous.request else affected
 
-    def _place(self, document: str, obj: Obj) -> set[str]:
+    def _place(self, document: str, obj: Resource) -> set[str]:
         """Store a document for each of its clusters; return the clusters for which something changed."""
         before = {name: self._documents[name][document] for name in self.clusters_of(document)}
         views = projections(obj, self.clusters)
@@ -265,7 +196,7 @@ class ResourceCache:
             self._documents.setdefault(name, {})[document] = view
             if name not in before or _what_matters(before[name]) != _what_matters(view):
                 affected.add(name)
-            if name not in before or request_state(before[name]) != request_state(view):
+            if name not in before or before[name].request != view.request:
                 self._note_change(name, document)
         return affected
 
@@ -273,7 +204,7 @@ class ResourceCache:
         if self.is_own(cluster):  # For other clusters no reconciliation takes it.
             self._changed_documents.setdefault(cluster, set()).add(document)
 
-    def _take(self, document: str, cluster: str) -> Obj:
+    def _take(self, document: str, cluster: str) -> Resource:
         view = self._documents[cluster].pop(document)
         if not self._documents[cluster]:
             del self._documents[cluster]
@@ -291,16 +222,16 @@ class ResourceCache:
         affected: set[str] = set()
         for document in moved_documents:
             current = self._originals[document]
-            if not use.serves(document) and not excess_of(current):
+            if not use.serves(document) and not current.excess:
                 affected |= self._place(document, excerpt(current, self._limits))
         return affected
 
-    def forget(self, obj: Obj) -> frozenset[str]:
+    def forget(self, obj: Resource) -> frozenset[str]:
         """Record the deletion of a ClientQuota; a newer one of the same name stays."""
         self._end(obj)
         if not self.knows(obj):
             return frozenset()
-        document = document_of(obj)
+        document = obj.document
         names = self.clusters_of(document)
         current = self._originals.pop(document)
         _ = self._selected_clusters.pop(document, None)
@@ -309,26 +240,23 @@ class ResourceCache:
             if self.is_own(name):  # For other clusters no reconciliation takes it.
                 self._departed_documents.setdefault(name, {})[document] = view
                 self._note_change(name, document)
-        use = self._uses[namespace_of(current)]
+        use = self._uses[current.namespace]
         _ = use.remove(document)
         if not len(use):
-            del self._uses[namespace_of(current)]
+            del self._uses[current.namespace]
         return frozenset(names)
 
-    def observe_listing(
-        self, items: Iterable[Obj], *, namespace: str | None = None, version: str = ""
+    def end_listing(
+        self, seen_documents: Collection[str], *, namespace: str | None = None, version: str = ""
     ) -> frozenset[str]:
         """Record a complete listing; cached objects that it does not contain and that are not newer are deleted.
 
         Args:
+            seen_documents: The listed ClientQuotas, which were observed.
             namespace: The listed namespace; ``None`` = all.
             version: Resource version of the listing; "" = newer than every object.
         """
-        seen_documents: set[str] = set()
         affected: set[str] = set()
-        for obj in items:
-            seen_documents.add(document_of(obj))
-            affected |= self.observe(obj)
         prefix = "" if namespace is None else f"{namespace}/"
         missing = [
             document
@@ -337,54 +265,54 @@ class ResourceCache:
         ]
         for document in missing:
             current = self._originals[document]
-            if is_within(current, version):
+            if current.is_within(version):
                 affected |= self.forget(current)
         return frozenset(affected)
 
-    def cluster_seen(self, obj: Obj) -> frozenset[str]:
+    def cluster_seen(self, obj: Resource) -> frozenset[str]:
         """Record a QuotaCluster; older versions are ignored."""
-        name = name_of(obj)
+        name = obj.name
         previous = self.clusters.get(name)
         if self._is_over(obj, previous):
             return frozenset()
-        self.clusters[name] = slim(obj)
+        self.clusters[name] = obj
         if previous is not None and _what_matters(previous) == _what_matters(obj):
             return frozenset()
         if previous is None or labels_in_selectors(previous) != labels_in_selectors(obj):
             return frozenset({name, *self._select_again()})
         return frozenset({name})
 
-    def cluster_gone(self, obj: Obj) -> frozenset[str]:
+    def cluster_gone(self, obj: Resource) -> frozenset[str]:
         """Record the deletion of a QuotaCluster; a newer one of the same name stays."""
         self._end(obj)
-        name = name_of(obj)
+        name = obj.name
         current = self.clusters.get(name)
-        if current is None or uid_of(current) != uid_of(obj):
+        if current is None or current.uid != obj.uid:
             return frozenset()
         del self.clusters[name]
         return frozenset({name, *self._select_again()})
 
-    def clusters_listed(self, items: Iterable[Obj], *, version: str = "") -> frozenset[str]:
-        """Record a complete listing of QuotaClusters; see :meth:`observe_listing`."""
+    def clusters_listed(self, items: Iterable[Resource], *, version: str = "") -> frozenset[str]:
+        """Record a complete listing of QuotaClusters; see :meth:`end_listing`."""
         affected: set[str] = set()
         seen_names: set[str] = set()
         for obj in items:
-            seen_names.add(name_of(obj))
+            seen_names.add(obj.name)
             affected |= self.cluster_seen(obj)
         for cluster_obj in [
             unlisted for name, unlisted in self.clusters.items() if name not in seen_names
         ]:
-            if is_within(cluster_obj, version):
+            if cluster_obj.is_within(version):
                 affected |= self.cluster_gone(cluster_obj)
         return frozenset(affected)
 
-    def _is_over(self, obj: Obj, current: Obj | None) -> bool:
+    def _is_over(self, obj: Resource, current: Resource | None) -> bool:
         """Whether the reported version is outdated: deleted, or older than the cached one."""
-        return uid_of(obj) in self._ended or (current is not None and is_before(obj, current))
+        return obj.uid in self._ended or (current is not None and obj.is_before(current))
 
-    def _end(self, obj: Obj) -> None:
+    def _end(self, obj: Resource) -> None:
         """Remember the uid of a deleted object: uids are never reused."""
-        if uid := uid_of(obj):
+        if uid := obj.uid:
             self._ended[uid] = None
             if len(self._ended) > MOST_ENDED:
                 del self._ended[next(iter(self._ended))]

@@ -7,15 +7,18 @@ from typing import Final, TypeAlias
 
 from reconciler.errors import KubernetesError
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import Obj, document_of, excess_of, name_of
+from reconciler.kube.api.custom_resources import Obj, Resource, parsed
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
-from reconciler.kube.watch.resource_cache import ResourceCache, stripped
+from reconciler.kube.watch.resource_cache import ResourceCache
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 
 PAGE: Final = 250
 """Objects per request: a page is parsed as a whole, and the process keeps the memory."""
 
+
+DOCUMENT: Final = "document"
+"""All that is kept of a listed ClientQuota: the cache has the rest."""
 
 Pages: TypeAlias = dict[bytes, tuple[str, ...]]
 """The documents of each page of a listing, by the digest of its bytes."""
@@ -37,17 +40,17 @@ class _CachedPages:
         self.pages: Pages = {}
 
     def recall(self, digest: bytes) -> Sequence[Obj] | None:
-        """Return the cached objects of an unchanged page; an excerpt in the cache needs the page itself."""
+        """Return the documents of an unchanged page; an excerpt in the cache needs the page itself."""
         documents = self._earlier.get(digest, ())
         objects = [obj for name in documents if (obj := self._cache.original(name)) is not None]
-        if not documents or any(map(excess_of, objects)):
+        if not documents or any(obj.excess for obj in objects):
             return None
         self.pages[digest] = documents
-        return objects
+        return [{DOCUMENT: document} for document in documents]
 
     def remember(self, digest: bytes, items: Sequence[Obj]) -> None:
         """Remember the documents of a page."""
-        self.pages[digest] = tuple(map(document_of, items))
+        self.pages[digest] = tuple(str(item[DOCUMENT]) for item in items)
 
 
 class FullListing:
@@ -67,7 +70,7 @@ class FullListing:
         cache: ResourceCache,
         *,
         namespaces: Sequence[str],
-        from_file: Sequence[Obj] | None,
+        from_file: Sequence[Resource] | None,
         enqueue: Callable[[Iterable[str], str], None],
         on_listed: Callable[[], None],
     ) -> None:
@@ -127,8 +130,10 @@ class FullListing:
                 _LOG.warning("a listing failed, so nothing is removed: %s", error)
                 complete = False
             else:
-                affected |= self._cache.observe_listing(
-                    listing.items, namespace=namespace, version=listing.resource_version
+                affected |= self._cache.end_listing(
+                    {str(item[DOCUMENT]) for item in listing.items},
+                    namespace=namespace,
+                    version=listing.resource_version,
                 )
                 self._pages[namespace] = memory.pages
             self._enqueue(affected, "listing")
@@ -137,16 +142,16 @@ class FullListing:
         return complete
 
     def _observe(self, affected: set[str], obj: Obj) -> Obj:
-        """Put an object of a page into the cache, and return the cached one: parsed objects take three times the memory."""
-        affected |= self._cache.observe(obj)
-        current = self._cache.original(document_of(obj))
-        return stripped(obj) if current is None or excess_of(current) else current
+        """Put an object of a page into the cache, and return what is kept of it."""
+        resource = parsed(obj)
+        affected |= self._cache.observe(resource)
+        return {DOCUMENT: resource.document}
 
     async def _clusters(self) -> bool:
         if self._from_file is not None:
             # The API server does not store their statuses: the cache has the only copy.
             known_clusters = self._cache.clusters
-            clusters = [known_clusters.get(name_of(obj), obj) for obj in self._from_file]
+            clusters = [known_clusters.get(obj.name, obj) for obj in self._from_file]
             self._enqueue(self._cache.clusters_listed(clusters), "file")
             return True
         try:
@@ -154,6 +159,8 @@ class FullListing:
         except KubernetesError as error:
             _LOG.warning("QuotaClusters could not be listed: %s", error)
             return False
-        affected = self._cache.clusters_listed(listing.items, version=listing.resource_version)
+        affected = self._cache.clusters_listed(
+            map(parsed, listing.items), version=listing.resource_version
+        )
         self._enqueue(affected, "listing")
         return True

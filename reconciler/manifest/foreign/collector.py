@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.errors import ManifestErrors, QuotaValueError
-from reconciler.manifest.export.document_names import document_names
+from reconciler.manifest.export import document_names
 from reconciler.manifest.writer import unwritable_entity, unwritable_value
 from reconciler.quota.entity import ABSENT, ENTITY_TYPES, Entity, Slot, entity, parts, sort_key
 from reconciler.quota.keys import COLUMN_OF, Key, check_value, key_columns

@@ -14,6 +14,9 @@ from reconciler.manifest.syntax.nodes import MappingEntry, MappingNode, ScalarNo
 MOST_LEVELS: Final = 16
 """Maximum nesting that is read here; kquota's documents need nine levels."""
 
+MOST_CHARACTERS: Final = 65_536
+"""Longest text that is read here: all its lines are in memory at once, and a document has some hundred characters."""
+
 _CHARACTER: Final = r"[A-Za-z0-9_./@+=~%^()-]"
 _WORD: Final = rf"[A-Za-z0-9/]{_CHARACTER}*+"
 _TEXT: Final = rf"[A-Za-z0-9/](?:\ ?(?:{_CHARACTER}|:(?={_CHARACTER})))*+"
@@ -36,6 +39,8 @@ def read_block(text: str, first_line: int) -> tuple[MappingNode, int] | None:
         text: A document, perhaps with its marker; without characters that YAML forbids.
         first_line: The number of its first line.
     """
+    if len(text) > MOST_CHARACTERS:
+        return None
     if text.startswith("---\n"):
         text, first_line = text[4:], first_line + 1
     matches = list(map(_LINE.fullmatch, text.split("\n")))

@@ -6,7 +6,9 @@ a closer entity are left to :func:`reconciler.quota.planner.impact.assess`, whic
 """
 
 import math
+from array import array
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
@@ -17,12 +19,13 @@ from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import (
     Principal,
     ip_candidates,
+    may_match_client,
     may_share_client,
     precedence_levels,
     resolve,
     unranked_entities,
 )
-from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
+from reconciler.quota.state import NO_LIMITS, ForeignEntity, Limits, QuotaState
 
 _STRANGER: Final[tuple[Slot, ...]] = (DEFAULT,)
 """The user or client-id slots of a client that no named entity matches: only defaults match it."""
@@ -35,11 +38,6 @@ class LimitEffect(NamedTuple):
     after: float | None  # the same after the whole plan
     is_decisive: bool  # whether the changed entity is the source of one of the two
 
-    @property
-    def factor(self) -> float | None:
-        """Ratio of ``after`` to ``before``, see :func:`change_factor`."""
-        return change_factor(self.before, self.after)
-
 
 def change_factor(before: float | None, after: float | None) -> float | None:
     """Return the ratio of two limits; ``None`` unless both are set and the ratio is positive and finite."""
@@ -49,35 +47,99 @@ def change_factor(before: float | None, after: float | None) -> float | None:
     return factor if 0 < factor < math.inf else None
 
 
+class Direction(StrEnum):
+    """The effect of a change on the clients of its entity."""
+
+    TIGHTENED = "tightened"
+    LOOSENED = "loosened"
+    NEWLY_LIMITED = "newly limited"
+    NEWLY_UNLIMITED = "newly unlimited"
+    UNCHANGED = "unchanged"
+    UNKNOWN = "unknown"  # an entity type that Kafka does not define may decide
+
+
+class Effect(NamedTuple):
+    """One change, and the limits of its clients before and after the whole plan. A tuple, because tuples are built faster."""
+
+    change: QuotaChange
+    direction: Direction  # whether it tightens or loosens the limit
+    before: float | None  # their limit before, from any level; None = unlimited
+    after: float | None  # their limit after
+    factor: float | None  # `after / before` if both can be enforced, else None
+
+
 class PlanEffects:
-    """The effects of some changes on the clients of their entities, each computed once: guards and the impact ask for them.
+    """The effects of some changes on the clients of their entities, for guards and the impact.
 
     Attributes:
         live: The state before.
         changes: The changes.
         after: The state after all of them.
+        effects: For each change, the effect on the most common kind of client that its entity decides, or else on the most
+            common kind.
+        jumps: For each change, the largest factor by which it changes the limit of clients that its entity decides, up or
+            down; 1 for clients that are not limited before or after, infinite for a ratio that is no number.
+        unlimited: The places of changes after which clients have no limit any more.
     """
 
     def __init__(self, live: QuotaState, changes: Iterable[QuotaChange]) -> None:
         self.live: Final = live
         self.changes: Final = tuple(changes)
         self.after: Final = apply_to(live, self.changes)
-        self._effects: dict[tuple[Entity, Key], tuple[LimitEffect, ...]] = {}
+        self.jumps: Final = array("d")
+        self.unlimited: Final = set[int]()
+        foreign, effects = tuple(unranked_entities(live)), list[Effect]()
+        for change in self.changes:
+            by_client = effects_of(change, live, self.after)
+            decisive = [effect for effect in by_client if effect.is_decisive]
+            effects.append(_effect(change, (decisive or by_client)[0], foreign))
+            jump = 1.0
+            for before, after, _ in decisive:
+                jump = max(jump, jump_of(before, after))
+                if after is None and before is not None:
+                    self.unlimited.add(len(self.jumps))
+            self.jumps.append(jump)
+        self.effects: Final = tuple(effects)
 
-    def of(self, change: QuotaChange) -> tuple[LimitEffect, ...]:
-        """Return :func:`effects_of` a change."""
-        effects = self._effects.get(change.pair)
-        if effects is None:
-            effects = self._effects[change.pair] = effects_of(change, self.live, self.after)
-        return effects
 
-    def main_of(self, change: QuotaChange) -> LimitEffect:
-        """Return the effect on the most common kind of client that the entity decides, or else on the most common kind."""
-        effects = self.of(change)
-        for effect in effects:
-            if effect.is_decisive:
-                return effect
-        return effects[0]
+def jump_of(before: float | None, after: float | None) -> float:
+    """Return the factor by which a limit grows or shrinks; infinite if the ratio is not positive and finite."""
+    if before is None or after is None or before == after:
+        return 1.0
+    factor = change_factor(before, after)
+    return math.inf if factor is None else max(factor, 1 / factor)
+
+
+def _effect(change: QuotaChange, effect: LimitEffect, foreign: Iterable[ForeignEntity]) -> Effect:
+    before, after, _ = effect
+    direction = direction_of(before, after)
+    for entity_parts, values in foreign:
+        if may_match_client(entity_parts, _typical_client(change.entity)) and any(
+            name == change.key and not before == value == after for name, value in values
+        ):
+            direction = Direction.UNKNOWN
+    return Effect(change, direction, before, after, change_factor(before, after))
+
+
+def _typical_client(subject: Entity) -> Principal:
+    """Return a client that an entity matches, with no name that any other entity has."""
+    user, client_id, ip = (
+        slot if isinstance(slot, str) else _NOBODY if slot is DEFAULT else None for slot in subject
+    )
+    return Principal(user=_NOBODY if ip is user is None else user, client_id=client_id, ip=ip)
+
+
+_NOBODY: Final = "\0"
+"""A name that no entity has."""
+
+
+def direction_of(before: float | None, after: float | None) -> Direction:
+    """Return the direction from one limit to another; ``None`` = unlimited."""
+    if before == after:
+        return Direction.UNCHANGED
+    if before is None or after is None:
+        return Direction.NEWLY_LIMITED if before is None else Direction.NEWLY_UNLIMITED
+    return Direction.TIGHTENED if after < before else Direction.LOOSENED
 
 
 def effects_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> tuple[LimitEffect, ...]:

@@ -1,6 +1,5 @@
 """Guards: bounds on a plan. Returns all violations at once, each with the field and the flag that allow it."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
@@ -11,7 +10,7 @@ from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, Entity
 from reconciler.quota.keys import RULES, Key, limit
 from reconciler.quota.patterns import EntityPattern
-from reconciler.quota.planner.effects import LimitEffect, PlanEffects
+from reconciler.quota.planner.effects import PlanEffects, effects_of, jump_of
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.value_ranges import ValueRange, is_approved, range_of
 from reconciler.quota.policy import Cause
@@ -161,9 +160,7 @@ def check(
     return (
         *_nothing_declared(plan, guards),
         *too_many_removals(sum(change.removes for change in planned), plan.owned_pairs, guards),
-        *_default_violations(planned, guards),
-        *_protection_violations(planned, guards.protected),
-        *_value_violations(planned, guards),
+        *declaration_violations(planned, guards),
         *_effect_violations(plan_effects, guards),
         *_effect_violations(PlanEffects(live, above), guards),
     )
@@ -172,6 +169,15 @@ def check(
 def override_violations(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
     """Return the violations of overrides that begin, which are judged by their values alone; of no other change."""
     return _value_violations([item for item in changes if item.cause is Cause.OVERRIDE], guards)
+
+
+def declaration_violations(changes: Sequence[QuotaChange], guards: Guards) -> list[Violation]:
+    """Return the violations that need no live state: those of the changes that a document alone declares."""
+    return [
+        *_default_violations(changes, guards),
+        *_protection_violations(changes, guards.protected),
+        *_value_violations(changes, guards),
+    ]
 
 
 def _nothing_declared(plan: Plan, guards: Guards) -> list[Violation]:
@@ -265,48 +271,39 @@ def _value_violations(changes: Iterable[QuotaChange], guards: Guards) -> list[Vi
 def _effect_violations(plan_effects: PlanEffects, guards: Guards) -> list[Violation]:
     """Return the changes after which clients have too large a jump, or no limit."""
     violations: list[Violation] = []
-    for change in plan_effects.changes:
-        effects = [effect for effect in plan_effects.of(change) if effect.is_decisive]
-        violations.extend(_factor_violation(change, effects, guards))
-        if guards.newly_unlimited is NewlyUnlimited.REFUSE and any(
-            effect.before is not None and effect.after is None for effect in effects
+    for at, (change, jump) in enumerate(zip(plan_effects.changes, plan_effects.jumps, strict=True)):
+        if jump > guards.max_change_factor * ROUNDING and not is_approved(
+            change, guards.bounds, guards.granted
         ):
+            violations.append(_jump_violation(change, jump, plan_effects, guards))
+        if guards.newly_unlimited is NewlyUnlimited.REFUSE and at in plan_effects.unlimited:
             message = f"clients under it lose their last {change.key}"
             violations.append(_violation_of(change, Guard.NEWLY_UNLIMITED, message))
     return violations
 
 
 # Why one factor, and 30: docs/adr/unit-slips.md.
-def _factor_violation(
-    change: QuotaChange, effects: Sequence[LimitEffect], guards: Guards
-) -> list[Violation]:
-    """Return the largest jump of clients that are limited before and after, if it is too large and not approved."""
-    factor, largest = 1.0, guards.max_change_factor
-    for effect in effects:
-        factor = max(factor, _factor_of(effect))
-    if factor <= largest * ROUNDING or is_approved(change, guards.bounds, guards.granted):
-        return []
-    worst = next(effect for effect in effects if _factor_of(effect) == factor)
+def _jump_violation(
+    change: QuotaChange, jump: float, plan_effects: PlanEffects, guards: Guards
+) -> Violation:
+    worst = next(
+        effect
+        for effect in effects_of(change, plan_effects.live, plan_effects.after)
+        if effect.is_decisive and jump_of(effect.before, effect.after) == jump
+    )
+    largest = guards.max_change_factor
     message = (
         f"{change.key} goes from {limit(change.key, worst.before)} to {limit(change.key, worst.after)}"
         " for clients under it:"
-        f" a factor of {_format_above(factor, largest)}, {largest:.15g} is allowed"
+        f" a factor of {_format_above(jump, largest)}, {largest:.15g} is allowed"
     )
-    return [_violation_of(change, Guard.MAX_CHANGE_FACTOR, message)]
+    return _violation_of(change, Guard.MAX_CHANGE_FACTOR, message)
 
 
 def _format_above(number: float, bound: float) -> str:
     """Format a factor with as few digits as show that it is above the bound."""
     texts = (f"{number:,.{digits}f}" for digits in range(18))
     return next((text for text in texts if float(text.replace(",", "")) > bound), f"{number:.17g}")
-
-
-def _factor_of(effect: LimitEffect) -> float:
-    """Return the factor by which a limit grows or shrinks; infinite if the ratio is not positive and finite."""
-    if effect.before is None or effect.after is None or effect.before == effect.after:
-        return 1.0
-    factor = effect.factor
-    return math.inf if factor is None else max(factor, 1 / factor)
 
 
 def _violation_of(change: QuotaChange, guard: Guard, message: str) -> Violation:

@@ -3,33 +3,26 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, level, sort_key
+from reconciler.quota.entity import ABSENT, Entity, level, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
-from reconciler.quota.planner.effects import PlanEffects, change_factor
-from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.planner.effects import (
+    Direction,
+    Effect,
+    PlanEffects,
+    change_factor,
+    direction_of,
+)
+from reconciler.quota.planner.plan import Plan
 from reconciler.quota.precedence import (
     EffectiveLimit,
     Principal,
-    may_match_client,
     resolve,
-    unranked_entities,
 )
-from reconciler.quota.state import ForeignEntity, QuotaState, set_values
-
-
-class Direction(StrEnum):
-    """The effect of a change on the clients of its entity."""
-
-    TIGHTENED = "tightened"
-    LOOSENED = "loosened"
-    NEWLY_LIMITED = "newly limited"
-    NEWLY_UNLIMITED = "newly unlimited"
-    UNCHANGED = "unchanged"
-    UNKNOWN = "unknown"  # an entity type that Kafka does not define may decide
+from reconciler.quota.state import NO_LIMITS, QuotaState, set_values
 
 
 class BucketSharing(StrEnum):
@@ -41,16 +34,6 @@ class BucketSharing(StrEnum):
     OTHER = "other"  # shared by other clients: from all client-ids of a user to all users of a client-id
     BEGUN = "begun"  # no limit before
     ENDED = "ended"  # no limit after
-
-
-class Effect(NamedTuple):
-    """One change, and the limits of its clients before and after the whole plan. A tuple, because tuples are built faster."""
-
-    change: QuotaChange
-    direction: Direction  # whether it tightens or loosens the limit
-    before: float | None  # their limit before, from any level; None = unlimited
-    after: float | None  # their limit after
-    factor: float | None  # `after / before` if both can be enforced, else None
 
 
 class AffectedPrincipal(Struct, frozen=True, kw_only=True, gc=False):
@@ -160,12 +143,11 @@ def assess(
     after = plan_effects.after
     touched = {change.key for change in plan.changes}
     principals = sorted(set(known_principals), key=_principal_sort_key)
-    foreign = tuple(unranked_entities(live))
     affected, affected_count = _affected_principals(principals, plan, live, after)
     before_shadows = set(shadows(live, touched))
     after_shadows = shadows(after, touched)
     return Impact(
-        effects=tuple([_effect(change, plan_effects, foreign) for change in plan.changes]),
+        effects=plan_effects.effects,
         affected=tuple(affected),
         affected_count=affected_count,
         shadows=after_shadows,
@@ -180,20 +162,20 @@ def assess(
 def _unmatched_client_ids(
     plan: Plan, principals: Iterable[Principal]
 ) -> Iterator[UnmatchedClientId]:
-    ids_by_user: dict[str | None, set[str]] = {None: set()}
-    for principal in principals:
-        if principal.client_id:
-            ids_by_user[None].add(principal.client_id)
-            ids_by_user.setdefault(principal.user, set()).add(principal.client_id)
-    sorted_ids = {user: sorted(ids) for user, ids in ids_by_user.items()}
+    with_ids = [principal for principal in principals if principal.client_id]
+    ids = sorted({("", principal.client_id or "") for principal in with_ids})
+    ids_of_users = sorted(
+        {(principal.user or "", principal.client_id or "") for principal in with_ids}
+    )
     for subject in dict.fromkeys(change.entity for change in plan.changes if not change.removes):
         user, client_id, _ = subject
         if isinstance(client_id, str):
-            known_ids = sorted_ids.get(user if isinstance(user, str) else None, [])
-            first = bisect_left(known_ids, client_id)
-            total = bisect_left(known_ids, f"{client_id}\U0010ffff") - first
-            if total >= MANY_IDS and known_ids[first] != client_id:
-                yield UnmatchedClientId(entity=subject, total=total, example=known_ids[first])
+            known_ids, owner = (ids_of_users, user) if isinstance(user, str) else (ids, "")
+            first = bisect_left(known_ids, (owner, client_id))
+            total = bisect_left(known_ids, (owner, f"{client_id}\U0010ffff")) - first
+            if total >= MANY_IDS and known_ids[first][1] != client_id:
+                example = known_ids[first][1]
+                yield UnmatchedClientId(entity=subject, total=total, example=example)
 
 
 MANY_IDS: Final = 2
@@ -247,41 +229,6 @@ def _closer_entities(subject: Entity) -> tuple[Entity, ...]:
     return (*same_client, Entity((None, None, ABSENT)), Entity((None, ABSENT, ABSENT)))
 
 
-def _effect(
-    change: QuotaChange, plan_effects: PlanEffects, foreign: Iterable[ForeignEntity]
-) -> Effect:
-    before, after, _ = plan_effects.main_of(change)
-    direction = direction_of(before, after)
-    for entity_parts, values in foreign:
-        if may_match_client(entity_parts, _typical_client(change.entity)) and any(
-            name == change.key and not before == value == after for name, value in values
-        ):
-            direction = Direction.UNKNOWN
-    return Effect(change, direction, before, after, change_factor(before, after))
-
-
-def _typical_client(subject: Entity) -> Principal:
-    """Return a client that an entity matches, with no name that any other entity has."""
-    user, client_id, ip = (
-        slot if isinstance(slot, str) else _STRANGER if slot is DEFAULT else None
-        for slot in subject
-    )
-    return Principal(user=_STRANGER if ip is user is None else user, client_id=client_id, ip=ip)
-
-
-_STRANGER: Final = "\0"
-"""A name that no entity has."""
-
-
-def direction_of(before: float | None, after: float | None) -> Direction:
-    """Return the direction from one limit to another; ``None`` = unlimited."""
-    if before == after:
-        return Direction.UNCHANGED
-    if before is None or after is None:
-        return Direction.NEWLY_LIMITED if before is None else Direction.NEWLY_UNLIMITED
-    return Direction.TIGHTENED if after < before else Direction.LOOSENED
-
-
 def own_entity(principal: Principal) -> Entity:
     """Return the entity with exactly the names of a client, as far as they are known."""
     user, client_id, ip = principal.user, principal.client_id, principal.ip
@@ -301,13 +248,18 @@ def _affected_principals(
 
     A limit of their own is the closest one: where a change replaces its value, the client need not be resolved.
     """
-    planned = {change.pair: (change.before, change.after) for change in plan.changes}
     keys = {change.key for change in plan.changes}
+    columns = [(key, COLUMN_OF[key]) for key in keys]
     affected: list[AffectedPrincipal] = []
     count = 0
     for principal in principals:
         own = own_entity(principal)
-        replaced = {key for key in keys if None not in planned.get((own, key), (None,))}
+        rows = live.limits.get(own, NO_LIMITS), after.limits.get(own, NO_LIMITS)
+        replaced = {
+            key
+            for key, at in columns
+            if None not in (values := (rows[0][at], rows[1][at])) and values[0] != values[1]
+        }
         if "" in own:  # An empty name matches no level that has it.
             replaced = set[Key]()
         is_affected = bool(replaced)
@@ -319,7 +271,8 @@ def _affected_principals(
             ):
                 if (old.value, old.bucket) != (new.value, new.bucket):
                     is_affected = True
-                    if planned.get((own, old.key)) != (old.value, new.value):
+                    column = COLUMN_OF[old.key]
+                    if (rows[0][column], rows[1][column]) != (old.value, new.value):
                         affected.append(
                             AffectedPrincipal(
                                 principal=principal, key=old.key, before=old, after=new

@@ -13,9 +13,6 @@ from reconciler.base.escaping import html, prose
 from reconciler.errors import Problem
 from reconciler.render.markdown.comment import fitting, fork_banner, size
 
-MAX_LINES: Final = 200
-MAX_LINE: Final = 2000
-
 MAX_FORK_LINES: Final = 20
 MAX_FORK_LINE: Final = 300
 """Maximum characters of a line from a fork: enough for an error with its place."""
@@ -62,12 +59,6 @@ class CommandFailure(Struct, frozen=True, kw_only=True, gc=False):
             )
             for match in matches
         )
-
-
-def failed_plan(exit_code: int, message: str) -> CommandFailure:
-    """Return a failed plan from its standard error; long lines and long texts are cut."""
-    lines = tuple(line[:MAX_LINE] for line in message.splitlines()[:MAX_LINES])
-    return CommandFailure(command="plan", exit_code=exit_code, messages=lines)
 
 
 def from_fork(failure: CommandFailure, fork: str) -> CommandFailure:

@@ -32,13 +32,6 @@ class PostedFleet(Struct, frozen=True, kw_only=True, gc=False):
     plans: tuple[PostedPlan, ...]
 
     @property
-    def is_quiet(self) -> bool:
-        """Whether no cluster has anything to report."""
-        return all(row.outcome is FleetOutcome.OK for row in self.rows) and all(
-            plan.preview.is_quiet for plan in self.plans
-        )
-
-    @property
     def outputs(self) -> dict[str, str]:
         """Return outputs for the next step of a pipeline."""
         changed = [plan for plan in self.plans if plan.preview.plan.changes]

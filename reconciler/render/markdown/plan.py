@@ -11,7 +11,8 @@ from typing import Final
 from reconciler import DOCUMENTATION
 from reconciler.base.escaping import markdown, prose
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.planner.impact import Direction, Effect, own_entity
+from reconciler.quota.planner.effects import Direction, Effect
+from reconciler.quota.planner.impact import own_entity
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Preview

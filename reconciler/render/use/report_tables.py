@@ -49,7 +49,7 @@ def sheets(report: UsageReport) -> tuple[Section, ...]:
     tables = [EVIDENCE.of(report.evidence), ORIGINS.of(origins, left_out.get("origins", 0))]
     if simulation is not None:
         impact = IMPACT.of(simulation.rows, simulation.left_out)
-        policy = "Violations of the policy: see `kquota spark simulate`."
+        policy = "Violations of the policy: see `kquota usage simulate`."
         tables += [_with_window_title(impact, origins, policy), BREACHES.of(simulation.breaches)]
     advice = RECOMMENDATIONS.of(report.recommendations, left_out.get("recommendation", 0))
     tables += [
@@ -153,7 +153,7 @@ EVIDENCE: Final[TableForm[EvidenceNote]] = TableForm(
 ORIGINS: Final[TableForm[ResultOrigin]] = TableForm(
     "origins",
     "Results from the lake",
-    "The newest results of `kquota spark simulate` and `kquota spark recommend`. They have their own window and limits.",
+    "The newest results of `kquota usage simulate` and `kquota usage recommend`. They have their own window and limits.",
     (
         name("cluster", lambda origin: origin.cluster_id),
         text("result", lambda origin: _RESULTS.get(origin.table, origin.table)),

@@ -43,7 +43,7 @@ from reconciler.usage.tags import Bucket
 NO_SAMPLES: Final = "no sample of it lies in the window"
 NO_EVIDENCE: Final = "no evidence counts"
 TOO_MANY: Final = (
-    "a preview does not read that number of series; `kquota spark simulate` reads all of them"
+    "a preview does not read that number of series; `kquota usage simulate` reads all of them"
 )
 REASONS: Final = frozenset(
     {

@@ -1,14 +1,17 @@
-"""Runs of samples as bytes, the form in which Spark moves the samples of a series."""
+"""Runs of samples: adjacent samples of a series in a file, each column in the smallest type that fits all values."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from reconciler.usage.kernel.series import COLUMNS, IntColumn, SampleSeries, series_of
 
-TYPES: Final = dict(zip(COLUMNS, ("<i8", "<i4", "<i8", "<i8", "<i1"), strict=True))
-"""Binary types of the columns: little-endian, each the smallest that fits all values."""
+TYPES: Final = dict(zip(COLUMNS, ("i8", "i4", "i8", "i8", "i1"), strict=True))
+"""Types of the columns of a run."""
+
+Run: TypeAlias = tuple[Any, ...]
+"""The arrays of a run, by :data:`~reconciler.usage.kernel.series.COLUMNS`."""
 
 
 def beginnings(rows: int, changes: Iterable[Any]) -> IntColumn:
@@ -25,30 +28,30 @@ def beginnings(rows: int, changes: Iterable[Any]) -> IntColumn:
     return np.flatnonzero(begins)
 
 
-def written(name: str, values: Any, begins: IntColumn) -> tuple[Any, Any]:  # noqa: ANN401 - any array that NumPy reads
-    """Return the values of a column as bytes, and the 32-bit offsets of its runs: one more than there are runs."""
-    column = np.ascontiguousarray(values, dtype=TYPES[name])
-    ends = np.append(begins, column.size)
-    return column, (ends * column.itemsize).astype(np.int32)
+def cut(columns: Mapping[str, Any], begins: IntColumn) -> Iterator[Run]:
+    """Yield the runs of columns, as copies: a run that is kept does not keep the others."""
+    arrays = [np.asarray(columns[name]).astype(TYPES[name]) for name in COLUMNS]
+    ends = [*begins[1:], arrays[0].size]
+    for begin, end in zip(begins, ends, strict=True):
+        yield tuple(array[begin:end].copy() for array in arrays)
 
 
-def read(runs: Iterable[Sequence[Any]]) -> SampleSeries:
-    """Read a series.
+def spread(numbers: Sequence[int], begins: IntColumn, rows: int) -> IntColumn:
+    """Return the number of its run for each of ``rows`` samples."""
+    lengths = np.diff(np.append(begins, rows))
+    return np.repeat(np.asarray(numbers, dtype=np.int64), lengths)
 
-    Args:
-        runs: Runs in any order, each with the bytes of every column.
+
+def joined(runs: Sequence[Run]) -> SampleSeries:
+    """Return the series of runs in any order.
 
     Raises:
         QuotaValueError: A sample is duplicated or out of range.
     """
-    arrays = [
-        [np.frombuffer(values, TYPES[name]) for name, values in zip(COLUMNS, run, strict=True)]
-        for run in runs
-    ]
-    arrays.sort(key=_first_ts)  # runs that follow each other need no sort of samples
-    columns = zip(COLUMNS, zip(*arrays, strict=True), strict=True)
+    in_order = sorted(runs, key=_first_ts)  # runs that follow each other need no sort of samples
+    columns = zip(COLUMNS, zip(*in_order, strict=True), strict=True)
     return series_of({name: np.concatenate(parts, dtype=np.int64) for name, parts in columns})
 
 
-def _first_ts(run: Sequence[Any]) -> int:
+def _first_ts(run: Run) -> int:
     return int(run[0][0])

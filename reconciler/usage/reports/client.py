@@ -23,6 +23,8 @@ class ThrottledRow:
     rate_units: int  # the largest rate
     # A lower limit would have throttled these requests too; None = not known.
     least_units: int | None
+    # The last snapshot before its end, which has no such limit: it was set after that snapshot; None = another case.
+    snapshot_ms: int | None = None
 
     def distance_ms(self, at_ms: int | None) -> int:
         """Return the time between a moment and the nearest moment of the row; 0 if the row contains it, and for ``None``."""
@@ -35,7 +37,9 @@ class ClientLimitRow:
 
     quota_type: QuotaType
     bucket: Bucket
-    is_known: bool  # whether a quota snapshot says which limit there is
+    is_known: (
+        bool  # whether a quota snapshot says which limit there is, and no throttling contradicts it
+    )
     limit_units: int | None  # None = there is none, or it is not known
     source_entity: str
     level: int | None

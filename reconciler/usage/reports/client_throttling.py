@@ -155,7 +155,12 @@ def _throttled_rows(evidence: ClientEvidence, recorded: _RecordedBucket) -> Iter
                 delay_ms=span.delay_ms,
                 rate_units=span.rate_units,
                 least_units=least_limit(kind, units, span.delay_ms),
+                snapshot_ms=_last_snapshot(evidence, span.end_ms) if subject is None else None,
             )
+
+
+def _last_snapshot(evidence: ClientEvidence, end_ms: int) -> int | None:
+    return max((at_ms for at_ms, _ in evidence.limits if at_ms <= end_ms), default=None)
 
 
 def least_limit(kind: QuotaType, limit: int | None, delay_ms: int) -> int | None:
@@ -209,6 +214,11 @@ def _limit_row(
     kind, bucket, brokers = recorded
     subject, units = _limit_of(evidence, kind, bucket, evidence.to_ms, evidence.to_ms)
     series = tuple(brokers.values())
+    last = _last_snapshot(evidence, evidence.to_ms)
+    is_known = bool(evidence.limits) and (
+        units is not None
+        or all(row.snapshot_ms is None or row.snapshot_ms != last for row in throttled)
+    )
     worst = max(series, key=lambda broker_series: broker_series.throttled_ms or 0)
     least = target = None
     if throttled:
@@ -221,12 +231,12 @@ def _limit_row(
         censored_ms = sum(broker_series.censored_ms for broker_series in series)
         covered_ms = sum(broker_series.covered_ms for broker_series in series)
         target, _ = priced(least, tier, case, censored_ms * MILLION // covered_ms)
-        if evidence.limits and (units is None or units >= target):
+        if is_known and (units is None or units >= target):
             target = None
     return ClientLimitRow(
         quota_type=kind,
         bucket=bucket,
-        is_known=bool(evidence.limits),
+        is_known=is_known,
         limit_units=units,
         source_entity=canonical_text(subject),
         level=None if subject is None else level(subject),

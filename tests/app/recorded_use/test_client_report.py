@@ -1,11 +1,11 @@
-"""`kquota spark client`: from a lake to a page that the team of a client may have."""
+"""`kquota usage client`: from a lake to a page that the team of a client may have."""
 
 from pathlib import Path
 
 import pytest
 
 from reconciler.cli import main
-from tests.evidence.spark.report_lake import build_lake
+from tests.evidence.analysis.report_lake import build_lake
 
 PROJECT = """
 apiVersion: kafka-quotas.io/v1alpha1
@@ -43,7 +43,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def client(*words: str) -> int:
-    return main.main(["spark", "client", "--lake", "lake", *words])
+    return main.main(["usage", "client", "--lake", "lake", *words])
 
 
 @pytest.mark.usefixtures("project")

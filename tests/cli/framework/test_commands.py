@@ -1,4 +1,4 @@
-"""Tests of the help of every command: headings, -h, --color, complete summaries."""
+"""Tests of the help of every command: headings, -h, complete summaries."""
 
 from collections.abc import Iterator
 
@@ -36,10 +36,9 @@ def flags(context: click.Context) -> set[str]:
 
 
 @pytest.mark.parametrize("path", ALL)
-def test_every_command_accepts_the_short_help_and_the_colour_option(path):
+def test_every_command_accepts_the_short_help(path):
     text = ALL[path].get_help()
     assert "-h, --help" in text
-    assert "--color" in text
 
 
 @pytest.mark.parametrize("path", ALL)
@@ -91,7 +90,7 @@ def test_the_help_of_a_command_groups_its_options_under_headings(capsys):
     [
         ((), "Usage: kquota [OPTIONS]"),
         (("plan",), "Usage: kquota plan [OPTIONS]"),
-        (("spark", "ingest"), "Usage: kquota spark ingest [OPTIONS]"),
+        (("usage", "ingest"), "Usage: kquota usage ingest [OPTIONS]"),
     ],
 )
 def test_the_help_command_prints_the_same_as_the_help_option(words, title, capsys):
@@ -103,28 +102,15 @@ def test_the_help_command_prints_the_same_as_the_help_option(words, title, capsy
 
 
 def test_help_for_an_unknown_command_names_the_list(capsys):
-    assert main.main(["help", "spark", "nix"]) == 1
+    assert main.main(["help", "usage", "nix"]) == 1
     err = capsys.readouterr().err
-    assert "kquota spark has no command 'nix'" in err
-    assert "kquota spark --help lists the commands" in err
+    assert "kquota usage has no command 'nix'" in err
+    assert "kquota usage --help lists the commands" in err
 
 
 def test_help_for_a_command_without_subcommands_is_an_error(capsys):
     assert main.main(["help", "plan", "nix"]) == 1
     assert "kquota plan has no command 'nix'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("place", [["--color", "always", "plan"], ["plan", "--color=always"]])
-def test_the_colour_option_works_before_and_after_the_command(place, folder, capsys):
-    assert main.main(place) == 1
-    assert "\x1b[31;1merror:" in capsys.readouterr().err
-
-
-def test_an_invalid_colour_is_a_usage_error(capsys):
-    assert main.main(["plan", "--color", "sometimes"]) == 1
-    err = capsys.readouterr().err
-    assert "'auto', 'always', 'never'" in err
-    assert "kquota plan --help" in err
 
 
 def test_help_uses_the_width_of_the_terminal_within_bounds():

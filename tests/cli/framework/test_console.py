@@ -11,11 +11,9 @@ import pytest
 
 from reconciler.app.clusters.documents import reading
 from reconciler.cli.framework.console import (
-    ColorMode,
     Console,
     ConsoleNotices,
     ProgressLine,
-    color_mode,
     has_colour,
 )
 from reconciler.cli.framework.exit_codes import run_mapped
@@ -65,41 +63,21 @@ def test_colour_is_used_on_terminals_only(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("mode", "environment", "terminal", "coloured"),
+    ("environment", "terminal", "coloured"),
     [
-        ("auto", {}, True, True),
-        ("auto", {}, False, False),
-        ("auto", {"TERM": "dumb"}, True, False),
-        ("auto", {"NO_COLOR": "1"}, True, False),
-        ("auto", {"FORCE_COLOR": "1"}, False, True),
-        ("auto", {"FORCE_COLOR": "1", "TERM": "dumb"}, False, True),
-        ("auto", {"FORCE_COLOR": "0"}, False, False),
-        ("auto", {"FORCE_COLOR": ""}, False, False),
-        ("auto", {"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
-        ("always", {"NO_COLOR": "1", "TERM": "dumb"}, False, True),
-        ("never", {"FORCE_COLOR": "1"}, True, False),
+        ({}, True, True),
+        ({}, False, False),
+        ({"TERM": "dumb"}, True, False),
+        ({"NO_COLOR": "1"}, True, False),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, False, True),
+        ({"FORCE_COLOR": "0"}, False, False),
+        ({"FORCE_COLOR": ""}, False, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
     ],
 )
-def test_the_option_takes_precedence_over_the_environment_and_the_terminal(
-    mode, environment, terminal, coloured
-):
-    assert has_colour(ColorMode(mode), environment, terminal=terminal) is coloured
-
-
-@pytest.mark.parametrize(
-    ("line", "mode"),
-    [
-        ("plan", "auto"),
-        ("--color always plan", "always"),
-        ("plan --color=never", "never"),
-        ("--color never plan --color always", "always"),
-        ("plan --color", "auto"),
-        ("plan --color sometimes", "auto"),
-        ("plan -- --color always", "auto"),
-    ],
-)
-def test_the_colour_option_is_read_before_the_command_line_is_parsed(line, mode):
-    assert color_mode(line.split()) == mode
+def test_the_environment_takes_precedence_over_the_terminal(environment, terminal, coloured):
+    assert has_colour(environment, terminal=terminal) is coloured
 
 
 def test_a_pipe_has_no_width(capsys):

@@ -1,4 +1,4 @@
-"""`kquota plan --format html` and `--page`: complete pages of the quotas of the sandbox; and the clients that they ask about."""
+"""`kquota plan --page`: complete pages of the quotas of the sandbox; and the clients that they ask about."""
 
 import json
 import re
@@ -22,11 +22,20 @@ def prod(folder, sandbox):
     return folder
 
 
-def test_a_plan_page_goes_to_standard_output_and_names_the_validator(kquota, prod, sandbox):
-    ran = kquota("plan", "--format", "html", "--detailed-exitcode")
-    assert (ran.code, ran.err) == (2, "")
-    assert ran.out.startswith("<!DOCTYPE html>")
-    page = read_page(ran.out)
+@pytest.fixture
+def plan_page(kquota, folder):
+    """`plan_page("--offline")`: plan with a page; returns the exit code and the page."""
+
+    def run(*words: str):
+        code = kquota("plan", "--page", "plan.html", *words).code
+        return code, read_page((folder / "plan.html").read_text())
+
+    return run
+
+
+def test_a_page_has_the_changes_and_names_the_validator(plan_page, prod, sandbox):
+    code, page = plan_page("--detailed-exitcode")
+    assert code == 2
     assert any("validated by the broker" in text for text in page.all_texts("p"))
     places = [cell[0] for cell in page.column("changes", "Where")]
     assert len(places) == 2
@@ -34,45 +43,38 @@ def test_a_plan_page_goes_to_standard_output_and_names_the_validator(kquota, pro
     assert sandbox.values() == {}
 
 
-def test_a_plan_page_still_saves_the_plan_for_apply(kquota, prod):
-    assert kquota("plan", "--format", "html", "--out", "plan.json").code == 0
-    assert kquota("apply", "plan.json", "--yes").code == 0
-
-
-def test_a_page_shows_live_quotas_and_who_manages_them(kquota, prod, sandbox):
+def test_a_page_shows_live_quotas_and_who_manages_them(kquota, plan_page, prod):
     kquota("apply", "--yes")
-    assert kquota("plan", "--page", "plan.html").code == 0
-    page = read_page((prod / "plan.html").read_text())
+    _, page = plan_page()
     assert [cell[0] for cell in page.column("quotas", "Client")] == ["user=a", "user=b"]
     assert page.column("quotas", "State") == [["ours"], ["ours"]]
     assert "changes" not in page.sections
 
 
-def test_drift_shows_the_time_of_its_first_observation(kquota, prod, sandbox):
+def test_drift_shows_the_time_of_its_first_observation(kquota, plan_page, prod, sandbox):
     kquota("apply", "--yes")
     sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
     kquota("drift")
-    (since,) = read_page(kquota("plan", "--format", "html").out).column("drift", "Since")
+    (since,) = plan_page()[1].column("drift", "Since")
     assert re.fullmatch(r"since \d+ s", *since)
 
 
-def test_a_page_of_a_snapshot_shows_its_age(kquota, prod, sandbox):
+def test_a_page_of_a_snapshot_shows_its_age(kquota, plan_page, prod):
     kquota("apply", "--yes")
     kquota("snapshot", "--taken-at", "--out", "prod.json")
-    ran = kquota("plan", "--format", "html", "--offline", "--snapshot", "prod.json")
-    page = read_page(ran.out)
+    _, page = plan_page("--offline", "--snapshot", "prod.json")
     assert any("computed from a snapshot that is" in text for text in page.all_texts("p"))
     assert len(page.column("quotas", "Client")) == 2
 
 
-def test_a_page_shows_violations(kquota, prod):
+def test_a_page_shows_violations(plan_page, prod):
     manifests(prod, quota("every", entity="{user: {default: true}}"))
-    ran = kquota("plan", "--format", "html")
-    assert ran.code == 3
-    assert read_page(ran.out).column("guards", "What")
+    code, page = plan_page()
+    assert code == 3
+    assert page.column("guards", "What")
 
 
-def test_several_clusters_are_one_page(kquota, folder, sandbox):
+def test_several_clusters_are_one_page(plan_page, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
     (folder / "kquota.yaml").write_text(
         PROJECT
@@ -81,16 +83,16 @@ def test_several_clusters_are_one_page(kquota, folder, sandbox):
             for name in ("prod", "second")
         )
     )
-    ran = kquota("plan", "--all", "--format", "html")
-    assert ran.code == 0
-    parts = read_page(ran.out).all_texts("summary")
-    assert parts == ["Plan for prod", "Plan for second"]
+    _, page = plan_page("--all")
+    assert page.all_texts("summary") == ["Plan for prod", "Plan for second"]
 
 
 # ---- who is asked about -----------------------------------------------------------------------
 
 
-def test_clients_of_a_list_are_resolved_in_addition_to_those_of_the_cluster(kquota, prod):
+def test_clients_of_a_list_are_resolved_in_addition_to_those_of_the_cluster(
+    kquota, plan_page, prod
+):
     (prod / "clients.csv").write_text("user,client_id\na,web\nzoe,\n")
     manifests(prod, quota("every", entity="{user: {default: true}}"), quota("a"))
     plan = json.loads(
@@ -100,8 +102,8 @@ def test_clients_of_a_list_are_resolved_in_addition_to_those_of_the_cluster(kquo
     assert affected["zoe", None]["after"]["level"] == 6
     assert affected["a", "web"]["after"]["level"] == 3
     assert affected["zoe", None]["direction"] == "newly limited"
-    page = kquota("plan", "--format", "html", "--allow-defaults", "--principals", "clients.csv").out
-    clients = [cell[0] for cell in read_page(page).column("clients", "Client and key")]
+    _, page = plan_page("--allow-defaults", "--principals", "clients.csv")
+    clients = [cell[0] for cell in page.column("clients", "Client and key")]
     assert sorted(set(clients)) == ["user=a,client-id=web", "user=zoe"]
     assert plan["impact"]["known"] == 2
 

@@ -14,7 +14,7 @@ from reconciler.evidence.ingest import file_import
 from reconciler.evidence.ingest.dialects import parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.file_import import FileImportRequest
-from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.files import table_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
 from tests.evidence.store.dying import die_before, load_libraries
@@ -27,8 +27,8 @@ SOURCE = ClusterSource(cluster="orders", cluster_id="id-o", scrape_ms=30_000)
 
 
 def ingest(folder: Path, path: Path) -> Lake:
-    """Do the same as `kquota spark ingest --file`."""
-    lake = Lake(object_store.opened(str(folder), create=True), clock=FakeClock())
+    """Do the same as `kquota usage ingest --file`."""
+    lake = Lake(table_store.opened(str(folder), create=True), clock=FakeClock())
     files = FileImportRequest(paths=(path,), dialects=parser.shipped())
     file_import.read(lake, (SOURCE,), files, clock=FakeClock(1_800_000_000))
     return lake
@@ -37,7 +37,7 @@ def ingest(folder: Path, path: Path) -> Lake:
 def rows(lake: Lake) -> list[str]:
     """All rows of the lake."""
     tables = (USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE)
-    return [repr(lake.read(lake.manifests(table), table=table).to_pylist()) for table in tables]
+    return [repr(lake.read(lake.days(table), table=table).to_pylist()) for table in tables]
 
 
 def main() -> None:

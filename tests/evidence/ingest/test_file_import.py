@@ -13,10 +13,10 @@ from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.file_import import FileImportRequest
-from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.tables import USAGE_SAMPLE
 from tests.evidence.ingest import recorded_use
+from tests.evidence.store.stores import PassingStore
 from tests.fakes.clock import FakeClock
 
 ROOT = Path(__file__).parents[3]
@@ -36,8 +36,8 @@ PAYMENTS = ClusterSource(
 )
 
 
-def lake(uri="memory://"):
-    return Lake(object_store.opened(uri, create=True), clock=FakeClock(), pause=lambda _: None)
+def lake(store=None):
+    return Lake(store or PassingStore(), clock=FakeClock(), pause=lambda _: None)
 
 
 def read(where, *paths, sources=(ORDERS,), **more):
@@ -46,7 +46,7 @@ def read(where, *paths, sources=(ORDERS,), **more):
 
 
 def samples(where, source=ORDERS):
-    table = where.read(where.manifests(USAGE_SAMPLE, [source.cluster_id]), table=USAGE_SAMPLE)
+    table = where.read(where.days(USAGE_SAMPLE, [source.cluster_id]), table=USAGE_SAMPLE)
     return recorded_use.comparable_rows(table.to_pylist())
 
 
@@ -98,11 +98,11 @@ def test_a_truncated_file_gives_its_complete_points_and_makes_its_days_partial(t
     brought = read(where, path)
     assert brought.counts[DropReason.TRUNCATED] == 1
     # `up` stands at the end of the file, so it is missing, too.
-    (reasons,) = {manifest.partial for manifest in where.manifests(USAGE_SAMPLE)}
+    (reasons,) = {manifest.partial for manifest in where.days(USAGE_SAMPLE)}
     assert reasons[0] == "the file a.om was not read whole"
     path.write_text(text)
     read(where, path)
-    assert {manifest.partial for manifest in where.manifests(USAGE_SAMPLE)} == {()}
+    assert {manifest.partial for manifest in where.days(USAGE_SAMPLE)} == {()}
     assert len(samples(where)) == 160
 
 

@@ -9,11 +9,11 @@ from reconciler.evidence.ingest import server_import
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.sample_days import SampleDays, cursor, last_dialect
-from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import BROKER_SAMPLE, USAGE_SAMPLE
 from tests.evidence.ingest import recorded_use
+from tests.evidence.store.stores import PassingStore
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus
 
@@ -58,7 +58,7 @@ def filled(begin=BEGIN, hours=8, away=(0, 0), **more):
 
 
 def lake():
-    return Lake(object_store.opened("memory://"), clock=FakeClock(), pause=lambda _: None)
+    return Lake(PassingStore(), clock=FakeClock(), pause=lambda _: None)
 
 
 def source(server):
@@ -102,7 +102,7 @@ def reports(where):
 
 
 def samples(where):
-    rows = where.read(where.manifests(USAGE_SAMPLE), table=USAGE_SAMPLE).to_pylist()
+    rows = where.read(where.days(USAGE_SAMPLE), table=USAGE_SAMPLE).to_pylist()
     return recorded_use.comparable_rows(rows)
 
 
@@ -151,7 +151,7 @@ def test_a_day_without_received_data_is_stored_as_missing():
 def test_a_day_without_recorded_data_is_not_stored():
     where = lake()
     fetch(where, filled(), BEGIN, END + 48 * HOUR)
-    assert [manifest.unit.day.isoformat() for manifest in where.manifests(USAGE_SAMPLE)] == [
+    assert [manifest.unit.day.isoformat() for manifest in where.days(USAGE_SAMPLE)] == [
         "2023-11-15"
     ]
 
@@ -240,7 +240,7 @@ def test_only_broker_totals_are_queried():
     assert arrived.counts["per_topic"] == 0
     assert all('topic=""' in query for query in server.queries())
     assert arrived.remarks == []
-    rows = where.read(where.manifests(BROKER_SAMPLE), table=BROKER_SAMPLE).to_pylist()
+    rows = where.read(where.days(BROKER_SAMPLE), table=BROKER_SAMPLE).to_pylist()
     assert {row["bytes_in"] for row in rows} == {0}
     assert len(rows) == 99
 
@@ -255,7 +255,7 @@ def test_a_metric_of_single_topics_only_is_reported():
 
 
 class Full:
-    """A store that accepts a given number of manifests of brokers' samples."""
+    """A store that accepts a given number of days of brokers' samples."""
 
     def __init__(self, inner, most):
         self._inner, self._left = inner, most
@@ -263,16 +263,16 @@ class Full:
     def __getattr__(self, name):
         return getattr(self._inner, name)
 
-    def put(self, path, content, *, create=False):
-        if path.startswith("broker_sample/_units/"):
+    def put(self, path, content, *, after):
+        if path.startswith("broker_sample/"):
             self._left -= 1
             if self._left < 0:
                 raise LakeError("no space is left")
-        self._inner.put(path, content, create=create)
+        self._inner.put(path, content, after=after)
 
 
 def test_a_lake_that_fails_during_the_import_is_a_failure_and_the_stored_rows_are_reported():
-    where = Lake(Full(object_store.opened("memory://"), 1), clock=FakeClock(), pause=lambda _: None)
+    where = Lake(Full(PassingStore(), 1), clock=FakeClock(), pause=lambda _: None)
     arrived = fetch(where, filled(hours=40), BEGIN, END + 30 * HOUR)
     (failure,) = arrived.failures
     assert failure == "no space is left; what came before 2023-11-16T00:00:00Z is kept"

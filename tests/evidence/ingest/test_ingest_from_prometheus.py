@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.codecs.state import state_document
 from reconciler.evidence.store import published_evidence
-from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.files import table_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -73,7 +73,7 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def kquota(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "reconciler", "spark", "ingest", "--lake", "lake", *arguments],
+        [sys.executable, "-m", "reconciler", "usage", "ingest", "--lake", "lake", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -99,7 +99,7 @@ def test_recordings_of_prometheus_become_samples_and_evidence(blocks: Path, tmp_
             "2023-11-15T03:00:00Z",
             "--snapshot",
             str(look),
-            "--publish",
+            "--previews",
             "--format",
             "json",
         )
@@ -107,8 +107,8 @@ def test_recordings_of_prometheus_become_samples_and_evidence(blocks: Path, tmp_
     (cluster,) = json.loads(second.stdout)["clusters"]
     assert cluster["from"] == "2023-11-14T00:00:00Z"
     assert [day["assembled"] for day in cluster["days"]] == [True, True]
-    lake = Lake(object_store.opened(str(tmp_path / "lake")), clock=FakeClock())
-    rows = lake.read(lake.manifests(USAGE_SAMPLE), table=USAGE_SAMPLE).to_pylist()
+    lake = Lake(table_store.opened(str(tmp_path / "lake")), clock=FakeClock())
+    rows = lake.read(lake.days(USAGE_SAMPLE), table=USAGE_SAMPLE).to_pylist()
     assert {row["cluster_id"] for row in rows} == {"id-o"}
     assert {row["censored"] for row in rows} == {"no"}
     own = [row for row in rows if row["broker_id"] == "1" and row["user"] == "u0"]
@@ -120,12 +120,12 @@ def test_recordings_of_prometheus_become_samples_and_evidence(blocks: Path, tmp_
     second_broker = [row for row in rows if row["broker_id"] == "2" and row["user"] == "u0"]
     assert len(second_broker) == COUNT - 20
     assert sum(row["dt_ms"] for row in second_broker) == (COUNT - 20) * 30_000
-    up = lake.read(lake.manifests(TARGET_UP), table=TARGET_UP).to_pylist()
+    up = lake.read(lake.days(TARGET_UP), table=TARGET_UP).to_pylist()
     assert sum(not row["up"] for row in up) == 20
     latest = json.loads((tmp_path / "evidence" / "id-o" / "LATEST.json").read_text())
     assert latest["to_ms"] == BEGIN + 2 * 137 + (COUNT - 1) * 30_000 + 1
     published = published_evidence.opened(
-        object_store.opened(str(tmp_path / "evidence")),
+        table_store.opened(str(tmp_path / "evidence")),
         "id-o",
         now_ms=latest["made_ms"],
         max_age_ms=10**13,

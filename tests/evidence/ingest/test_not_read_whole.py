@@ -8,7 +8,6 @@ from reconciler.errors import LakeError, TelemetryError
 from reconciler.evidence.ingest import file_import
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.sample_days import last_dialect
-from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.tables import USAGE_SAMPLE
 from tests.evidence.ingest import recorded_use
@@ -22,6 +21,7 @@ from tests.evidence.ingest.test_file_import import (
     samples,
     written,
 )
+from tests.evidence.store.stores import PassingStore
 from tests.fakes.clock import FakeClock
 
 MIDNIGHT = BEGIN + 600_000
@@ -31,7 +31,7 @@ DAYS = ["2023-11-14", "2023-11-15"]
 def marks(where, cluster_id="id-o"):
     return {
         manifest.unit.day.isoformat(): manifest.partial
-        for manifest in where.manifests(USAGE_SAMPLE, [cluster_id])
+        for manifest in where.days(USAGE_SAMPLE, [cluster_id])
     }
 
 
@@ -129,18 +129,16 @@ class Full:
     def __getattr__(self, name):
         return getattr(self._inner, name)
 
-    def put(self, path, content, *, create=False):
-        if path.startswith("broker_sample/_units/") and self._day in path:
+    def put(self, path, content, *, after):
+        if path.startswith("broker_sample/") and self._day in path:
             raise LakeError("no space is left")
-        self._inner.put(path, content, create=create)
+        self._inner.put(path, content, after=after)
 
 
 def test_a_lake_that_fails_during_the_import_is_a_failure_and_the_stored_rows_are_reported(
     tmp_path,
 ):
-    where = Lake(
-        Full(object_store.opened("memory://"), DAYS[1]), clock=FakeClock(), pause=lambda _: None
-    )
+    where = Lake(Full(PassingStore(), DAYS[1]), clock=FakeClock(), pause=lambda _: None)
     brought = read(where, written(tmp_path, "a.om"))
     assert brought.failures == ("no space is left; data written to the lake before is kept",)
     new = brought.arrived["id-o"].new

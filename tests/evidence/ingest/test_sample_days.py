@@ -8,16 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import LakeDamaged
+from reconciler.evidence.analysis import rollup
 from reconciler.evidence.ingest import snapshot_import
 from reconciler.evidence.ingest.sample_days import CURSOR, SETTLED, DayReading, SampleDays, cursor
 from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
-from reconciler.evidence.store.files import object_store
-from reconciler.evidence.store.lake import Lake, UnitContent
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import Unit
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.samples import cadence
-from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_5M, USAGE_SAMPLE
 from tests.evidence.ingest.point_rows import (
     DAY,
     PACE,
@@ -28,6 +29,7 @@ from tests.evidence.ingest.point_rows import (
     points,
     times,
 )
+from tests.evidence.store.stores import PassingStore
 from tests.fakes.clock import FakeClock
 from tests.hypothesis_profiles import count_examples
 
@@ -45,7 +47,7 @@ def lake():
 
 
 def new_lake(store=None, run_id=""):
-    where = store or object_store.opened("memory://")
+    where = store or PassingStore()
     return Lake(where, clock=FakeClock(), run_id=run_id, pause=lambda _: None)
 
 
@@ -61,11 +63,15 @@ def assembled(reports):
 
 
 def content(lake):
-    return [lake.read(lake.manifests(of, ["c"]), table=of).to_pylist() for of in MADE]
+    return [lake.read(lake.days(of, ["c"]), table=of).to_pylist() for of in MADE]
 
 
 def generations(lake):
-    return [(unit.unit.day, unit.generation) for of in MADE for unit in lake.manifests(of, ["c"])]
+    return [
+        (unit.unit.day, lake.store.version(unit.unit.path))
+        for of in MADE
+        for unit in lake.days(of, ["c"])
+    ]
 
 
 def use(begin, count, *, rate=5.0):
@@ -158,17 +164,17 @@ def test_a_late_point_changes_its_day_and_the_first_samples_of_the_next_day_only
 
 def test_of_two_concurrent_runs_the_reading_with_most_points_is_kept(lake):
     rows = around_midnight()
-    original = lake.manifest
+    original = lake.day
     late = [rows]
 
     def interrupted(unit):
-        manifest = original(unit)
+        day = original(unit)
         if unit.table is TARGET_UP and late:
             write(new_lake(lake.store, "other"), late.pop())
-        return manifest
+        return day
 
     snapshot_import.keep(lake, LOOKS)
-    lake.manifest = interrupted
+    lake.day = interrupted
     write(lake, rows[::2])
     assert content(lake) == in_one_go()
     assert late == []
@@ -274,18 +280,18 @@ def test_limits_imported_after_the_source_expired_are_reported_and_queried_once(
 
 def test_the_cursor_never_passes_a_day_that_was_not_written(lake):
     write(lake, around_midnight(), cursor_ms=START + 2 * DAY_MS)
-    reached = [int(unit.inputs[CURSOR]) for unit in lake.manifests(USAGE_SAMPLE)]
+    reached = [int(unit.inputs[CURSOR]) for unit in lake.days(USAGE_SAMPLE)]
     assert reached == [START, START + DAY_MS, START + 2 * DAY_MS]
     assert cursor(lake, "c") == START + 2 * DAY_MS
     assert cursor(lake, "d") is None
 
 
-def test_time_without_points_moves_the_cursor_and_rewrites_no_rows(lake):
+def test_time_without_points_moves_the_cursor_and_changes_no_rows(lake):
     write(lake, use(START, 4), [DAY], cursor_ms=START + HOUR)
-    files = [unit.files for of in MADE for unit in lake.manifests(of)]
+    before = content(lake)
     report = write(lake, use(START, 4), [DAY], cursor_ms=START + 2 * HOUR)[DAY]
     assert (cursor(lake, "c"), report.is_assembled) == (START + 2 * HOUR, False)
-    assert [unit.files for of in MADE for unit in lake.manifests(of)] == files
+    assert content(lake) == before
 
 
 def test_an_incomplete_reading_is_reported_until_it_was_completed(lake):
@@ -297,7 +303,7 @@ def test_an_incomplete_reading_is_reported_until_it_was_completed(lake):
 
 def test_a_day_without_received_data_is_stored_as_missing_only(lake):
     assert write(lake, []) == {}
-    assert lake.manifests(USAGE_SAMPLE) == ()
+    assert lake.days(USAGE_SAMPLE) == ()
     assert write(lake, [], [DAY], partial=("away",))[DAY].partial == ("away",)
 
 
@@ -323,70 +329,76 @@ def test_another_step_rebuilds_no_day_until_a_rebuild_and_late_points_keep_the_o
 # ---- damaged lakes ------------------------------------------------------------------------------
 
 
-def spoil(lake, of):
-    (unit,) = lake.manifests(of, ["c"], DAY, DAY)
-    lake.store.put(unit.files[0].path, b"x" * unit.files[0].size)
+def spoil(lake, unit):
+    lake.store.put(unit.path, b"x" * 500, after=lake.store.version(unit.path))
 
 
-def test_damaged_samples_are_replaced_by_a_complete_reading(lake):
+def test_a_damaged_day_is_an_error_until_its_file_is_removed_and_then_read_again(lake):
     write(lake, use(START, 40), [DAY])
     before = content(lake)
-    spoil(lake, USAGE_SAMPLE)
-    write(lake, use(START, 40), [DAY], rebuild=True)
-    assert content(lake) == before
-
-
-def forget(lake, of, day=DAY):
-    """What the message asks for: remove the folder of the day below _units."""
-    (unit,) = lake.manifests(of, ["c"], day, day)
-    lake.store.delete([unit.path])
-
-
-def test_the_same_reading_repairs_damaged_samples_once_their_day_is_removed(lake):
-    write(lake, use(START, 40), [DAY])
-    before = content(lake)
-    spoil(lake, USAGE_SAMPLE)
-    write(lake, use(START, 40), [DAY])
-    with pytest.raises(LakeDamaged):
-        content(lake)
-    forget(lake, USAGE_SAMPLE)
-    write(lake, use(START, 40), [DAY])
-    assert content(lake) == before
-
-
-def test_damaged_samples_are_an_error_for_a_fragment_until_their_day_is_removed(lake):
-    write(lake, use(START, 240), [DAY])
-    spoil(lake, USAGE_SAMPLE)
+    unit = Unit(table=USAGE_SAMPLE, cluster_id="c", day=DAY)
+    spoil(lake, unit)
     with pytest.raises(LakeDamaged) as damaged:
-        write(lake, use(START + HOUR, 240), [DAY])
-    assert "below _units" in damaged.value.hint
-    forget(lake, USAGE_SAMPLE)
+        write(lake, use(START + HOUR, 40), [DAY])
+    assert "remove the file" in damaged.value.hint
+    lake.store.delete([unit.path])
     assert SampleDays(lake, "c", PACE).first_stale(DAY) == DAY
-    report = write(lake, use(START, 240), [DAY])[DAY]
-    assert (report.samples, report.partial) == (240, ())
-
-
-def test_a_day_that_an_earlier_version_began_anew_takes_any_reading(lake):
-    write(lake, use(START, 240), [DAY])
-    (unit,) = lake.manifests(USAGE_SAMPLE, ["c"], DAY, DAY)
-    sentence = "some of 240 rows were lost and not imported again"
-    inputs = {**unit.inputs, "lost_rows": "240"}
-    lake.commit(unit.unit, UnitContent(inputs=inputs, partial=(sentence,)), unit)
-    report = write(lake, use(START + HOUR, 100), [DAY])[DAY]
-    assert (report.samples, report.partial) == (100, ())
-    assert "lost_rows" not in lake.manifests(USAGE_SAMPLE, ["c"], DAY, DAY)[0].inputs
+    write(lake, use(START, 40), [DAY])
+    assert content(lake) == before
 
 
 def test_snapshots_of_a_damaged_day_can_be_imported_again(lake):
     early = look(START - 5 * DAY_MS, 1.0)
     snapshot_import.keep(lake, [early])
-    day = date(2025, 12, 28)
-    for of in (snapshot_import.SNAPSHOT, snapshot_import.QUOTA_ENTRY):
-        (unit,) = lake.manifests(of, ["c"], day, day)
-        lake.store.put(unit.files[0].path, b"x" * unit.files[0].size)
+    tables = (snapshot_import.SNAPSHOT, snapshot_import.QUOTA_ENTRY)
+    units = [Unit(table=table, cluster_id="c", day=date(2025, 12, 28)) for table in tables]
+    for unit in units:
+        spoil(lake, unit)
     with pytest.raises(LakeDamaged):
         snapshot_import.keep(lake, [early])
-    for of in (snapshot_import.SNAPSHOT, snapshot_import.QUOTA_ENTRY):
-        forget(lake, of, day)
+    lake.store.delete(unit.path for unit in units)
     snapshot_import.keep(lake, [early])
-    assert len(snapshot_import.limit_snapshots(lake, "c")) == 1
+    assert all(day.rows for table in tables for day in lake.days(table))
+
+
+# ---- what replaces what ---------------------------------------------------------------------------
+
+
+def test_a_reading_with_less_replaces_more_only_on_request(lake):
+    write(lake, use(START, 240), [DAY])
+    before = content(lake)
+    fewer = write(lake, use(START, 20), [DAY])[DAY]
+    assert (fewer.samples, content(lake)) == (240, before)
+    writer = SampleDays(lake, "c", PACE, replace=True)
+    report = writer.write(DAY, DayReading(points=points(use(START, 20))))
+    assert (report.samples, report.is_assembled) == (20, True)
+    # From then on the smaller reading is what others are compared with.
+    assert write(lake, use(START, 20), [DAY])[DAY].is_assembled is False
+
+
+# ---- sums and histograms --------------------------------------------------------------------------
+
+
+def rollups(lake):
+    return [
+        (lake.read(lake.days(table), table=table).to_pylist(), rows)
+        for table, rows in rollup.ROLLUPS
+    ]
+
+
+def test_sums_and_histograms_follow_the_samples(lake):
+    for count in (40, 240, 60):
+        write(lake, use(START, count), [DAY])
+        samples = lake.read(lake.days(USAGE_SAMPLE), table=USAGE_SAMPLE)
+        for stored, rows in rollups(lake):
+            expected = rows(samples).to_pylist()
+            assert sorted(map(str, stored)) == sorted(map(str, expected))
+            assert stored
+
+
+def test_sums_that_a_killed_run_did_not_write_are_written_by_the_next(lake):
+    write(lake, use(START, 40), [DAY])
+    (unit,) = lake.units(USAGE_5M)
+    lake.store.delete([unit.path])
+    write(lake, use(START, 40), [DAY])
+    assert lake.units(USAGE_5M) == [unit]

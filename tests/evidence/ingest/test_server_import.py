@@ -10,7 +10,6 @@ from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.sample_days import REFETCH_MS, ClusterArrivals, SampleDays, cursor
-from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -18,6 +17,7 @@ from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import USAGE_SAMPLE
 from tests.evidence.ingest import recorded_use
+from tests.evidence.store.stores import PassingStore
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus, Fault
 
@@ -29,7 +29,7 @@ GONE = [Fault(status=503, text="compacting")] * 30
 
 
 def lake():
-    return Lake(object_store.opened("memory://"), clock=FakeClock(), pause=lambda _: None)
+    return Lake(PassingStore(), clock=FakeClock(), pause=lambda _: None)
 
 
 def filled(**more):
@@ -73,7 +73,7 @@ def fetch(
 
 
 def samples(where):
-    rows = where.read(where.manifests(USAGE_SAMPLE), table=USAGE_SAMPLE).to_pylist()
+    rows = where.read(where.days(USAGE_SAMPLE), table=USAGE_SAMPLE).to_pylist()
     return recorded_use.comparable_rows(rows)
 
 
@@ -109,12 +109,12 @@ def test_a_server_that_becomes_unavailable_leaves_the_imported_rows_and_the_next
     arrived = fetch(broken, server, window=600_000, before=goes_away)
     assert "503" in arrived.failures[0]
     assert "is kept" in arrived.failures[0]
-    manifests = broken.manifests(USAGE_SAMPLE)
+    manifests = broken.days(USAGE_SAMPLE)
     assert MIDNIGHT <= cursor(broken, "id-o") < END - 600_000
     assert (
         0
         < sum(manifest.rows for manifest in manifests)
-        < sum(manifest.rows for manifest in complete.manifests(USAGE_SAMPLE))
+        < sum(manifest.rows for manifest in complete.days(USAGE_SAMPLE))
     )
     again = fetch(broken, filled(), begin=None)
     assert again.failures == []
@@ -146,7 +146,7 @@ def test_a_refusal_during_the_import_is_reported_with_the_message_of_the_server_
 
     arrived = fetch(where, server, window=600_000, before=refuses)
     assert "strange words" in arrived.failures[0]
-    assert where.manifests(USAGE_SAMPLE)
+    assert where.days(USAGE_SAMPLE)
 
 
 def test_the_day_of_a_failure_lists_missing_data_until_it_was_read():
@@ -156,17 +156,17 @@ def test_the_day_of_a_failure_lists_missing_data_until_it_was_read():
         server.faults = list(GONE)
 
     fetch(where, server, MIDNIGHT, END, window=600_000, before=goes_away)
-    (day,) = where.manifests(USAGE_SAMPLE)
+    (day,) = where.days(USAGE_SAMPLE)
     assert "did not give all" in day.partial[0]
     fetch(where, filled(), begin=None)
-    assert [manifest.partial for manifest in where.manifests(USAGE_SAMPLE)] == [(), ()]
+    assert [manifest.partial for manifest in where.days(USAGE_SAMPLE)] == [(), ()]
 
 
 def test_a_warning_of_the_server_makes_the_day_partial():
     where, server = lake(), filled()
     server.extra = {"warnings": ["a store is away"]}
     fetch(where, server)
-    assert all(manifest.partial for manifest in where.manifests(USAGE_SAMPLE))
+    assert all(manifest.partial for manifest in where.days(USAGE_SAMPLE))
 
 
 def test_an_empty_window_is_reported():

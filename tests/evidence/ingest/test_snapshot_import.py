@@ -9,8 +9,8 @@ from reconciler.errors import ConfigError, TelemetryError
 from reconciler.evidence.ingest import snapshot_import
 from reconciler.evidence.ingest.assembly.limit_history import LimitDigests
 from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
-from reconciler.evidence.store.files import object_store
-from reconciler.evidence.store.lake import Lake, UnitContent
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
@@ -18,6 +18,7 @@ from reconciler.render.json_values import dump
 from reconciler.usage.samples import DAY_MS, start_of
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
 from tests.evidence.store import rows
+from tests.evidence.store.stores import PassingStore
 from tests.fakes.clock import FakeClock
 
 NOON = "2026-01-02T12:00:00Z"
@@ -38,7 +39,7 @@ ODD = QuotaState(
 
 
 def lake():
-    return Lake(object_store.opened("memory://"), clock=FakeClock(), pause=lambda _: None)
+    return Lake(PassingStore(), clock=FakeClock(), pause=lambda _: None)
 
 
 def document(state=ODD, *, taken_at=NOON, cluster_id="c"):
@@ -58,7 +59,7 @@ def test_a_snapshot_is_read_from_the_lake_as_it_was_written():
 def test_rows_contain_kinds_units_and_marks_of_values_that_are_not_finite():
     where = lake()
     snapshot_import.keep(where, [snapshot_import.read(document(), source="a.json")])
-    rows = where.read(where.manifests(QUOTA_ENTRY)).to_pylist()
+    rows = where.read(where.days(QUOTA_ENTRY), table=QUOTA_ENTRY).to_pylist()
     columns = {
         (row["entity_json"], row["quota_key"]): tuple(
             row[name]
@@ -115,7 +116,7 @@ def test_the_same_snapshot_again_changes_nothing_and_a_later_one_is_added():
     assert snapshot_import.keep(where, [first, first]) == 1
     assert snapshot_import.keep(where, [first]) == 0
     assert snapshot_import.keep(where, [first, later]) == 1
-    assert [manifest.generation for manifest in where.manifests(SNAPSHOT)] == [2]
+    assert len(where.days(SNAPSHOT)) == 1
     assert [snapshot.state for snapshot in snapshot_import.limit_snapshots(where, "c")] == [
         ODD,
         QuotaState(),
@@ -133,8 +134,9 @@ def test_a_snapshot_without_limits_is_an_empty_state_and_not_a_missing_snapshot(
 def test_a_snapshot_with_missing_entries_is_ignored():
     where = lake()
     snapshot_import.keep(where, [snapshot_import.read(document(), source="a")])
-    (manifest,) = where.manifests(QUOTA_ENTRY)
-    where.commit(manifest.unit, UnitContent(rows=where.read([manifest]).slice(1)), manifest)
+    (day,) = where.days(QUOTA_ENTRY)
+    rows = where.read([day], table=QUOTA_ENTRY)
+    where.replace(day.unit, UnitContent(rows=rows.slice(1)))
     assert snapshot_import.limit_snapshots(where, "c") == ()
 
 
@@ -192,19 +194,18 @@ def test_only_snapshots_that_apply_since_a_day_are_read(looked, since, expected)
 def test_older_snapshots_are_not_opened(tmp_path):
     where = Lake(rows.Watched(tmp_path), clock=FakeClock())
     snapshot_import.keep(where, daily(range(2, 29)))
-    where.store.found = []
+    where.store.opened = []
     snapshot_import.limit_snapshots(where, "c", date(2026, 1, 27))
-    days = {path.split("/")[-2] for path in where.store.found if path.endswith(".parquet")}
-    assert days == {"2026-01-26", "2026-01-27", "2026-01-28"}
-    assert not any("2026-01-1" in path for path in where.store.found)
+    days = {path.split("/")[-2] for path in where.store.opened}
+    assert days == {"day=2026-01-26", "day=2026-01-27", "day=2026-01-28"}
 
 
 def test_an_incomplete_last_snapshot_before_a_day_is_ignored_and_the_previous_one_applies():
     where = lake()
     snapshot_import.keep(where, daily([2, 3, 5]))
     day = date(2026, 1, 3)
-    (manifest,) = where.manifests(QUOTA_ENTRY, from_day=day, to_day=day)
-    where.commit(manifest.unit, UnitContent(rows=where.read((), table=QUOTA_ENTRY)), manifest)
+    (unit,) = where.units(QUOTA_ENTRY, from_day=day, to_day=day)
+    where.replace(unit, UnitContent(rows=where.read((), table=QUOTA_ENTRY)))
     snapshots = snapshot_import.limit_snapshots(where, "c", date(2026, 1, 4))
     assert [snapshot.observed_ms for snapshot in snapshots] == [
         snapshot.observed_ms for snapshot in daily([2, 5])

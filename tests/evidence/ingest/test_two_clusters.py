@@ -14,8 +14,8 @@ from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.file_import import FileImportRequest, FileImportResult
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, SampleDays
 from reconciler.evidence.ingest.server_import import FetchWindow, ServerImportOptions, fetched
-from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
+from tests.evidence.store.stores import PassingStore
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus
 
@@ -34,7 +34,7 @@ def source(name: str, text: str) -> ClusterSource:
 
 def arrive(own_source: ClusterSource, *neighbours: ClusterSource) -> ClusterArrivals:
     clock = FakeClock()
-    lake = Lake(object_store.opened(f"memory://{own_source.cluster}", create=True), clock=clock)
+    lake = Lake(PassingStore(), clock=clock)
 
     async def fetch_span() -> ClusterArrivals:
         async with FakePrometheus() as server:
@@ -72,7 +72,7 @@ def test_a_second_cluster_without_matchers_would_match_everything_and_is_refused
 def in_a_file(tmp_path: Path, *lines: str) -> FileImportResult:
     path = tmp_path / "saved.prom"
     path.write_text("\n".join([*lines, "# EOF\n"]))
-    lake = Lake(object_store.opened("memory://files", create=True), clock=FakeClock())
+    lake = Lake(PassingStore(), clock=FakeClock())
     files = FileImportRequest(paths=(path,), dialects=parser.shipped())
     return file_import.read(lake, [source("a", "")], files, clock=FakeClock())
 

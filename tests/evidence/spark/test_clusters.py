@@ -11,11 +11,14 @@ from reconciler.errors import SparkError
 from reconciler.evidence.spark.runtime import session
 from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.spark import __main__ as main_file
-from tests.evidence.spark import lakes
+from tests.evidence.analysis import lakes
 from tests.servers import spark as servers
 from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
+
+
+WINDOW = ("--cluster-id", "b", "--from", str(lakes.day(0)), "--to", str(lakes.day(1)))
 
 
 def filled(folder: Path) -> Path:
@@ -26,7 +29,8 @@ def filled(folder: Path) -> Path:
 
 def test_spark_submit_runs_the_main_file(wheel: Path, tmp_path: Path) -> None:
     result = tmp_path / "result.json"
-    words = ["rollup", "--lake", str(filled(tmp_path / "lake")), "--output", str(result)]
+    lake = str(filled(tmp_path / "lake"))
+    words = ["show", "--engine", "spark", "--lake", lake, *WINDOW, "--output", str(result)]
     done = servers.submit(
         ["--master", "local[2]", "--driver-java-options", servers.QUICK],
         Path(main_file.__file__),
@@ -34,16 +38,18 @@ def test_spark_submit_runs_the_main_file(wheel: Path, tmp_path: Path) -> None:
         package=wheel,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert [table["units"] for table in json.loads(result.read_text())["tables"]] == [1, 1]
+    assert json.loads(result.read_text())["usage"]
 
 
 def test_an_error_through_spark_connect_is_one_sentence(
     connect: servers.ConnectServer, tmp_path: Path
 ) -> None:
     filled(tmp_path)
-    victim = next(tmp_path.rglob("*.parquet"))
-    victim.write_bytes(b"PAR1" + b"\0" * 200)
-    words = ["rollup", "--lake", str(tmp_path), "--remote", connect.remote]
+    victim = next(tmp_path.glob("usage_5m/**/*.parquet"))
+    content = victim.read_bytes()
+    rows = len(content) - int.from_bytes(content[-8:-4], "little") - 12
+    victim.write_bytes(content[:4] + b"\xff" * rows + content[4 + rows :])
+    words = ["show", "--lake", str(tmp_path), *WINDOW, "--remote", connect.remote]
     done = subprocess.run(
         [sys.executable, "-m", "reconciler.spark", *words],
         cwd=servers.TREE,
@@ -54,7 +60,7 @@ def test_an_error_through_spark_connect_is_one_sentence(
     )
     messages = [line for line in done.stderr.splitlines() if not line.startswith("[")]
     assert (done.returncode, len(messages)) == (1, 2), done.stderr
-    assert messages[0].startswith("error: rollup: ")
+    assert messages[0].startswith("error: Spark: ")
     assert victim.name in messages[0]
 
 

@@ -1,43 +1,47 @@
-"""Every job through Spark Connect on two executors, some by spark-submit: results equal those of a local session."""
+"""One function, two runners: every analysis gives the same rows in local processes, on Spark, through Connect and spark-submit."""
 
 import json
 import math
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from reconciler.cli.spark.commands import COMMANDS
 from reconciler.codecs.state import state_document
+from reconciler.errors import SparkError
+from reconciler.evidence.analysis import engine as engines
+from reconciler.evidence.analysis import impact, portions
+from reconciler.evidence.analysis.candidate_limits import CandidateLimits
+from reconciler.evidence.analysis.engine import LocalEngine
+from reconciler.evidence.analysis.window import TimeWindow
+from reconciler.evidence.spark.engine import SparkEngine
 from reconciler.evidence.store.lake import Lake
 from reconciler.render.json_values import dump
 from reconciler.usage.impact.recorded_limits import RecordedLimits
-from reconciler.usage.kernel.throttling import delay_ms
+from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import TABLES
-from tests.evidence.spark import every_job, lakes, replays, report_lake
+from tests.evidence.analysis import lakes, replays, report_lake
+from tests.evidence.spark import every_analysis
+from tests.fakes.progress import silent
 from tests.servers import spark as servers
 from tests.servers.processes import HANG_SECONDS
 from tests.usage import whatif_cases
 
 pytestmark = pytest.mark.integration
 
-WITHOUT_SPARK = {"client", "ingest", "expire"}
-
-READS_OTHERS = {"report"}
-"""Combines the results of other jobs."""
+RESULTS = ("impact_row", "recommendation", "capacity_row", "usage_row", "noisy_row")
 
 
-def filled(folder: Path) -> Lake:
-    """A lake for reports, with five more clusters, whose limits change to the states in a separate folder."""
+def filled(folder: Path, *, first: int = 0, fleets: int = 5) -> None:
+    """A lake for reports, with random clusters, whose limits change to the states in a separate folder."""
     lake = report_lake.build_lake(folder / "lake")
-    generated = [whatif_cases.case(number) for number in range(20)]
+    generated = (whatif_cases.case(number) for number in range(first, first + 4 * fleets))
     # Neither JSON nor a comparison of rows supports NaN.
-    fleets = [
+    finite = [
         case
         for case in generated
         if all(
@@ -45,84 +49,103 @@ def filled(folder: Path) -> Lake:
             for state in (case.before, case.after, *(case.recorded or RecordedLimits()).states)
             for _, _, value in state.pairs()
         )
-    ][:5]
-    replays.fill(lake, fleets, whatif_cases.CADENCE)
+    ][:fleets]
+    replays.fill(lake, finite, whatif_cases.CADENCE)
     (folder / "states").mkdir()
-    for case in fleets:
+    for case in finite:
         text = dump(state_document(case.after, cluster_id=case.cluster_id, taken_at=""))
         (folder / "states" / f"{case.cluster_id}.json").write_text(text, encoding="utf-8")
-    return lake
-
-
-def words_of(folder: Path, jobs: Iterable[str]) -> list[str]:
-    """The arguments of the main file for a folder."""
-    return [*(str(folder / name) for name in ("lake", "states", "results")), ",".join(jobs)]
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A filled folder in which no job runs."""
+    """A filled folder in which nothing runs."""
     folder = tmp_path_factory.mktemp("template")
-    _ = filled(folder)
+    filled(folder)
     return folder
 
 
-def copied(template: Path, folder: Path) -> Lake:
-    """The lake of a copy of the filled folder."""
+def copied(template: Path, folder: Path) -> Path:
     shutil.copytree(template, folder, dirs_exist_ok=True)
-    return lakes.lake(folder / "lake")
+    return folder
+
+
+def ran(engine: engines.Engine, folder: Path) -> tuple[Lake, Any]:
+    lake = str(folder / "lake")
+    results = every_analysis.run_all(engine, lake, folder / "states")
+    return lakes.lake(folder / "lake"), results
 
 
 @pytest.fixture(scope="module")
-def local_run(
-    spark: SparkSession, template: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Lake, Any]:
-    """The lake after all jobs ran in the local session, and their results."""
-    folder = tmp_path_factory.mktemp("here")
-    lake = copied(template, folder)
-    results = every_job.run_all(spark, str(folder / "lake"), folder / "states")
-    del results["workers"]
-    return lake, json.loads(json.dumps(results, default=str))
+def local_run(template: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Any]:
+    """The lake after all analyses ran here, and their results."""
+    return ran(LocalEngine(), copied(template, tmp_path_factory.mktemp("here")))
 
 
-def test_every_job_of_the_table_is_tested() -> None:
-    assert set(every_job.JOBS) == set(COMMANDS) - WITHOUT_SPARK - READS_OTHERS
+def assert_same(left_tables: tuple[Lake, Any], right_tables: tuple[Lake, Any]) -> None:
+    for name in RESULTS:
+        rows = lakes.rows_of(left_tables[0], TABLES[name])
+        assert rows, name
+        assert lakes.rows_of(right_tables[0], TABLES[name]) == rows, name
+    assert right_tables[1] == left_tables[1]
 
 
-def tables_of(lake: Lake) -> set[str]:
-    return {name for name, table in TABLES.items() if lake.manifests(table)}
-
-
-def assert_same(
-    local_run: tuple[Lake, Any], remote_lake: Lake, output: Path, jobs: Iterable[str]
+def test_the_two_engines_give_the_same_rows_of_random_tables(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake, results = local_run
-    table_names = tables_of(remote_lake)
-    assert table_names >= {"usage_5m", "usage_hist_d", "impact_row"}
-    for name in sorted(table_names):
-        assert lakes.rows_of(remote_lake, TABLES[name]) == lakes.rows_of(lake, TABLES[name]), name
-    # A report names its lake, which differs here.
-    remote_results = json.loads(
-        output.read_text(encoding="utf-8").replace(
-            remote_lake.store.redacted_address, lake.store.redacted_address
-        )
+    """In tasks of a few hundred rows, so that every analysis has many."""
+    monkeypatch.setattr(portions, "TASK_ROWS", 300)
+    for seed in range(0, 60, 20):
+        template = tmp_path / f"{seed}"
+        filled(template, first=seed)
+        local_results = ran(LocalEngine(), copied(template, tmp_path / f"{seed}-local"))
+        spark_results = ran(SparkEngine(spark), copied(template, tmp_path / f"{seed}-spark"))
+        assert_same(local_results, spark_results)
+
+
+def test_several_processes_give_the_rows_of_one(
+    local_run: tuple[Lake, Any], template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(portions, "TASK_ROWS", 1_000)
+    monkeypatch.setattr(engines, "ALONE", 0)
+    assert_same(local_run, ran(LocalEngine(2), copied(template, tmp_path)))
+
+
+def test_an_error_in_a_worker_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
+    fleet, _, pacing = replays.beyond_64_bits()
+    lake = replays.filled(tmp_path, [fleet], pacing)
+    begin = whatif_cases.START_MS // DAY_MS * DAY_MS
+    work = impact.SimulationRequest(
+        candidates=(CandidateLimits(cluster_id=fleet.cluster_id, state=fleet.after),),
+        window=TimeWindow(from_ms=begin, to_ms=begin + 13 * DAY_MS),
     )
-    workers = remote_results.pop("workers")
-    assert len(workers) == 2
-    assert all(".zip/reconciler/__init__.py" in worker["path"] for worker in workers), workers
-    assert {worker["delay"] for worker in workers} == {delay_ms(12345, 7)}
-    assert remote_results.keys() == set(jobs)
-    for name, result in remote_results.items():
-        assert results[name] == result, name
+    with pytest.raises(SparkError, match="no broker moves so much") as raised:
+        impact.simulated(SparkEngine(spark), lake, work, silent)
+    assert "\n" not in str(raised.value)
 
 
-def test_every_job_runs_through_a_connect_server_on_two_executors(
+def of_output(folder: Path) -> tuple[Lake, Any]:
+    results = json.loads((folder / "results").read_text(encoding="utf-8"))
+    return lakes.lake(folder / "lake"), results
+
+
+def words_of(folder: Path) -> list[str]:
+    """The arguments of the main file for a folder."""
+    return [str(folder / name) for name in ("lake", "states", "results")]
+
+
+def test_everything_runs_through_a_connect_server_on_two_executors(
     local_run: tuple[Lake, Any], connect: servers.ConnectServer, template: Path, tmp_path: Path
 ) -> None:
-    lake = copied(template, tmp_path)
-    words = words_of(tmp_path, every_job.JOBS)
+    folder = copied(template, tmp_path)
     done = subprocess.run(
-        [sys.executable, "-m", "tests.evidence.spark.every_job", *words, connect.remote],
+        [
+            sys.executable,
+            "-m",
+            "tests.evidence.spark.every_analysis",
+            *words_of(folder),
+            connect.remote,
+        ],
         cwd=servers.TREE,
         capture_output=True,
         text=True,
@@ -130,22 +153,19 @@ def test_every_job_runs_through_a_connect_server_on_two_executors(
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:] + connect.log()
-    assert_same(local_run, lake, tmp_path / "results", every_job.JOBS)
-    assert tables_of(lake) == tables_of(local_run[0])
-    assert tables_of(lake) >= {"usage_row", "capacity_row", "recommendation"}
+    assert_same(local_run, of_output(folder))
 
 
-def test_rollup_and_simulation_run_by_spark_submit_on_two_executors(
+def test_everything_runs_by_spark_submit_on_two_executors(
     local_run: tuple[Lake, Any],
     cluster: servers.StandaloneCluster,
     wheel: Path,
     template: Path,
     tmp_path: Path,
 ) -> None:
-    lake = copied(template, tmp_path)
-    jobs = ("rollup", "simulate")
+    folder = copied(template, tmp_path)
     before = cluster.log().count("Launching executor")
-    done = cluster.submit(Path(every_job.__file__), words_of(tmp_path, jobs), package=wheel)
+    done = cluster.submit(Path(every_analysis.__file__), words_of(folder), package=wheel)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     assert cluster.log().count("Launching executor") >= before + 2
-    assert_same(local_run, lake, tmp_path / "results", jobs)
+    assert_same(local_run, of_output(folder))

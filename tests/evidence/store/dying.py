@@ -14,41 +14,28 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from reconciler.evidence.store import publisher
-from reconciler.evidence.store.expiry import expired
-from reconciler.evidence.store.lake import UnitContent
-from reconciler.usage.samples import cadence
+from reconciler.evidence.store import previews
+from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.usage.tables import USAGE_SAMPLE
 from tests.evidence.store import rows
 
-CALLS = ("open", "fsync", "link", "mkdir", "unlink", "replace", "rename", "rmdir")
+CALLS = ("open", "fsync", "mkdir", "unlink", "replace", "rename")
 MOST = 400
 
 
 def update(folder: Path) -> None:
-    """Write a second generation."""
+    """Replace a day."""
     lake = rows.lake_in(folder)
     lake.update(rows.unit(USAGE_SAMPLE), lambda _: UnitContent(rows=rows.usage(rates=(7, 7))))
 
 
-def expire(folder: Path) -> None:
-    """Expire everything."""
-    expired(rows.lake_in(folder).store, rows.at(10_000))
-
-
 def publish_again(folder: Path) -> None:
-    """Publish one more day."""
-    lake, to = rows.lake_in(folder / "lake"), rows.lake_in(folder / "evidence").store
-    publisher.publish(
-        lake, rows.CLUSTER, to, rows.at(0), rows.at(3), pace=cadence(30_000), now_ms=rows.at(3)
-    )
+    """Copy one more day for previews."""
+    lake, to = rows.lake_in(folder / "lake"), rows.lake_in(folder / "previews").store
+    previews.publish(lake, rows.CLUSTER, to)
 
 
-WORKS: dict[str, Callable[[Path], None]] = {
-    "update": update,
-    "expire": expire,
-    "publish": publish_again,
-}
+WORKS: dict[str, Callable[[Path], None]] = {"update": update, "publish": publish_again}
 
 
 def die_before(number: int) -> None:

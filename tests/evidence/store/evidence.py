@@ -1,17 +1,15 @@
-"""Evidence for tests: samples of some users on some brokers, committed to a lake and published to a folder."""
+"""Evidence for tests: samples of some users on some brokers, in the tables that previews read."""
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
 
-from reconciler.evidence.store.files import arrow_tables, object_store
-from reconciler.evidence.store.lake import Lake, UnitContent
-from reconciler.evidence.store.latest_pointer import LatestPointer
-from reconciler.evidence.store.manifest import Unit
-from reconciler.evidence.store.publisher import publish
+from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store.files import arrow_tables, table_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import Unit, UnitContent
 from reconciler.quota.entity_forms import canonical_parts_text
 from reconciler.usage.samples import DAY_MS, cadence
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
@@ -41,7 +39,7 @@ def published(
     quota_type: str = "produce",
     censored: str = "no",
     clients: Sequence[str] = (),
-) -> LatestPointer:
+) -> None:
     """Publish evidence of users for whole days until a given time.
 
     Args:
@@ -56,47 +54,33 @@ def published(
         censored: Whether every sample is censored.
         clients: Client ids with the only limits in a quota snapshot of the day before.
     """
-    with tempfile.TemporaryDirectory() as place:
-        lake = Lake(object_store.opened(place), clock=FakeClock(), run_id="test")
-        last = end_ms // DAY_MS - 1
-        for day in range(last - days + 1, last + 1):
-            _commit(
-                lake,
-                USAGE_SAMPLE,
-                cluster_id,
-                day,
-                _samples(cluster_id, day, use, brokers, quota_type, censored),
-            )
-            _commit(lake, TARGET_UP, cluster_id, day, _up(cluster_id, day, brokers))
-        if limits is not None:
-            named = {
-                canonical_parts_text([("user", user)]): limit for user, limit in limits.items()
-            }
-            _commit_look(lake, cluster_id, last, named)
-        if clients:
-            limits_by_entity = {
-                canonical_parts_text([("client-id", client)]): 1.0 for client in clients
-            }
-            _commit_look(lake, cluster_id, last - 1, limits_by_entity)
-        return publish(
-            lake,
-            cluster_id,
-            object_store.opened(str(folder), create=True),
-            (last - days + 1) * DAY_MS,
-            (last + 1) * DAY_MS,
-            pace=cadence(STEP_MS),
-            now_ms=end_ms,
-        )
+    store = table_store.opened(str(folder), create=True)
+    lake = Lake(store, clock=FakeClock(end_ms / 1000), run_id="test")
+    last = end_ms // DAY_MS - 1
+    for day in range(last - days + 1, last + 1):
+        samples = _samples(cluster_id, day, use, brokers, quota_type, censored)
+        pace = scrape_interval.inputs(cadence(STEP_MS))
+        _commit(lake, USAGE_SAMPLE, cluster_id, day, samples, **pace)
+        _commit(lake, TARGET_UP, cluster_id, day, _up(cluster_id, day, brokers))
+    if limits is not None:
+        named = {canonical_parts_text([("user", user)]): limit for user, limit in limits.items()}
+        _commit_look(lake, cluster_id, last, named)
+    if clients:
+        limits_by_entity = {
+            canonical_parts_text([("client-id", client)]): 1.0 for client in clients
+        }
+        _commit_look(lake, cluster_id, last - 1, limits_by_entity)
 
 
 def _day(number: int) -> date:
     return datetime.fromtimestamp(number * DAY_MS / 1000, UTC).date()
 
 
-def _commit(lake: Lake, table: Table, cluster_id: str, day: int, rows: pa.Table) -> None:
-    _ = lake.commit(
-        Unit(table=table, cluster_id=cluster_id, day=_day(day)), UnitContent(rows=rows), None
-    )
+def _commit(
+    lake: Lake, table: Table, cluster_id: str, day: int, rows: pa.Table, **inputs: str
+) -> None:
+    unit = Unit(table=table, cluster_id=cluster_id, day=_day(day))
+    _ = lake.replace(unit, UnitContent(rows=rows, inputs=inputs))
 
 
 def _commit_look(lake: Lake, cluster_id: str, day: int, limits: Mapping[str, float]) -> None:

@@ -1,6 +1,5 @@
 """Shared by the tests of the lake: rows of its tables, stores that count or fail, and a clock."""
 
-import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -8,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from reconciler.errors import LakeError
-from reconciler.evidence.store.files import arrow_tables, object_store
-from reconciler.evidence.store.files.object_store import FileStore
+from reconciler.evidence.store.files import arrow_tables, table_store
+from reconciler.evidence.store.files.table_store import TableStore
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.manifest import Unit
+from reconciler.evidence.store.stored_days import Unit
 from reconciler.quota.entity_forms import canonical_parts_text
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
@@ -146,45 +145,22 @@ def snapshots(number: int, looks: Sequence[tuple[str, float, int, bool]]) -> pa.
     )
 
 
-class Watched(FileStore):
-    """A store in a folder that records writes and reads, and refuses those that the test chooses."""
+class Watched(TableStore):
+    """A store in a folder that records the files that are opened, and refuses those that the test chooses."""
 
     def __init__(self, folder: Path) -> None:
-        inner = object_store.opened(str(folder), create=True)
-        super().__init__(inner._at, inner._objects)
-        self.put_paths: list[str] = []
-        self.ranges: list[tuple[str, int]] = []
-        self.found: list[str] = []
-        self.listings = 0
+        super().__init__(table_store.opened(str(folder), create=True).at)
+        self.opened: list[str] = []
         self.refuses = ""
-        self._noting = threading.Lock()
 
-    def find(self, path: str, *, max_bytes: int | None = None) -> bytes | None:
-        self._check(path)
-        with self._noting:
-            self.found.append(path)
-        return super().find(path, max_bytes=max_bytes)
-
-    def get_range(self, path: str, start: int, end: int) -> bytes:
-        self._check(path)
-        with self._noting:
-            self.ranges.append((path, end - start))
-        return super().get_range(path, start, end)
-
-    def put(self, path: str, content: bytes, *, create: bool = False) -> None:
-        self.put_paths.append(path)
-        super().put(path, content, create=create)
-
-    def stored(self, prefix: str = "") -> tuple[object_store.StoredFile, ...]:
-        self.listings += 1
-        return super().stored(prefix)
-
-    def _check(self, path: str) -> None:
+    def open(self, path: str) -> pa.NativeFile:
         if self.refuses and self.refuses in path:
             raise LakeError("may not be used", path=path)
+        self.opened.append(path)
+        return super().open(path)
 
 
-def lake_in(folder: Path | str, run_id: str = "test") -> Lake:
+def lake_in(folder: Path, run_id: str = "test") -> Lake:
     """A lake that does not wait."""
-    opened = object_store.opened(str(folder), create=True)
-    return Lake(opened, clock=FakeClock(), run_id=run_id, pause=lambda _: None)
+    opened = table_store.opened(str(folder), create=True)
+    return Lake(opened, clock=FakeClock(FIRST_MS / 1000), run_id=run_id, pause=lambda _: None)

@@ -7,7 +7,7 @@ from reconciler.quota.entity import entity
 from reconciler.usage.reports.client_throttling import ClientNames
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import bucket_of
-from tests.evidence.spark.report_lake import BEGIN, FROM, PACE, TIMES, TO, build_lake
+from tests.evidence.analysis.report_lake import BEGIN, FROM, PACE, TIMES, TO, build_lake
 
 
 def test_only_the_series_and_limits_of_the_client_are_read(tmp_path: Path) -> None:

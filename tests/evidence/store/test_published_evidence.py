@@ -1,9 +1,6 @@
-import hashlib
-import http.server
-import json
-import threading
+"""What previews read from their root: the last days of a cluster in the same tables."""
+
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -11,19 +8,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from reconciler.errors import LakeDamaged, LakeError
-from reconciler.evidence.store import latest_pointer, published_evidence
-from reconciler.evidence.store.files import object_store, parquet_files
-from reconciler.evidence.store.lake import Lake, UnitContent
-from reconciler.evidence.store.latest_pointer import BUCKET_SEEN, LatestPointer
-from reconciler.evidence.store.published_evidence import (
-    UNKNOWN_PACE,
-    PublishedEvidence,
-)
-from reconciler.evidence.store.publisher import publish
+from reconciler.errors import LakeError
+from reconciler.evidence.store import previews, published_evidence, scrape_interval
+from reconciler.evidence.store.files import parquet_files
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.published_evidence import UNKNOWN_PACE, PublishedEvidence
+from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
+from reconciler.usage.impact.recorded_limits import MOST_WAYS
 from reconciler.usage.kernel.series import SampleSeries
 from reconciler.usage.samples import Censored, QuotaType, cadence
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE
@@ -33,9 +27,10 @@ from tests.usage.reference import Sample, samples_of
 
 PACE = cadence(30_000)
 HOUR = 3_600_000
-LATEST = f"{rows.CLUSTER}/LATEST.json"
 ALICE = bucket_of("alice")
 PRODUCE = QuotaType.PRODUCE
+END = rows.at(1, 90) + 1
+"""The end of the evidence of two days: after the last scrape."""
 
 
 @pytest.fixture
@@ -43,24 +38,25 @@ def lake(tmp_path: Path) -> Lake:
     return rows.lake_in(tmp_path / "lake")
 
 
-@pytest.fixture
-def to(tmp_path: Path) -> rows.Watched:
-    return rows.Watched(tmp_path / "evidence")
-
-
-def published(lake: Lake, to: rows.Watched, days: int = 2, **usage: object) -> LatestPointer:
+def published(lake: Lake, days: int = 2, **usage: object) -> None:
+    """Samples of some days."""
+    inputs = scrape_interval.inputs(PACE)
     for number in range(days):
-        lake.commit(
-            rows.unit(USAGE_SAMPLE, number), UnitContent(rows=rows.usage(number, **usage)), None
-        )
-        lake.commit(rows.unit(TARGET_UP, number), UnitContent(rows=rows.up(number)), None)
-    return publish(
-        lake, rows.CLUSTER, to, rows.at(0), rows.at(days), pace=PACE, now_ms=rows.at(days)
-    )
+        content = UnitContent(rows=rows.usage(number, **usage), inputs=inputs)
+        lake.replace(rows.unit(USAGE_SAMPLE, number), content)
+        lake.replace(rows.unit(TARGET_UP, number), UnitContent(rows=rows.up(number)))
 
 
-def opened(to: rows.Watched, *, day: int = 2, max_age_ms: int = 48 * HOUR) -> PublishedEvidence:
-    return published_evidence.opened(to, rows.CLUSTER, rows.at(day), max_age_ms)
+def limited(lake: Lake, number: int, name: str, limits: list[rows.Limit]) -> None:
+    """The only snapshot of a day."""
+    looks = rows.snapshots(number, [(name, 0, len(limits), True)])
+    lake.replace(rows.unit(SNAPSHOT, number), UnitContent(rows=looks))
+    entries = UnitContent(rows=rows.entries(number, name, limits))
+    lake.replace(rows.unit(QUOTA_ENTRY, number), entries)
+
+
+def opened(lake: Lake, *, day: int = 2, max_age_ms: int = 48 * HOUR) -> PublishedEvidence:
+    return published_evidence.opened(lake.store, rows.CLUSTER, rows.at(day), max_age_ms)
 
 
 def plain(
@@ -72,28 +68,19 @@ def plain(
     }
 
 
-def test_published_evidence_is_read_back(lake: Lake, to: rows.Watched) -> None:
+def test_evidence_is_read_back(lake: Lake) -> None:
     limits: list[rows.Limit] = [
         ((("user", "alice"),), "producer_byte_rate", 5.0),
         ((("prefix", "x"),), "producer_byte_rate", 6.0),
     ]
-    lake.commit(rows.unit(SNAPSHOT), UnitContent(rows=rows.snapshots(0, [("s", 0, 2, True)])), None)
-    lake.commit(rows.unit(QUOTA_ENTRY), UnitContent(rows=rows.entries(0, "s", limits)), None)
-    latest = published(lake, to, users=("alice", "bob"), brokers=("1", "2"))
-    evidence = opened(to)
+    limited(lake, 0, "s", limits)
+    published(lake, users=("alice", "bob"), brokers=("1", "2"))
+    evidence = opened(lake)
     note = evidence.note
-    assert (note.stale, note.source, note.cluster_id) == ("", to.display_path(LATEST), rows.CLUSTER)
-    assert (note.from_ms, note.to_ms, note.made_ms) == (rows.at(0), rows.at(2), rows.at(2))
+    place = lake.store.display_path(f"usage_sample/cluster_id={rows.CLUSTER}")
+    assert (note.stale, note.source, note.cluster_id) == ("", place, rows.CLUSTER)
+    assert (note.from_ms, note.to_ms, note.made_ms) == (rows.at(0), END, rows.FIRST_MS)
     assert (note.step_ms, note.snapshot_id, note.partial) == (30_000, "s", ())
-    assert (note.coverage_ppm, note.counts) == (latest.coverage_ppm, latest.counts)
-    earlier_counts = {
-        "covered_ppm 1": 28_000_000,
-        "days_missing": 0,
-        f"{latest_pointer.BEYOND} request_percentage": 1,
-    }
-    earlier = replace(latest, counts={**latest.counts, **earlier_counts})
-    to.put(LATEST, earlier.json())
-    assert opened(to).note.counts == latest.counts
     assert evidence.cadence == PACE
     assert evidence.state is not None
     assert evidence.state.value(entity(user="alice"), Key.PRODUCER_BYTE_RATE) == 5.0
@@ -120,14 +107,18 @@ ROWS = st.tuples(st.sampled_from(list(QuotaType)), BUCKETS, st.sampled_from(["1"
 
 
 @given(
-    st.lists(ROWS, min_size=1, max_size=12, unique=True),
-    st.lists(BUCKETS, max_size=6),
-    st.sampled_from(list(QuotaType)),
+    series_keys=st.lists(ROWS, min_size=1, max_size=12, unique=True),
+    buckets_asked=st.lists(BUCKETS, max_size=6),
+    kind=st.sampled_from(list(QuotaType)),
 )
 def test_series_equal_the_result_of_a_scan_of_all_rows(
-    series_keys: list[tuple[QuotaType, Bucket, str]], buckets_asked: list[Bucket], kind: QuotaType
+    tmp_path_factory: pytest.TempPathFactory,
+    series_keys: list[tuple[QuotaType, Bucket, str]],
+    buckets_asked: list[Bucket],
+    kind: QuotaType,
 ) -> None:
-    lake, to = rows.lake_in("memory://"), rows.lake_in("memory://").store
+    folder = tmp_path_factory.mktemp("lake")
+    lake, to = rows.lake_in(folder), rows.lake_in(folder).store
     samples = [
         (key, 30 * (place + 1), place)
         for place, key in enumerate(series_keys)
@@ -154,9 +145,8 @@ def test_series_equal_the_result_of_a_scan_of_all_rows(
             for (of, bucket, broker), second, rate in samples
         ],
     )
-    lake.commit(rows.unit(USAGE_SAMPLE), UnitContent(rows=content), None)
-    publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(1))
-    evidence = published_evidence.opened(to, rows.CLUSTER, rows.at(1), HOUR)
+    lake.put(rows.unit(USAGE_SAMPLE), UnitContent(rows=content), None)
+    evidence = published_evidence.opened(to, rows.CLUSTER, rows.at(1), 25 * HOUR)
     buckets_read = [*buckets_asked, *(bucket for _, bucket, _ in series_keys[:3])]
     expected: dict[Bucket, dict[str, list[Sample]]] = {}
     for (of, bucket, broker), second, rate in samples:
@@ -173,72 +163,57 @@ def test_series_equal_the_result_of_a_scan_of_all_rows(
     }
 
 
-def test_only_row_groups_that_may_contain_a_bucket_are_fetched(
-    lake: Lake, to: rows.Watched, monkeypatch: pytest.MonkeyPatch
+def test_only_row_groups_that_may_contain_a_bucket_are_decoded(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet_files, "ROW_GROUP", 1000)
-    monkeypatch.setattr("reconciler.evidence.store.files.row_groups.TAIL", 1 << 16)
-    users = [f"user-{number:04d}" for number in range(1000)]
-    rates = [(number * 7919) % 100_003 for number in range(100)]
-    published(lake, to, 1, users=users, rates=rates)
-    to.ranges = []
-    evidence = opened(to, day=1)
-    fetched = [size for path, size in to.ranges if "usage_sample" in path]
-    assert fetched[0] == 1 << 16
-    assert len(fetched) <= 2  # a larger end is fetched once more
-    to.ranges = []
+    users = [f"user-{number:04d}" for number in range(100)]
+    published(lake, 1, users=users, rates=range(100))
+    evidence = opened(lake, day=1)
+    decoded: list[object] = []
+    read = parquet_files.TableFile.read
+    monkeypatch.setattr(
+        parquet_files.TableFile,
+        "read",
+        lambda file, columns, groups=None: decoded.append(groups) or read(file, columns, groups),
+    )
     bucket = bucket_of("user-0023")
     assert len(evidence.series(PRODUCE, [bucket])[bucket]["1"]) == 100
-    file_size = next(file.size for file in to.stored() if "usage_sample" in file.path)
-    assert 0 < sum(size for _, size in to.ranges) < file_size / 10
+    assert decoded == [[2]]
+
+
+def put(lake: Lake, table: object, content: bytes) -> None:
+    path = rows.unit(table, 1 if table in {USAGE_SAMPLE, TARGET_UP} else 0).path
+    lake.store.put(path, content, after=lake.store.version(path))
+
+
+def cut(lake: Lake, table: object) -> None:
+    unit = rows.unit(table, 1 if table in {USAGE_SAMPLE, TARGET_UP} else 0)
+    put(lake, table, lake.store.content(unit.path)[:-20])
 
 
 @pytest.mark.parametrize(
     ("act", "reason"),
     [
-        (lambda to: to.delete([LATEST]), "no evidence of this cluster was published"),
-        (lambda to: to.put(LATEST, b""), "is empty"),
-        (lambda to: to.put(LATEST, to.get(LATEST)[:300]), "is not JSON"),
+        (lambda lake: put(lake, USAGE_SAMPLE, b"PAR1"), "is not a complete Parquet file"),
+        (lambda lake: cut(lake, USAGE_SAMPLE), "is not a complete Parquet file"),
+        (lambda lake: cut(lake, TARGET_UP), "is not a complete Parquet file"),
+        (lambda lake: cut(lake, QUOTA_ENTRY), "is not a complete Parquet file"),
         (
-            lambda to: change(to, schema_version=2),
-            "was written with schema version 2; this program reads 0 and 1 (upgrade",
-        ),
-        (lambda to: change(to, format_version=2), "is of format version 2"),
-        (
-            lambda to: change(to, format="kquota-state"),
-            "is 'kquota-state' and not 'kquota-evidence'",
-        ),
-        (lambda to: change(to, cluster_id="other"), "is of the cluster other"),
-        (lambda to: change(to, step_ms=0), "a scrape step of 0 ms"),
-        (lambda to: change(to, measured=["nothing"]), "measured[0] should be one of"),
-        (lambda to: change(to, new_field=1), "the unknown field 'new_field' (a newer version"),
-        (lambda to: to.delete([file(to, "usage_sample")]), "is not there"),
-        (lambda to: to.put(file(to, "usage_sample"), b"PAR1"), "is"),
-        (lambda to: cut(to, "usage_sample"), "is"),
-        (lambda to: cut(to, "bucket_seen"), "it was cut off or replaced"),
-        (lambda to: to.delete([file(to, "bucket_seen")]), "is not there"),
-        (lambda to: cut(to, "quota_entry"), "it was cut off or replaced"),
-        (
-            lambda to: to.put(
-                file(to, "usage_sample"),
-                parquet_files.write_parquet(USAGE_SAMPLE, rows.usage(rates=(1,))),
+            lambda lake: put(
+                lake, USAGE_SAMPLE, parquet_files.write_parquet(USAGE_SAMPLE, rows.usage(), {})
             ),
-            "is",
+            "has no facts that kquota wrote",
         ),
     ],
 )
-def test_evidence_that_is_missing_damaged_or_newer_is_not_used_and_the_reason_is_given(
-    lake: Lake, to: rows.Watched, act: Callable[[rows.Watched], object], reason: str
+def test_evidence_that_is_damaged_or_of_another_program_is_not_used_and_the_reason_is_given(
+    lake: Lake, act: Callable[[Lake], object], reason: str
 ) -> None:
-    lake.commit(rows.unit(SNAPSHOT), UnitContent(rows=rows.snapshots(0, [("s", 0, 1, True)])), None)
-    lake.commit(
-        rows.unit(QUOTA_ENTRY),
-        UnitContent(rows=rows.entries(0, "s", [((("user", "alice"),), "producer_byte_rate", 5.0)])),
-        None,
-    )
-    published(lake, to)
-    act(to)
-    evidence = opened(to)
+    limited(lake, 0, "s", [((("user", "alice"),), "producer_byte_rate", 5.0)])
+    published(lake)
+    act(lake)
+    evidence = opened(lake)
     assert reason in evidence.note.stale
     assert_empty(evidence)
 
@@ -253,27 +228,18 @@ def assert_empty(evidence: PublishedEvidence) -> None:
     assert evidence.note.source
 
 
-def change(to: rows.Watched, **fields: object) -> None:
-    to.put(LATEST, json.dumps(json.loads(to.get(LATEST)) | fields).encode())
+def test_missing_evidence_is_not_used(lake: Lake) -> None:
+    assert "no evidence of this cluster was published" in opened(lake).note.stale
 
 
-def file(to: rows.Watched, table: str) -> str:
-    return to.paths(f"{rows.CLUSTER}/{table}")[0]
-
-
-def cut(to: rows.Watched, table: str) -> None:
-    path = file(to, table)
-    to.put(path, to.get(path)[:-20])
-
-
-def test_evidence_that_ended_too_long_ago_is_not_used(lake: Lake, to: rows.Watched) -> None:
-    published(lake, to)
-    assert opened(to, day=4).note.stale == ""
-    old = opened(to, day=5)
-    assert old.note.stale == "it ends 2025-03-03 00:00 UTC, 72 hours ago; 48 are allowed"
-    assert old.note.to_ms == rows.at(2)  # the earlier value is still reported
+def test_evidence_that_ended_too_long_ago_or_is_of_the_future_is_not_used(lake: Lake) -> None:
+    published(lake)
+    assert opened(lake, day=3).note.stale == ""
+    old = opened(lake, day=5)
+    assert old.note.stale == "it ends 2025-03-02 00:01 UTC, 95 hours ago; 48 are allowed"
+    assert old.note.to_ms == END  # the earlier value is still reported
     assert_empty(old)
-    assert "publication time is in the future" in opened(to, day=1).note.stale
+    assert "made in the future" in opened(lake, day=-1).note.stale
 
 
 @pytest.mark.parametrize(
@@ -288,163 +254,129 @@ def test_evidence_that_ended_too_long_ago_is_not_used(lake: Lake, to: rows.Watch
     ],
 )
 def test_the_age_of_evidence_and_the_allowed_age_have_different_texts(
-    lake: Lake, to: rows.Watched, age_ms: int, allowed_ms: int, words: str
+    lake: Lake, age_ms: int, allowed_ms: int, words: str
 ) -> None:
-    published(lake, to)
-    evidence = published_evidence.opened(to, rows.CLUSTER, rows.at(2) + age_ms, allowed_ms)
-    assert evidence.note.stale == f"it ends 2025-03-03 00:00 UTC, {words}"
+    published(lake)
+    evidence = published_evidence.opened(lake.store, rows.CLUSTER, END + age_ms, allowed_ms)
+    assert evidence.note.stale == f"it ends 2025-03-02 00:01 UTC, {words}"
 
 
-def test_the_age_of_evidence_is_that_of_its_window_and_not_of_its_publication(
-    lake: Lake, to: rows.Watched
-) -> None:
-    published(lake, to)
-    publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(2), pace=PACE, now_ms=rows.at(5))
-    assert "72 hours ago" in opened(to, day=5).note.stale
-
-
-def test_a_window_without_samples_is_not_used(lake: Lake, to: rows.Watched) -> None:
-    publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(2), pace=PACE, now_ms=rows.at(2))
-    evidence = opened(to)
+def test_a_window_without_samples_is_not_used(lake: Lake) -> None:
+    published(lake, rates=())
+    evidence = opened(lake)
     assert evidence.note.stale == "the window holds no sample"
     assert evidence.note.partial
     assert_empty(evidence)
 
 
-def test_a_snapshot_without_limits_is_a_state_and_a_missing_snapshot_is_none(
-    lake: Lake, to: rows.Watched
-) -> None:
-    published(lake, to)
-    assert opened(to).state is None
-    lake.commit(rows.unit(SNAPSHOT), UnitContent(rows=rows.snapshots(0, [("s", 0, 0, True)])), None)
-    publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(2), pace=PACE, now_ms=rows.at(2))
-    assert opened(to).state == QuotaState()
+def test_a_snapshot_without_limits_is_a_state_and_a_missing_snapshot_is_none(lake: Lake) -> None:
+    published(lake)
+    assert opened(lake).state is None
+    limited(lake, 0, "s", [])
+    assert opened(lake).state == QuotaState()
 
 
-@pytest.mark.parametrize("path", ["LATEST", "usage_sample", "bucket_seen"])
+@pytest.mark.parametrize("table", ["usage_sample", "target_up"])
 def test_a_store_that_refuses_access_is_an_error_and_not_missing_evidence(
-    lake: Lake, to: rows.Watched, path: str
+    lake: Lake, tmp_path: Path, table: str
 ) -> None:
-    published(lake, to)
-    to.refuses = path
+    published(lake)
+    store = rows.Watched(tmp_path / "lake")
+    store.refuses = table
     with pytest.raises(LakeError, match="may not be used"):
-        opened(to)
+        published_evidence.opened(store, rows.CLUSTER, rows.at(2), 48 * HOUR)
 
 
-def test_a_store_that_refuses_access_later_is_an_error_too(
-    lake: Lake, to: rows.Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("reconciler.evidence.store.files.row_groups.TAIL", 4096)
-    published(
-        lake,
-        to,
-        users=[f"u{number}" for number in range(50)],
-        rates=[n * 7919 % 10_007 for n in range(100)],
-    )
-    evidence = opened(to)
-    to.refuses = "usage_sample"
-    with pytest.raises(LakeError, match="may not be used") as caught:
-        evidence.series(PRODUCE, [bucket_of("u7")])
-    assert not isinstance(caught.value, LakeDamaged)
-
-
-def test_a_modified_byte_is_detected_or_leaves_the_series_unchanged(
-    lake: Lake, to: rows.Watched
-) -> None:
-    rates = [n * 7919 % 10_007 for n in range(100)]
-    published(lake, to, 1, users=[f"u{number}" for number in range(50)], rates=rates)
-    path = file(to, "usage_sample")
-    good = plain(opened(to, day=1).series(PRODUCE, [bucket_of("u7")]))
-    content = to.get(path)
-    complaints = []
-    for place in range(3, len(content), 61):
-        to.put(path, content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
-        try:
-            evidence = opened(to, day=1)
-            series = plain(evidence.series(PRODUCE, [bucket_of("u7")]))
-        except LakeDamaged as error:
-            complaints.append(error.path)
-        else:
-            assert evidence.note.stale or series == good
-            complaints += [evidence.note.stale] if evidence.note.stale else []
-    assert len(complaints) > 40
-    assert all(path in complaint for complaint in complaints)
-
-
-def test_samples_of_a_broker_are_ordered_across_days(lake: Lake, to: rows.Watched) -> None:
-    published(lake, to, 5, brokers=("1", "10", "2"))
-    samples = opened(to, day=5).series(PRODUCE, [ALICE])[ALICE]
+def test_samples_of_a_broker_are_ordered_across_days(lake: Lake) -> None:
+    published(lake, 5, brokers=("1", "10", "2"))
+    samples = opened(lake, day=5).series(PRODUCE, [ALICE])[ALICE]
     assert set(samples) == {"1", "10", "2"}
     for series in samples.values():
         assert series.ts_ms.tolist() == sorted(series.ts_ms.tolist())
         assert len(series) == 15
 
 
-def test_unknown_values_of_an_enumeration_make_a_file_unusable(
-    lake: Lake, to: rows.Watched
+def test_unknown_values_of_an_enumeration_make_a_file_unusable(lake: Lake) -> None:
+    published(lake, 1, quota_type="telepathy")
+    assert "telepathy" in opened(lake, day=1).note.stale
+
+
+def test_more_samples_than_a_plan_reads_are_refused(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pointer = published(lake, to, 1)
-    part = next(part for part in pointer.files if part.table == "bucket_seen")
-    strange = parquet_files.read(BUCKET_SEEN, to.get(part.path), path="x")
-    place = BUCKET_SEEN.names.index("quota_type")
-    content = parquet_files.write_parquet(
-        BUCKET_SEEN, strange.set_column(place, "quota_type", pa.array(["telepathy"]))
-    )
-    to.put(part.path, content)
-    latest = json.loads(to.get(LATEST))
-    for file_entry in latest["files"]:
-        if file_entry["table"] == "bucket_seen":
-            file_entry |= {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    to.put(LATEST, json.dumps(latest).encode())
-    assert "telepathy" in opened(to, day=1).note.stale
+    published(lake)
+    monkeypatch.setattr(published_evidence, "MOST_SAMPLES", 5)
+    with pytest.raises(LakeError, match="more than 5 samples"):
+        opened(lake).series(PRODUCE, [ALICE])
 
 
-class Ranged(http.server.BaseHTTPRequestHandler):
-    """Files of a folder with range requests."""
-
-    folder: Path
-
-    def do_GET(self) -> None:
-        path = self.folder / self.path.lstrip("/")
-        if self.path.startswith("/secret"):
-            self._answer(403, b"")
-        elif not path.is_file():
-            self._answer(404, b"")
-        else:
-            self._answer(200, path.read_bytes())
-
-    def _answer(self, status: int, content: bytes) -> None:
-        requested_range = self.headers["Range"]
-        self.send_response(206 if requested_range and status == 200 else status)
-        if requested_range and status == 200:
-            first, _, last = requested_range.removeprefix("bytes=").partition("-")
-            self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
-            content = content[int(first) : int(last) + 1]
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
+def test_limits_of_the_whole_window_are_read_back(lake: Lake) -> None:
+    limited(lake, 0, "s0", [((("client-id", "app"),), "producer_byte_rate", 5.0)])
+    limited(lake, 1, "s1", [((("user", "alice"),), "producer_byte_rate", 7.0)])
+    published(lake)
+    evidence = opened(lake)
+    assert evidence.state is not None
+    assert set(evidence.state.limits) == {entity(user="alice")}
+    assert evidence.recorded is not None
+    assert {frozenset(state.limits) for state in evidence.recorded.states} == {
+        frozenset({entity(user="alice")}),
+        frozenset({entity(client_id="app")}),
+    }
+    assert not evidence.recorded.beyond
 
 
-def test_evidence_is_read_from_a_web_address(lake: Lake, to: rows.Watched, tmp_path: Path) -> None:
-    published(lake, to)
-    handler = type("Here", (Ranged,), {"folder": tmp_path / "evidence"})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        web = object_store.opened(f"http://127.0.0.1:{server.server_port}")
-        evidence = published_evidence.opened(web, rows.CLUSTER, rows.at(2), HOUR)
-        assert evidence.note.stale == ""
-        assert len(evidence.series(PRODUCE, [ALICE])[ALICE]["1"]) == 6
-        none = published_evidence.opened(web, "other", rows.at(2), HOUR)
-        assert "no evidence of this cluster" in none.note.stale
-        stranger = object_store.opened(f"http://127.0.0.1:{server.server_port}/secret")
-        with pytest.raises(LakeError, match="may not be used"):
-            published_evidence.opened(stranger, rows.CLUSTER, rows.at(2), HOUR)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def test_keys_whose_limits_changed_too_often_are_named(lake: Lake) -> None:
+    looks = range(MOST_WAYS + 1)
+    tables = [
+        rows.entries(
+            0,
+            f"s{n}",
+            [
+                ((("user", f"u{n}"),), "producer_byte_rate", 5.0),
+                ((("client-id", "a"),), "producer_byte_rate", 5.0),
+            ],
+        )
+        for n in looks
+    ]
+    headers = rows.snapshots(0, [(f"s{n}", n, 2, True) for n in looks])
+    lake.put(rows.unit(SNAPSHOT), UnitContent(rows=headers), None)
+    lake.put(rows.unit(QUOTA_ENTRY), UnitContent(rows=pa.concat_tables(tables)), None)
+    published(lake)
+    evidence = opened(lake)
+    assert evidence.recorded is not None
+    assert evidence.recorded.beyond == {Key.PRODUCER_BYTE_RATE}
+    assert any("limits changed too often" in reason for reason in evidence.note.partial)
+
+
+def test_the_last_fourteen_days_are_copied_with_the_limits_that_were_in_force_before(
+    lake: Lake, tmp_path: Path
+) -> None:
+    for number in (0, 3):
+        limited(lake, number, f"s{number}", [((("user", "alice"),), "producer_byte_rate", 5.0)])
+    published(lake, 16)
+    to = rows.lake_in(tmp_path / "previews")
+    assert previews.publish(lake, rows.CLUSTER, to.store) == (rows.day(2), rows.day(15))
+    assert [unit.day for unit in to.units(USAGE_SAMPLE)] == [rows.day(n) for n in range(2, 16)]
+    assert [unit.day for unit in to.units(QUOTA_ENTRY)] == [rows.day(0), rows.day(3)]
+    before = {path: to.store.version(path) for path in to.store.paths("usage_sample")}
+    assert previews.publish(lake, rows.CLUSTER, to.store) == (rows.day(2), rows.day(15))
+    assert {path: to.store.version(path) for path in to.store.paths("usage_sample")} == before
+    content = UnitContent(rows=rows.usage(17))
+    lake.replace(rows.unit(USAGE_SAMPLE, 17), content)
+    previews.publish(lake, rows.CLUSTER, to.store)
+    assert next(unit.day for unit in to.units(USAGE_SAMPLE)) == rows.day(4)
+    assert [unit.day for unit in to.units(SNAPSHOT)] == [rows.day(3)]
+
+
+def test_a_cluster_without_samples_has_no_previews(lake: Lake, tmp_path: Path) -> None:
+    with pytest.raises(LakeError, match="nothing to preview"):
+        previews.publish(lake, rows.CLUSTER, rows.lake_in(tmp_path / "previews").store)
+
+
+def test_a_damaged_copy_is_replaced(lake: Lake, tmp_path: Path) -> None:
+    published(lake)
+    to = rows.lake_in(tmp_path / "previews")
+    previews.publish(lake, rows.CLUSTER, to.store)
+    put(to, USAGE_SAMPLE, b"PAR1")
+    previews.publish(lake, rows.CLUSTER, to.store)
+    assert opened(to).note.stale == ""

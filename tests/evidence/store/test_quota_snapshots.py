@@ -1,13 +1,15 @@
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from reconciler.errors import LakeDamaged
 from reconciler.evidence.store import quota_snapshots
-from reconciler.evidence.store.lake import Lake, UnitContent
+from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.quota_snapshots import observed_limits, state_of
+from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import NO_LIMITS, QuotaState
@@ -21,8 +23,8 @@ PRODUCE, FETCH = "producer_byte_rate", "consumer_byte_rate"
 
 
 @pytest.fixture
-def lake() -> Lake:
-    return rows.lake_in("memory://")
+def lake(tmp_path: Path) -> Lake:
+    return rows.lake_in(tmp_path)
 
 
 def look(
@@ -32,13 +34,13 @@ def look(
     counted_snapshots = [
         (name, seconds, len(limits), complete) for name, seconds, complete, limits in snapshots
     ]
-    lake.commit(
+    lake.put(
         rows.unit(SNAPSHOT, number),
         UnitContent(rows=rows.snapshots(number, counted_snapshots)),
         None,
     )
     tables = [rows.entries(number, name, limits) for name, _, _, limits in snapshots]
-    lake.commit(rows.unit(QUOTA_ENTRY, number), UnitContent(rows=pa.concat_tables(tables)), None)
+    lake.put(rows.unit(QUOTA_ENTRY, number), UnitContent(rows=pa.concat_tables(tables)), None)
 
 
 def limits_between(lake: Lake, first: int = 0, last: int = 10) -> quota_snapshots.ObservedLimits:
@@ -182,22 +184,20 @@ def test_limits_that_changed_too_often_are_reported_by_key(lake: Lake) -> None:
 
 def test_a_snapshot_with_missing_rows_is_ignored(lake: Lake) -> None:
     look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0)])])
-    lake.commit(
-        rows.unit(SNAPSHOT, 1), UnitContent(rows=rows.snapshots(1, [("b", 0, 5, True)])), None
-    )
+    lake.put(rows.unit(SNAPSHOT, 1), UnitContent(rows=rows.snapshots(1, [("b", 0, 5, True)])), None)
     observed = limits_between(lake)
     assert observed.snapshot is not None
     assert (observed.snapshot.snapshot_id, observed.incomplete) == ("a", ("b",))
 
 
-def test_snapshots_of_earlier_years_are_not_read(tmp_path_factory: pytest.TempPathFactory) -> None:
-    store = rows.Watched(tmp_path_factory.mktemp("lake"))
+def test_snapshots_of_earlier_years_are_not_read(tmp_path: Path) -> None:
+    store = rows.Watched(tmp_path)
     lake = Lake(store, clock=rows.FakeClock())
     for number in range(20):
         look(lake, number, [(f"s{number}", 0, True, [(ALICE, PRODUCE, 1.0)])])
-    store.found = []
+    store.opened = []
     assert observed_limits(lake, rows.CLUSTER, rows.at(17), rows.at(18)).changes == 0
-    assert len([path for path in store.found if path.endswith(".parquet")]) <= 4
+    assert len(set(store.opened)) <= 4
 
 
 def test_days_begin_at_midnight_utc() -> None:

@@ -3,16 +3,14 @@
 from pathlib import Path
 
 from reconciler.evidence.store import recorded_window, scrape_interval
-from reconciler.evidence.store.lake import Lake, UnitContent
-from reconciler.evidence.store.manifest import counts_of
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import UnitContent, counts_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
-from reconciler.usage.impact.verdict import ImpactVerdict
-from reconciler.usage.samples import DAY_MS, Cadence, QuotaType, day_of
+from reconciler.usage.samples import DAY_MS, Cadence, day_of
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
-from reconciler.usage.tags import bucket_of
-from tests.evidence.spark import lakes, replays
+from tests.evidence.analysis import lakes, replays
 
 CLUSTER = "c1"
 BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS
@@ -53,13 +51,10 @@ def _filled(folder: Path, **inputs: str) -> Lake:
 
 def test_a_window_has_its_coverage_and_its_missing_data(tmp_path: Path) -> None:
     into = _filled(tmp_path, **scrape_interval.inputs(PACE))
-    (manifest,) = into.manifests(USAGE_SAMPLE)
+    (day,) = into.days(USAGE_SAMPLE)
     counts = counts_of({"filled": 3, "no_up": 0}, {"2": 500_000})
-    into.commit(
-        manifest.unit,
-        UnitContent(files=tuple(manifest.files), counts=counts, inputs=manifest.inputs),
-        manifest,
-    )
+    rows = into.read([day], table=USAGE_SAMPLE)
+    into.replace(day.unit, UnitContent(rows=rows, counts=counts, inputs=day.inputs))
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
     window = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
     note = window.note(into, "here", 7)
@@ -118,23 +113,3 @@ def test_limits_of_an_old_snapshot_are_reported(tmp_path: Path) -> None:
         recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + DAY_MS).note(into, "here", 7).partial
     )
     assert message.startswith("limits were not observed for 91 days: those of 2025-07-12 00:00 UTC")
-
-
-def test_samples_are_sorted_by_broker_and_limited_to_the_window(tmp_path: Path) -> None:
-    into = _filled(tmp_path, **scrape_interval.inputs(PACE))
-    replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
-    window = recorded_window.opened(into, CLUSTER, BEGIN + 60_000, BEGIN + DAY_MS)
-    question, rows = recorded_window.asked_of(into, window, _limits(99.0))
-    alice = bucket_of("alice")
-    assert question.reads == {QuotaType.PRODUCE: (alice,)}
-    series = recorded_window.series(rows, question.reads)[QuotaType.PRODUCE][alice]
-    assert {broker: (each.ts_ms - BEGIN).tolist() for broker, each in series.items()} == {
-        "2": [60_000, 90_000],
-        "10": [60_000, 90_000],
-    }
-    impacts = recorded_window.impacts(question, rows, PACE)
-    assert [(impact.broker_id, impact.before_units, impact.after_units) for impact in impacts] == [
-        ("10", 50, 99),
-        ("2", 50, 99),
-    ]
-    assert {impact.verdict for impact in impacts} <= {ImpactVerdict.BETTER, ImpactVerdict.SAME}

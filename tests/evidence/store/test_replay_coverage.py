@@ -7,10 +7,10 @@ import pytest
 
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.evidence.store.files.object_store import opened
-from reconciler.evidence.store.lake import Lake, UnitContent
-from reconciler.evidence.store.manifest import Unit
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import Unit, UnitContent
 from reconciler.usage.tables import TARGET_UP
+from tests.evidence.store.stores import PassingStore
 from tests.fakes.clock import FakeClock
 
 DAY = dt.date(2026, 11, 1)
@@ -19,7 +19,7 @@ BEGIN = 1_793_491_200_000
 
 @pytest.mark.parametrize(("answers", "ppm"), [((True, True), 500_000), ((True, False), 0)])
 def test_with_a_broker_that_never_answered_the_coverage_is_zero(answers, ppm) -> None:
-    lake = Lake(opened("memory://"), clock=FakeClock())
+    lake = Lake(PassingStore(), clock=FakeClock())
     rows = [
         {
             "cluster_id": "c",
@@ -33,7 +33,7 @@ def test_with_a_broker_that_never_answered_the_coverage_is_zero(answers, ppm) ->
         for at in (10, 20, 30, 40, 50)
     ]
     unit = Unit(table=TARGET_UP, cluster_id="c", day=DAY)
-    lake.commit(
+    lake.put(
         unit,
         UnitContent(rows=pa.Table.from_pylist(rows, schema=arrow_tables.schema(TARGET_UP))),
         None,

@@ -1,18 +1,15 @@
-"""The lake in an object store with the S3 protocol: conditional puts, races, long listings, ranges, bulk removal."""
+"""The tables in an object store with the S3 protocol: the tests of the disk, and errors of the store."""
 
-import threading
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from reconciler.errors import LakeConflict, LakeDamaged, LakeError
-from reconciler.evidence.store import published_evidence, publisher
-from reconciler.evidence.store.expiry import expired
-from reconciler.evidence.store.files import object_store
-from reconciler.evidence.store.files.object_store import FileStore
-from reconciler.evidence.store.lake import TRIES, Lake, UnitContent
-from reconciler.usage.samples import DAY_MS, QuotaType, cadence
+from reconciler.errors import LakeError
+from reconciler.evidence.store import previews, published_evidence
+from reconciler.evidence.store.files import table_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import UnitContent
+from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of
 from tests.evidence.store import rows, test_lake
@@ -20,6 +17,22 @@ from tests.fakes.clock import FakeClock
 from tests.servers.s3 import S3Server
 
 pytestmark = pytest.mark.integration
+
+for shared in (
+    test_lake.test_a_day_is_put_read_and_replaced_with_its_facts,
+    test_lake.test_a_file_of_another_program_is_named,
+    test_lake.test_a_removed_day_is_not_created_again_by_a_writer_that_read_it,
+    test_lake.test_a_truncated_file_is_an_error_and_never_fewer_rows,
+    test_lake.test_a_writer_whose_first_answer_was_lost_does_not_conflict_with_itself,
+    test_lake.test_an_error_while_rows_are_written_leaves_the_old_day,
+    test_lake.test_columns_and_a_window_are_selected,
+    test_lake.test_days_are_selected_by_cluster_and_day_and_other_files_are_ignored,
+    test_lake.test_the_second_of_two_writers_gets_a_conflict_and_changes_nothing,
+    test_lake.test_update_repeats_after_a_conflict_with_growing_pauses_and_finally_fails,
+    test_lake.test_writers_in_two_processes_lose_no_rows,
+    test_lake.test_writers_in_two_threads_lose_no_rows,
+):
+    globals()[shared.__name__] = shared
 
 
 @pytest.fixture(scope="module")
@@ -29,115 +42,58 @@ def server() -> Iterator[S3Server]:
 
 
 @pytest.fixture
-def place(
+def address(
     server: S3Server, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> FileStore:
+) -> str:
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
-    return object_store.opened(f"s3://lake/{abs(hash(request.node.name))}")
+    return f"s3://lake/{abs(hash(request.node.name))}"
 
 
-def test_an_object_is_created_once(place: FileStore) -> None:
-    place.put("a/~2Fb", b"first", create=True)
-    with pytest.raises(LakeConflict):
-        place.put("a/~2Fb", b"second", create=True)
-    place.put("a/~2Fb", b"first", create=True)  # as after a lost response
-    assert place.get("a/~2Fb") == b"first"
-    assert place.get_range("a/~2Fb", 1, 3) == b"ir"
-    assert place.get_range("a/~2Fb", 3, 99) == b"st"
-    with pytest.raises(LakeDamaged):
-        place.get_range("a/~2Fb", 50, 60)
-    place.put("a/~2Fb", b"replaced")
-    assert place.get("a/~2Fb") == b"replaced"
-    assert place.find("nothing") is None
+@pytest.fixture
+def lake(address: str) -> Lake:
+    store = table_store.opened(address)
+    return Lake(store, clock=FakeClock(rows.FIRST_MS / 1000), run_id="test", pause=lambda _: None)
 
 
-def test_exactly_one_of_many_writers_creates_an_object(place: FileStore) -> None:
-    won: list[int] = []
-
-    def create(number: int) -> None:
-        try:
-            place.put("x", str(number).encode(), create=True)
-        except LakeConflict:
-            return
-        won.append(number)
-
-    threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 1
-    assert place.get("x") == str(won[0]).encode()
-
-
-def test_large_objects_are_uploaded_in_parts_and_listings_have_many_pages(place: FileStore) -> None:
-    content = bytes(range(256)) * 50_000  # 12.8 MB
-    place.put("large", content)
-    assert place.get("large") == content
-    for number in range(1100):
-        place.put(f"many/{number:04d}", b"1")
-    assert len(place.paths("many")) == 1100
-    place.delete([*place.paths("many"), "many/nothing"])
-    assert [(file.path, file.size) for file in place.stored()] == [("large", len(content))]
-
-
-def test_concurrent_writers_lose_no_rows(place: FileStore) -> None:
-    lakes = [Lake(place, clock=FakeClock(), run_id=f"r{n}", pause=lambda _: None) for n in range(2)]
-    threads = [
-        threading.Thread(target=test_lake.appended, args=(lake, f"t{n}", TRIES - 1))
-        for n, lake in enumerate(lakes)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    test_lake.assert_nothing_was_lost(lakes[0], 2 * (TRIES - 1))
-
-
-def test_evidence_is_published_and_read_and_all_tables_expire(place: FileStore) -> None:
-    lake = Lake(place, clock=FakeClock())
+def test_previews_are_copied_and_read(lake: Lake, address: str) -> None:
     for number in range(3):
-        lake.commit(rows.unit(USAGE_SAMPLE, number), UnitContent(rows=rows.usage(number)), None)
-        lake.commit(rows.unit(TARGET_UP, number), UnitContent(rows=rows.up(number)), None)
-    to = object_store.opened(f"{place.redacted_address}/evidence")
-    publisher.publish(
-        lake, rows.CLUSTER, to, rows.at(0), rows.at(3), pace=cadence(30_000), now_ms=rows.at(3)
-    )
+        lake.put(rows.unit(USAGE_SAMPLE, number), UnitContent(rows=rows.usage(number)), None)
+        lake.put(rows.unit(TARGET_UP, number), UnitContent(rows=rows.up(number)), None)
+    to = table_store.opened(f"{address}/previews")
+    assert previews.publish(lake, rows.CLUSTER, to) == (rows.day(-11), rows.day(2))
     evidence = published_evidence.opened(to, rows.CLUSTER, rows.at(3), DAY_MS)
     assert evidence.note.stale == ""
     bucket = bucket_of("alice")
     assert len(evidence.series(QuotaType.PRODUCE, [bucket])[bucket]["1"]) == 9
     assert "no evidence" in published_evidence.opened(to, "other", rows.at(3), DAY_MS).note.stale
-    assert place.uri("x").startswith("s3a://lake/")
-    later = time.time_ns() // 1_000_000 + 40 * DAY_MS
-    assert expired(lake.store, later).total.units == 6
-    assert all(path.startswith("evidence/") for path in place.paths())
 
 
-def test_a_missing_bucket_is_reported(place: FileStore) -> None:
-    missing = object_store.opened("s3://no-such-bucket/x")
-    for act in (lambda: missing.put("a", b"1"), missing.paths):
+def test_a_missing_bucket_is_reported(address: str) -> None:
+    missing = table_store.opened("s3://no-such-bucket/x")
+    for act in (lambda: missing.put("a", b"1", after=None), lambda: missing.paths("a")):
         with pytest.raises(LakeError, match="there is no such bucket") as caught:
             act()
         assert caught.value.hint
 
 
 def test_an_unreachable_server_is_reported_with_the_settings_to_check(
-    place: FileStore, monkeypatch: pytest.MonkeyPatch
+    address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(object_store, "TRIES", 0)
+    monkeypatch.setattr(table_store, "TRIES", 0)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    with pytest.raises(LakeError, match="could not be reached") as caught:
-        object_store.opened("s3://lake/x").get("a")
-    assert "AWS_ENDPOINT_URL" in caught.value.hint
-    assert "a-secret" not in str(caught.value)
+    store = table_store.opened("s3://lake/x")
+    for act in (lambda: store.put("a", b"1", after=None), lambda: store.paths("a")):
+        with pytest.raises(LakeError, match="could not be reached") as caught:
+            act()
+        assert "AWS_ENDPOINT_URL" in caught.value.hint
+        assert "a-secret" not in str(caught.value)
 
 
 def test_plain_http_must_be_allowed_explicitly(
-    place: FileStore, monkeypatch: pytest.MonkeyPatch
+    address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AWS_ALLOW_HTTP")
     with pytest.raises(LakeError, match="is http:// and not https://") as caught:
-        object_store.opened(place.redacted_address).get("a")
+        table_store.opened(address)
     assert "AWS_ALLOW_HTTP=true" in caught.value.hint

@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.errors import ClientError, ConfigError, KubernetesUnavailable
 from reconciler.kube.admission.broker_validation import KEPT_SECONDS, LiveBrokerValidator
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS, SECRETS
 from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.operator_settings import OperatorSettings
@@ -234,7 +235,7 @@ def test_clusters_of_a_file_need_no_api_server() -> None:
             world.api,
             world.sessions,
             clock=world.clock,
-            from_file={"prod": {"spec": {"bootstrapServers": "b:1"}, "metadata": {"name": "prod"}}},
+            from_file={"prod": Resource(name="prod", spec={"bootstrapServers": "b:1"})},
         )
         assert await validator.cluster("prod") is not None
         assert await validator.cluster("other") is None

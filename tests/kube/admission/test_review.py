@@ -16,10 +16,12 @@ from reconciler.kube.admission.review import (
     decide,
     parse,
 )
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 from reconciler.quota.outcome import Alteration, Rejected
 from reconciler.quota.results.report import ValidationResult
 from tests.kube.reviews import quota, review
+from tests.kube.worlds import seen
 
 BROKER = ValidationResult(source="broker")
 
@@ -33,13 +35,10 @@ class FakeBroker:
         self._verdict = verdict
         self._spec = spec
 
-    async def clusters(self) -> dict[str, Any]:
+    async def clusters(self) -> dict[str, Resource]:
         if isinstance(self.labels, Exception):
             raise self.labels
-        return {
-            name: {"metadata": {"name": name, "labels": labels}, "spec": {}}
-            for name, labels in self.labels.items()
-        }
+        return {name: Resource(name=name, labels=labels) for name, labels in self.labels.items()}
 
     async def cluster(self, name: str) -> QuotaCluster | None:
         if name == "broken":
@@ -60,7 +59,7 @@ class FakeBroker:
 def decided(obj: dict[str, Any], broker: FakeBroker | None = None) -> AdmissionDecision:
     request = parse(review(obj))
     assert request.obj is not None
-    return asyncio.run(decide(request.obj, broker or FakeBroker()))
+    return asyncio.run(decide(seen(request.obj), broker or FakeBroker()))
 
 
 def refused(obj: dict[str, Any], message: str, source: str = "broker") -> ValidationResult:
@@ -82,6 +81,25 @@ def test_a_document_that_the_broker_rejects_is_denied_with_its_message_on_one_li
     assert decision.denied == (
         "the broker refuses user=alice: No such quota \\u001b[31m (INVALID_REQUEST)"
     )
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        (
+            {"limits": {"producerByteRate": 10}},
+            "producerByteRate 10 B/s is below 1024 (1 KiB/s): a wrong unit?",
+        ),
+        ({"entity": {"user": {"default": True}}}, "create on a default entity affects every"),
+    ],
+)
+def test_what_a_guard_refuses_whatever_is_live_is_a_warning(
+    spec: dict[str, Any], text: str
+) -> None:
+    decision = decided(quota(**spec))
+    assert not decision.denied
+    assert decision.warnings[0].startswith(f"a guard will refuse it: {text}")
+    assert decided(quota(**spec), FakeBroker(suspend=True)).warnings == ()
 
 
 def test_a_denial_by_rules_names_their_version_line() -> None:

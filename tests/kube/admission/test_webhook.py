@@ -20,6 +20,7 @@ from reconciler.errors import ConfigError, UsageError
 from reconciler.kube.admission import webhook
 from reconciler.kube.admission.review import MalformedReview, parse
 from reconciler.kube.admission.webhook import LARGEST_BODY, Certificate, Webhook, serving
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
@@ -43,7 +44,7 @@ class FakeBroker:
         self.asked = 0
         self._more = asyncio.Condition()
 
-    async def clusters(self) -> dict[str, Any]:
+    async def clusters(self) -> dict[str, Resource]:
         return {}
 
     async def cluster(self, name: str) -> QuotaCluster | None:

@@ -22,9 +22,9 @@ from reconciler.errors import (
 )
 from reconciler.kube.api import resource_paths
 from reconciler.kube.api.client import KubernetesApi, ListResult
+from reconciler.kube.api.custom_resources import FIELD_MANAGER
 from reconciler.kube.api.http_exchange import RequestTimeouts
 from reconciler.kube.api.listing_parser import ITEMS, LARGEST_OBJECT
-from reconciler.kube.watch.resource_cache import stripped
 from tests.fakes.clock import FakeClock
 from tests.kube.answering import Server, status
 
@@ -110,6 +110,10 @@ def test_a_listing_reads_all_pages_and_drops_managed_fields() -> None:
 
 def test_a_page_that_is_too_large_is_requested_again_with_fewer_objects() -> None:
     """Authors determine the size of their objects: a listing must not fail, nor be in memory as a whole."""
+
+    def named(obj: Any) -> dict[str, Any]:
+        return {"name": obj["metadata"]["name"]}
+
     large = json.dumps({"metadata": {"name": "a", "annotations": {"x": "y" * 250_000}}})
 
     async def story() -> None:
@@ -123,9 +127,9 @@ def test_a_page_that_is_too_large_is_requested_again_with_fewer_objects() -> Non
 
         patience = RequestTimeouts(seconds=600)
         async with world_with(answer, patience=patience) as world:
-            listing = await world.api.list(resource_paths.CLIENT_QUOTAS, limit=250, keep=stripped)
+            listing = await world.api.list(resource_paths.CLIENT_QUOTAS, limit=250, keep=named)
         assert len(listing.items) == 300
-        assert {str(obj) for obj in listing.items} == {"{'metadata': {'name': 'a'}}"}
+        assert {str(obj) for obj in listing.items} == {"{'name': 'a'}"}
         assert [request.query["limit"] for request in world.server.requests][:3] == [
             "250",
             "62",
@@ -401,15 +405,26 @@ def test_a_status_is_applied_to_its_subresource_by_its_field_manager() -> None:
     async def story() -> None:
         async with world_with(lambda _: QUOTA) as world:
             body = {"status": {"x": "ä"}}
-            await world.api.apply_status(
-                resource_paths.CLIENT_QUOTAS, "n", "a", body, field_manager="kquota-operator"
-            )
+            await world.api.apply_status(resource_paths.CLIENT_QUOTAS, "n", "a", body)
         (request,) = world.server.requests
         assert request.path.endswith("/clientquotas/a/status")
-        assert request.query == {"fieldManager": "kquota-operator", "force": "true"}
+        assert request.query == {"fieldManager": FIELD_MANAGER, "force": "true"}
         assert request.headers["Content-Type"] == "application/apply-patch+yaml"
         assert request.json == body
         assert world.reports == [("apply", "clientquotas/status", "200")]
+
+    asyncio.run(story())
+
+
+def test_every_write_of_the_operator_has_one_field_manager() -> None:
+    async def story() -> None:
+        async with world_with(lambda _: QUOTA) as world:
+            body = {"metadata": {"name": "a", "resourceVersion": "1"}}
+            _ = await world.api.create(resource_paths.CONFIG_MAPS, "n", body)
+            _ = await world.api.replace(resource_paths.CONFIG_MAPS, "n", "a", body)
+            _ = await world.api.patch_json(resource_paths.CLIENT_QUOTAS, "n", "a", [])
+        queries = [request.query for request in world.server.requests]
+        assert queries == [{"fieldManager": "kafka-quota-reconciler"}] * 3
 
     asyncio.run(story())
 

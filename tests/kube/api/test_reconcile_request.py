@@ -7,11 +7,12 @@ import pytest
 
 from reconciler.errors import NotFound
 from reconciler.kube.api import reconcile_request
-from reconciler.kube.api.custom_resources import REQUESTED_AT, condition_of, status_of
+from reconciler.kube.api.custom_resources import REQUESTED_AT, condition_of
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.reviews import quota
+from tests.kube.worlds import seen
 
 
 def request_and_wait(
@@ -51,7 +52,7 @@ def test_the_command_waits_until_its_own_request_was_handled() -> None:
     answering(api, 5)
     request_status = request_and_wait(api, clock)
     assert request_status.handled
-    status = status_of(request_status.obj)
+    status = seen(request_status.obj).status
     assert condition_of(status, "Ready")["reason"] == "Synced"
     assert condition_of(status, "Drifted") == {}
     assert len(clock.slept) == 4
@@ -104,4 +105,4 @@ def test_malformed_conditions_are_treated_as_missing(conditions: Any) -> None:
     obj = quota()
     obj["status"] = {"conditions": conditions}
     request_status = reconcile_request.RequestStatus(obj=obj, handled=True)
-    assert condition_of(status_of(request_status.obj), "Ready") == {}
+    assert condition_of(seen(request_status.obj).status, "Ready") == {}

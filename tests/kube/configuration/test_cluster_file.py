@@ -22,16 +22,16 @@ def written(tmp_path, text):
 
 def test_documents_of_a_file_look_like_resources_without_a_status(tmp_path):
     (prod,) = read_clusters(written(tmp_path, PROD))
-    assert prod["metadata"]["name"] == "prod"
-    assert prod["spec"]["secretRef"] == {"name": "kafka"}
-    assert "apiVersion" not in prod
+    assert prod.name == "prod"
+    assert prod.spec["secretRef"] == {"name": "kafka"}
+    assert not prod.is_stored
     assert cluster_problems(prod) == ()
 
 
 def test_a_changed_spec_has_another_generation(tmp_path):
     (first,) = read_clusters(written(tmp_path, PROD))
     (second,) = read_clusters(written(tmp_path, PROD.replace("9092", "9093")))
-    assert first["metadata"]["generation"] != second["metadata"]["generation"]
+    assert first.generation != second.generation
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.kube.configuration.cluster_references import cluster_problems, refused_references
-from tests.kube.worlds import quota_cluster
+from tests.kube.worlds import quota_cluster, seen
 
 REFUSED = {
     "bootstrapServers": {"bootstrapServers": "${env:HOST}:9092"},
@@ -32,39 +32,39 @@ FINE = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_references_to_files_and_variables_are_refused_and_named_by_field(case):
-    (problem,) = refused_references(quota_cluster(**REFUSED[case]))
+    (problem,) = refused_references(seen(quota_cluster(**REFUSED[case])))
     assert problem.startswith("spec.")
-    assert cluster_problems(quota_cluster(**REFUSED[case])) == (problem,)
+    assert cluster_problems(seen(quota_cluster(**REFUSED[case]))) == (problem,)
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_an_operator_that_allows_references_accepts_them_except_for_properties_files(case):
-    problems = refused_references(quota_cluster(**REFUSED[case]), allow_references=True)
+    problems = refused_references(seen(quota_cluster(**REFUSED[case])), allow_references=True)
     assert bool(problems) == (case == "a properties file")
 
 
 @pytest.mark.parametrize("case", SECRETS)
 @pytest.mark.parametrize("allow", [True, False])
 def test_secrets_in_the_spec_are_refused_and_not_repeated(case, allow):
-    (problem,) = refused_references(quota_cluster(**SECRETS[case]), allow_references=allow)
+    (problem,) = refused_references(seen(quota_cluster(**SECRETS[case])), allow_references=allow)
     assert "planted-secret" not in problem
     assert "secretRef" in problem
 
 
 def test_a_secret_by_reference_is_accepted_where_references_are_allowed():
     obj = quota_cluster(properties={"sasl.password": "${env:PASSWORD}"})
-    assert cluster_problems(obj, allow_references=True) == ()
+    assert cluster_problems(seen(obj), allow_references=True) == ()
 
 
 @pytest.mark.parametrize("case", FINE)
 def test_a_spec_without_references_is_accepted(case):
-    assert cluster_problems(quota_cluster(**FINE[case])) == ()
+    assert cluster_problems(seen(quota_cluster(**FINE[case]))) == ()
 
 
 def test_schema_errors_are_listed_with_their_fields():
-    problems = cluster_problems(quota_cluster(policy="Sync", interval="soon"))
+    problems = cluster_problems(seen(quota_cluster(policy="Sync", interval="soon")))
     assert any("interval" in problem for problem in problems)
-    rules = cluster_problems(quota_cluster(policy="Sync"))
+    rules = cluster_problems(seen(quota_cluster(policy="Sync")))
     assert any("expectedClusterId" in problem for problem in rules)
 
 
@@ -72,4 +72,4 @@ def test_metadata_of_the_api_server_is_not_an_error():
     obj = quota_cluster()
     obj["metadata"] |= {"managedFields": [{}], "annotations": {"x": "y" * 70_000}}
     obj["status"] = {"clusterId": "x"}
-    assert cluster_problems(obj) == ()
+    assert cluster_problems(seen(obj)) == ()

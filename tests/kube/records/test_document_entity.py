@@ -2,8 +2,8 @@
 
 import pytest
 
-from reconciler.kube.api.custom_resources import declared_entity, entity_of
 from reconciler.quota.entity import DEFAULT, entity
+from tests.kube.worlds import seen
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ from reconciler.quota.entity import DEFAULT, entity
     ],
 )
 def test_the_entity_of_a_spec_is_returned_or_none(parts: object, expected: object) -> None:
-    assert declared_entity({"spec": {"entity": parts, "limits": "broken"}}) == expected
+    assert seen({"spec": {"entity": parts, "limits": "broken"}}).declared_entity == expected
 
 
 def test_the_entity_is_read_from_the_status_if_the_spec_is_unreadable() -> None:
     obj = {"spec": {"entity": {"user": []}}, "status": {"entity": "user=alice,client-id=<default>"}}
-    assert entity_of(obj) == entity(user="alice", client_id=DEFAULT)
-    assert entity_of(obj | {"spec": {"entity": {"user": {"name": "bob"}}}}) == entity(user="bob")
-    assert entity_of(obj | {"status": {"entity": "no entity"}}) is None
-    assert entity_of({"spec": {}}) is None
+    assert seen(obj).entity == entity(user="alice", client_id=DEFAULT)
+    assert seen(obj | {"spec": {"entity": {"user": {"name": "bob"}}}}).entity == entity(user="bob")
+    assert seen(obj | {"status": {"entity": "no entity"}}).entity is None
+    assert seen({"spec": {}}).entity is None

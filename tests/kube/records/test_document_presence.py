@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.records.document_presence import DEPARTED, DocumentPresence, Presence
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Intent, Owner, OwnershipRecords, Recorded
 from reconciler.quota.policy import DeletionPolicy
-from tests.kube.worlds import resource
+from tests.kube.worlds import resource, seen
 
 ALICE = entity(user="alice")
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -17,19 +18,19 @@ NAME = "team/alice"
 DELETE = Owner(document=NAME, deletion_policy=DeletionPolicy.DELETE)
 
 
-def quota(uid: str = "u1", *, terminating: bool = False, **spec: Any) -> dict[str, Any]:
+def quota(uid: str = "u1", *, terminating: bool = False, **spec: Any) -> Resource:
     obj = resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete")
     obj["spec"] |= spec
     obj["metadata"]["uid"] = uid
     if terminating:
         obj["metadata"]["deletionTimestamp"] = "2024-01-01T00:00:00Z"
-    return obj
+    return seen(obj)
 
 
 def presence(
-    live: dict[str, Any] | None = None,
+    live: Resource | None = None,
     *,
-    deleted: dict[str, Any] | None = None,
+    deleted: Resource | None = None,
     uid: str | None = "u1",
     complete: bool = True,
     removes: bool = True,

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.errors import ConnectError
-from reconciler.kube.api.custom_resources import FINALIZER
+from reconciler.kube.api.custom_resources import FINALIZER, parsed
 from reconciler.kube.records import finalizers
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -45,7 +45,7 @@ def test_deletion_has_an_effect_if_a_limit_will_be_removed(policy, deletion, eff
 
 
 def obj(*present):
-    return {"metadata": {"resourceVersion": "7", **({"finalizers": [*present]} if present else {})}}
+    return parsed({"metadata": {"resourceVersion": "7", "finalizers": [*present]}})
 
 
 def test_the_first_finalizer_creates_the_list_and_a_further_one_is_appended():

@@ -4,7 +4,7 @@ from typing import Any
 
 from reconciler.kube.run.cluster_assignments import ClusterAssignments
 from reconciler.kube.watch.resource_cache import ResourceCache
-from tests.kube.worlds import quota_cluster
+from tests.kube.worlds import quota_cluster, seen
 
 
 def cluster(name: str, *, had: str = "", created: str = "2024-01-01T00:00:00Z") -> dict[str, Any]:
@@ -18,7 +18,7 @@ def cluster(name: str, *, had: str = "", created: str = "2024-01-01T00:00:00Z") 
 def keepers(*clusters: dict[str, Any]) -> tuple[ClusterAssignments, ResourceCache]:
     cache = ResourceCache()
     for obj in clusters:
-        _ = cache.cluster_seen(obj)
+        _ = cache.cluster_seen(seen(obj))
     return ClusterAssignments(cache), cache
 
 
@@ -46,7 +46,7 @@ def test_a_quota_cluster_that_is_deleted_or_changes_its_kafka_cluster_releases_t
     assert assignments.of("X", "prod") == "prod"
     assert assignments.of("Y", "prod") == "prod"
     assert assignments.of("X", "also") == "also"
-    _ = cache.cluster_gone(cluster("also"))
+    _ = cache.cluster_gone(seen(cluster("also")))
     assert assignments.of("X", "prod") == "prod"
     assignments.forget("prod")
     assert assignments.of("X", "prod") == "prod"

@@ -11,7 +11,7 @@ from reconciler.errors import KubernetesUnavailable
 from reconciler.kube.run.cluster_loops import LOST, ClusterLoops, reported
 from reconciler.kube.watch.resource_cache import ResourceCache
 from tests.fakes.clock import FakeClock
-from tests.kube.worlds import quota_cluster
+from tests.kube.worlds import quota_cluster, seen
 
 
 def cluster(generation: int = 1, **spec: Any) -> dict[str, Any]:
@@ -49,13 +49,13 @@ def test_a_cluster_that_is_assigned_to_another_operator_is_no_longer_reconciled(
         )
         stop = asyncio.Event()
         running = asyncio.ensure_future(loops.run(stop))
-        loops.enqueue(cache.cluster_seen(cluster()), "prod")
+        loops.enqueue(cache.cluster_seen(seen(cluster())), "prod")
         await until(lambda: "prod" in passes)
-        loops.enqueue(cache.cluster_seen(cluster(2, operatorClass="theirs")), "prod")
+        loops.enqueue(cache.cluster_seen(seen(cluster(2, operatorClass="theirs"))), "prod")
         await until(lambda: bool(ended))
         assert ended == ["prod"]
         assert list(loops.loops) == []
-        loops.enqueue(cache.cluster_seen(cluster(3)), "prod")
+        loops.enqueue(cache.cluster_seen(seen(cluster(3))), "prod")
         passes.clear()
         await until(lambda: "prod" in passes)
         stop.set()

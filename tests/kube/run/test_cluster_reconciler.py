@@ -96,7 +96,7 @@ def test_a_crash_between_sending_and_the_status_loses_no_ownership():
             raise KubernetesUnavailable("away")
 
     world.api.before = away
-    assert world.turn().retry
+    world.turn()
     assert world.live() == {ALICE: limits(2048.0)}
     assert "status" not in world.obj("alice")
     world.api.before = None
@@ -172,7 +172,7 @@ def test_a_listing_that_fails_removes_nothing():
             raise KubernetesUnavailable("away")
 
     world.api.before = away
-    asyncio.run(world.work(LoopTrigger()))
+    asyncio.run(world.reconciled(LoopTrigger()))
     assert world.live() == {ALICE: limits(2048.0, 50.0)}
     world.api.before = None
     world.turn()
@@ -390,7 +390,7 @@ def test_records_of_a_suspended_document_cause_no_listing_of_all_documents():
     world.put(resource("bob", BOB, {RATE: 4096}))
     asyncio.run(world.everything())
     world.api.calls.clear()
-    asyncio.run(world.work(LoopTrigger(keys=("team/bob",))))
+    asyncio.run(world.reconciled(LoopTrigger(keys=("team/bob",))))
     assert ("list", "clientquotas", "", "") not in world.api.calls
     assert set(world.live()) == {ALICE, BOB}
 

@@ -22,7 +22,7 @@ from reconciler.reconcile import NewOverride
 from tests.fakes.cluster import LANDED, LOST
 from tests.kube.crd_schema import faults
 from tests.kube.scenarios import CREATED, DOCUMENT, NOW, kube_world, meddle, ran
-from tests.kube.worlds import KubeWorld, resource
+from tests.kube.worlds import KubeWorld, resource, seen
 from tests.reconcile.scenarios import ALICE, ALICE_SHOP, BOB, CONSUME, RATE, SHARE
 
 CLUSTERS = {"prod": from_spec("prod", {"bootstrapServers": "b:1"})}
@@ -31,7 +31,7 @@ AWAY = Reconciliation(cluster="prod", error=ConnectError("no broker answers"))
 
 def after(report, previous, obj=CREATED, **more):
     return document_status(
-        assess_eligibility(obj, CLUSTERS),
+        assess_eligibility(seen(obj), CLUSTERS),
         key_statuses=KeyStatusIndex(
             report, losses={}, owned=OwnershipRecords(cluster_id="", is_known=False)
         ),
@@ -209,8 +209,10 @@ def test_drift_is_listed_immediately_and_shown_as_condition_after_enough_observa
     meddle(world)
     ran(world)
     assert world.reason(DOCUMENT) == "Synced"
-    assert world.condition(DOCUMENT)["message"] == "declared, recorded and live agree"
-    assert world.condition(DOCUMENT, "Drifted")["status"] == "False"
+    message = world.condition(DOCUMENT)["message"]
+    assert message == "producer_byte_rate: 4096 was applied, 9999 is live"
+    assert world.condition(DOCUMENT, "Drifted")["status"] == "Unknown"
+    assert condition_of(world.obj["status"], "Drifted")["status"] == "Unknown"
     first = world.status(DOCUMENT)["drift"][0]
     assert (first["key"], first["expected"], first["live"]) == ("producer_byte_rate", 4096, 9999)
     ran(world)
@@ -473,11 +475,11 @@ def test_results_before_a_failure_of_the_reconciliation_are_shown():
 
 
 def test_a_pending_document_and_an_invalid_one_have_their_own_reasons():
-    waiting = document_status(assess_eligibility(CREATED, CLUSTERS), previous={}, now=NOW)
+    waiting = document_status(assess_eligibility(seen(CREATED), CLUSTERS), previous={}, now=NOW)
     assert condition_of(waiting, "Ready")["reason"] == "Pending"
     assert condition_of(waiting, "Reconciling")["status"] == "True"
     faulty = document_status(
-        assess_eligibility(resource("a", ALICE, {RATE: 0}), CLUSTERS), previous={}, now=NOW
+        assess_eligibility(seen(resource("a", ALICE, {RATE: 0})), CLUSTERS), previous={}, now=NOW
     )
     assert condition_of(faulty, "Ready")["reason"] == "Invalid"
 
@@ -486,7 +488,7 @@ def test_a_request_is_handled_by_a_reconciliation_that_observed_it_and_not_befor
     obj = resource("a", ALICE, {RATE: 4096})
     obj["metadata"]["annotations"] = {REQUESTED_AT: "r" * 300}
     assert "lastHandledReconcileAt" not in document_status(
-        assess_eligibility(obj, CLUSTERS), previous={}, now=NOW
+        assess_eligibility(seen(obj), CLUSTERS), previous={}, now=NOW
     )
     assert ran(kube_world(None, obj))["status"]["lastHandledReconcileAt"] == "r" * 128
     assert after(AWAY, {}, obj)["lastHandledReconcileAt"] == "r" * 128

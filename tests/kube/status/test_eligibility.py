@@ -17,7 +17,7 @@ from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.policy import Cause, DeletionPolicy, Policy, Rules
 from reconciler.quota.state import QuotaState, limits_of
-from tests.kube.worlds import resource
+from tests.kube.worlds import resource, seen
 from tests.reconcile.scenarios import ALICE, BOB, CONSUME, RATE, SHARE
 
 NOBODY = OwnershipRecords(cluster_id="x")
@@ -111,9 +111,8 @@ KINDS = {
 @pytest.mark.parametrize("case", KINDS)
 def test_each_document_has_exactly_one_eligibility(case):
     obj, clusters, reason = KINDS[case]
-    standing = assess_eligibility(obj, clusters)
+    standing = assess_eligibility(seen(obj), clusters)
     assert standing.reason is reason
-    assert standing.obj is obj
     assert (standing.claim is not None) == (reason in {None, Reason.CLUSTER_SUSPENDED})
     assert standing.freezes == (reason not in {None, Reason.CLUSTER_SUSPENDED, Reason.DELETING})
     if reason in {
@@ -126,14 +125,14 @@ def test_each_document_has_exactly_one_eligibility(case):
 
 
 def test_an_invalid_cluster_is_distinguished_from_a_missing_one():
-    standing = assess_eligibility(A, {}, unusable={"prod"})
+    standing = assess_eligibility(seen(A), {}, unusable={"prod"})
     assert standing.reason is Reason.CLUSTER_INVALID
     assert "is invalid; see its status" in standing.messages[0]
 
 
 def test_without_allow_delete_acts_as_retain_and_suspend_is_ignored_and_both_are_reported():
     obj = resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete", suspend=True)
-    standing = assess_eligibility(obj, cluster(tenants=tenants()))
+    standing = assess_eligibility(seen(obj), cluster(tenants=tenants()))
     assert standing.claim is not None
     assert standing.claim.declaration.deletion_policy is DeletionPolicy.RETAIN
     assert not standing.claim.declaration.suspended
@@ -143,13 +142,13 @@ def test_without_allow_delete_acts_as_retain_and_suspend_is_ignored_and_both_are
 
 def test_with_allow_delete_and_suspend_apply():
     obj = resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete")
-    claim = assess_eligibility(obj, cluster(tenants=tenants("Delete"))).claim
+    claim = assess_eligibility(seen(obj), cluster(tenants=tenants("Delete"))).claim
     assert claim.declaration.deletion_policy is DeletionPolicy.DELETE
 
 
 def test_a_claim_has_the_priority_of_its_grant_and_the_age_of_its_object():
     obj = resource("a", ALICE, {RATE: 4096}, created="2024-01-01T00:00:05Z")
-    claim = assess_eligibility(obj, cluster(tenants=tenants(priority=7))).claim
+    claim = assess_eligibility(seen(obj), cluster(tenants=tenants(priority=7))).claim
     assert (claim.priority, claim.created) == (7, 1_704_067_205.0)
 
 
@@ -161,14 +160,15 @@ def test_metadata_of_the_api_server_makes_no_document_invalid():
         "labels": {"x": "y" * 63},
         "somethingNew": {},
     }
-    standing = assess_eligibility(obj, cluster())
+    standing = assess_eligibility(seen(obj), cluster())
     assert standing.reason is None
 
 
 @pytest.mark.parametrize("name", ["x" * 512, "é" * 256])
 def test_a_name_of_512_bytes_may_be_declared(name):
     assert (
-        assess_eligibility(resource("a", entity(user=name), {RATE: 4096}), cluster()).reason is None
+        assess_eligibility(seen(resource("a", entity(user=name), {RATE: 4096})), cluster()).reason
+        is None
     )
 
 
@@ -177,7 +177,7 @@ def test_a_name_of_512_bytes_may_be_declared(name):
     [("x" * 513, "512 characters"), ("é" * 257, "512 bytes"), ("x" * 32_767, "512")],
 )
 def test_a_longer_name_from_before_the_bound_is_reported_as_too_long(name, says):
-    standing = assess_eligibility(resource("a", entity(user=name), {RATE: 4096}), cluster())
+    standing = assess_eligibility(seen(resource("a", entity(user=name), {RATE: 4096})), cluster())
     assert standing.reason is Reason.INVALID
     assert standing.freezes
     (message,) = standing.messages
@@ -214,7 +214,7 @@ def records(*pairs, policy=None):
 
 def gathered(*objects, owned=NOBODY, **spec):
     return resolve_desired_state(
-        [assess_eligibility(obj, cluster(**spec)) for obj in objects], owned
+        [assess_eligibility(seen(obj), cluster(**spec)) for obj in objects], owned
     )
 
 

@@ -13,7 +13,7 @@ from reconciler.quota.state import QuotaState
 from reconciler.reconcile import NewOverride
 from tests.kube.crd_schema import faults
 from tests.kube.scenarios import CREATED, NOW, kube_world, meddle, ran
-from tests.kube.worlds import KubeWorld, quota_cluster, resource
+from tests.kube.worlds import KubeWorld, quota_cluster, resource, seen
 from tests.reconcile.scenarios import ALICE, BOB, CONSUME, RATE, SHARE
 
 
@@ -64,7 +64,7 @@ def test_foreign_entities_and_keys_are_counted():
     world = kube_world()
     report = world.run()
     status = cluster_status(
-        world.obj,
+        seen(world.obj),
         report=type(report)(cluster="prod", preview=report.preview, live=live),
         owned=world.owned,
         previous={},
@@ -162,7 +162,7 @@ def test_a_failed_reconciliation_keeps_facts_of_the_previous_status():
     ran(world)
     before = world.obj["status"]
     report = Reconciliation(cluster="prod", error=ConnectError("b1:9092 refuses"))
-    status = cluster_status(world.obj, report=report, previous=before, now=NOW + 900)
+    status = cluster_status(seen(world.obj), report=report, previous=before, now=NOW + 900)
     assert condition_of(status, "Ready")["message"] == "b1:9092 refuses"
     for name in ("counts", "clusterId", "policyInForce", "lastSuccessfulSyncTime"):
         assert status[name] == before[name]
@@ -194,27 +194,32 @@ def test_credentials_are_shown_by_resource_version():
     use = SecretState(
         version="7", rotated_at=NOW, rejected_version="8", problem=ConfigError("wrong password")
     )
-    status = cluster_status(quota_cluster(), report=None, previous={}, now=NOW, secret=use)
+    status = cluster_status(seen(quota_cluster()), report=None, previous={}, now=NOW, secret=use)
     assert status["secret"] == {
         "resourceVersion": "7",
         "rotatedAt": "2023-11-14T22:13:20Z",
         "rejectedVersion": "8",
     }
-    again = cluster_status(quota_cluster(), report=None, previous=status, now=NOW)
+    again = cluster_status(seen(quota_cluster()), report=None, previous=status, now=NOW)
     assert again["secret"] == status["secret"]
 
 
 def test_a_rejected_secret_does_not_hide_a_worse_reason():
     use = SecretState(version="7", rotated_at=NOW, rejected_version="8")
     status = cluster_status(
-        quota_cluster(suspend=True), report=None, previous={}, now=NOW, secret=use
+        seen(quota_cluster(suspend=True)), report=None, previous={}, now=NOW, secret=use
     )
     assert condition_of(status, "Ready")["reason"] == "Suspended"
 
 
 def test_the_version_line_and_the_next_sync_time_are_shown():
     status = cluster_status(
-        quota_cluster(), report=None, previous={}, now=NOW, behaves_as="4.x", next_sync=NOW + 60
+        seen(quota_cluster()),
+        report=None,
+        previous={},
+        now=NOW,
+        behaves_as="4.x",
+        next_sync=NOW + 60,
     )
     assert status["behavesAs"] == "4.x"
     assert status["nextSyncTime"] == "2023-11-14T22:14:20Z"
@@ -225,7 +230,7 @@ def test_a_request_is_handled_by_the_reconciliation_that_observed_it():
     world = KubeWorld()
     world.obj["metadata"]["annotations"] = {REQUESTED_AT: "now"}
     assert "lastHandledReconcileAt" not in cluster_status(
-        world.obj, report=None, previous={}, now=NOW
+        seen(world.obj), report=None, previous={}, now=NOW
     )
     world.run()
     assert world.obj["status"]["lastHandledReconcileAt"] == "now"
@@ -264,3 +269,19 @@ def test_under_observe_a_live_limit_equal_to_the_declared_one_is_synced():
     ran(world)
     assert ready(world)["reason"] == "ObserveOnly"
     assert condition_of(world.objects["team/a"]["status"], "Ready")["reason"] == "ObserveOnly"
+
+
+def test_an_unknown_client_property_is_a_doubt_until_it_is_corrected():
+    world = KubeWorld(properties={"client.idd": "x", "client.id": "y"})
+    world.run()
+    doubt = condition_of(world.obj["status"], "Doubtful")
+    assert doubt["reason"] == "UnknownProperty"
+    assert doubt["message"] == (
+        "spec.properties: unknown key 'client.idd' is ignored; did you mean client.id?"
+    )
+    assert ready(world)["status"] == "True"
+    assert [event.reason for name, event in world.happened if name == "prod"] == ["UnknownProperty"]
+    world.obj["spec"]["properties"] = {"client.id": "y"}
+    world.obj["metadata"] |= {"generation": 2, "resourceVersion": world.api.next_version()}
+    world.run()
+    assert condition_of(world.obj["status"], "Doubtful") == {}

@@ -8,6 +8,7 @@ from reconciler.kube.api.custom_resources import condition_of
 from reconciler.kube.status.conditions import conditions
 from reconciler.kube.status.reasons import Reason
 from reconciler.kube.status.selection_status import MOST_CLUSTERS, selection_status
+from tests.kube.worlds import seen
 from tests.manifest.samples import selecting
 
 NOW = 1_700_000_000.0
@@ -29,7 +30,7 @@ def after(*parts: tuple[str, Any], clusters: tuple[str, ...] = ("a", "b")) -> di
     status: dict[str, Any] = {}
     for name, part in parts:
         status = selection_status(
-            document(**status), clusters=clusters, cluster=name, part=part, now=NOW
+            seen(document(**status)), clusters=clusters, cluster=name, part=part, now=NOW
         )
     return status
 
@@ -52,7 +53,7 @@ def test_a_document_is_pending_until_every_cluster_has_reported() -> None:
 def test_a_report_about_an_older_generation_is_ignored() -> None:
     older = {"name": "b", **part(Reason.SYNCED)}
     status = selection_status(
-        document(2, clusters=[older]),
+        seen(document(2, clusters=[older])),
         clusters=("a", "b"),
         cluster="a",
         part=part(Reason.SYNCED, generation=2),
@@ -85,9 +86,13 @@ def test_a_message_names_few_of_many_clusters() -> None:
 def test_a_deselected_cluster_is_omitted() -> None:
     status = after(("a", part(Reason.SYNCED)), ("b", part(Reason.CONFLICT)))
     obj = document(**status)
-    now = selection_status(obj, clusters=("a",), cluster="a", part=part(Reason.SYNCED), now=NOW)
+    now = selection_status(
+        seen(obj), clusters=("a",), cluster="a", part=part(Reason.SYNCED), now=NOW
+    )
     assert (ready(now)[1], now["clustersReady"]) == ("Synced", "1/1")
-    late = selection_status(obj, clusters=("a",), cluster="b", part=part(Reason.SYNCED), now=NOW)
+    late = selection_status(
+        seen(obj), clusters=("a",), cluster="b", part=part(Reason.SYNCED), now=NOW
+    )
     assert [entry["name"] for entry in late["clusters"]] == ["a"]
 
 
@@ -95,10 +100,10 @@ def test_a_request_is_handled_when_every_cluster_has_handled_it() -> None:
     obj = document()
     obj["metadata"]["annotations"] = {"kafka-quotas.io/requestedAt": "now"}
     handled = part(Reason.SYNCED, lastHandledReconcileAt="now")
-    first = selection_status(obj, clusters=("a", "b"), cluster="a", part=handled, now=NOW)
+    first = selection_status(seen(obj), clusters=("a", "b"), cluster="a", part=handled, now=NOW)
     assert "lastHandledReconcileAt" not in first
     second = selection_status(
-        {**obj, "status": first}, clusters=("a", "b"), cluster="b", part=handled, now=NOW
+        seen({**obj, "status": first}), clusters=("a", "b"), cluster="b", part=handled, now=NOW
     )
     assert second["lastHandledReconcileAt"] == "now"
 
@@ -107,7 +112,7 @@ def test_the_status_lists_as_many_clusters_as_the_definition_allows() -> None:
     clusters = tuple(f"c{number:04}" for number in range(MOST_CLUSTERS + 1))
     parts = [{"name": name, **part(Reason.SYNCED)} for name in clusters]
     status = selection_status(
-        document(clusters=parts),
+        seen(document(clusters=parts)),
         clusters=clusters,
         cluster=clusters[0],
         part=part(Reason.SYNCED),
@@ -120,7 +125,7 @@ def test_the_status_lists_as_many_clusters_as_the_definition_allows() -> None:
 def test_damaged_parts_are_pending() -> None:
     parts = [{"name": "b", "observedGeneration": 1, "conditions": [{"type": "Ready", "reason": 5}]}]
     status = selection_status(
-        document(clusters=parts),
+        seen(document(clusters=parts)),
         clusters=("a", "b"),
         cluster="a",
         part=part(Reason.SYNCED),

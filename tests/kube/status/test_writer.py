@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from reconciler.kube.api.custom_resources import PROJECTION
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
 from reconciler.kube.status.events import ResourceEvent
 from reconciler.kube.status.writer import ResourceWriter
@@ -14,7 +13,7 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube_api import FakeKubeApi
-from tests.kube.worlds import quota_cluster, resource
+from tests.kube.worlds import quota_cluster, resource, seen
 
 ALICE = resource("alice", entity(user="alice"), {Key.PRODUCER_BYTE_RATE: 2048})
 SELECTING = {
@@ -33,8 +32,8 @@ class WriterWorld:
         self.api, self.cache = FakeKubeApi(), ResourceCache()
         self.leads = True
         self._ends = ends
-        _ = self.cache.cluster_seen(quota_cluster())
-        _ = self.cache.observe(self.api.put(CLIENT_QUOTAS, document))
+        _ = self.cache.cluster_seen(seen(quota_cluster()))
+        _ = self.cache.observe(seen(self.api.put(CLIENT_QUOTAS, document)))
         self.api.before = self._before
         self.writer = ResourceWriter(
             self.api, cache=self.cache, clock=FakeClock(), identity="op", leads=lambda: self.leads
@@ -76,7 +75,8 @@ def test_a_leader_writes_a_status_again_that_another_writer_changed(
     world = WriterWorld(document, ends="never")
     assert world.write() == set()
     status = world.next_status()
-    part = status["clusters"][0] if PROJECTION in world.cache.of("prod")["team/alice"] else status
+    view = world.cache.of("prod")["team/alice"]
+    part = status["clusters"][0] if view.projection else status
     assert part["clusterId"] == "mine"
 
 
@@ -87,7 +87,7 @@ def test_an_event_is_in_the_namespace_of_its_object_or_in_the_default_one(
     api = FakeKubeApi()
     writer = ResourceWriter(api, cache=ResourceCache(), clock=FakeClock(), identity="pod-1")
     event = ResourceEvent(kind="Warning", reason="Released", note="ü limits stay")
-    asyncio.run(writer.events([(obj, event)], otherwise=None))
+    asyncio.run(writer.events([(seen(obj), event)], otherwise=None))
     (posted,) = api.events
     assert posted["metadata"]["namespace"] == namespace
     assert posted["regarding"]["uid"] == obj["metadata"]["uid"]

@@ -6,23 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.kube.api.custom_resources import cluster_name_of, projected_cluster
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.configuration.namespace_limits import NamespaceLimits, excerpt
 from reconciler.kube.watch.projection import (
     labels_in_selectors,
     parts_of,
     projections,
-    selections_of,
 )
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.manifest.document import from_resource
+from reconciler.quota.planner.desired_state import NO_SELECTIONS
+from tests.kube.worlds import seen
 from tests.manifest.project.test_fleet_law import documents, fleets
 from tests.manifest.samples import quota, selecting
 
 
-def clusters_of(fleet: dict[str, dict[str, str]]) -> dict[str, dict[str, Any]]:
+def clusters_of(fleet: dict[str, dict[str, str]]) -> dict[str, Resource]:
     return {
-        name: {"metadata": {"name": name, "uid": f"uid-{name}", "labels": labels}, "spec": {}}
+        name: Resource(name=name, uid=f"uid-{name}", labels=labels)
         for name, labels in fleet.items()
     }
 
@@ -36,65 +37,65 @@ def test_a_projection_contains_the_limits_of_that_cluster(
 ) -> None:
     document = data.draw(documents(sorted(fleet)))
     clusters = clusters_of(fleet)
-    views = dict(projections(document, clusters))
+    views = dict(projections(seen(document), clusters))
     labels = {name: labels_in_selectors(cluster) for name, cluster in clusters.items()}
     expected = dict(from_resource(document).declarations(labels))
     if not expected:
-        assert views == {"": document}
+        assert views == {"": seen(document)}
         return
     assert views.keys() == expected.keys()
     for name, declaration in expected.items():
-        bare = {key: views[name][key] for key in ("apiVersion", "kind", "metadata", "spec")}
-        read = from_resource(bare)
-        selections = selections_of(views[name])
+        view = views[name]
+        read = from_resource({**document, "spec": view.spec})
+        selections = view.projection.selections if view.projection else NO_SELECTIONS
         assert (read.cluster, replace(read.declaration, selections=selections)) == (
             name,
             declaration,
         )
-        assert cluster_name_of(views[name]) == name
+        assert view.cluster_name == name
 
 
 def test_a_document_that_names_its_cluster_is_not_projected() -> None:
     document = quota()
-    views = projections(document, PROD)
-    assert views == {"prod": document}
-    assert projected_cluster(views["prod"]) == ""
+    views = projections(seen(document), PROD)
+    assert views == {"prod": seen(document)}
+    assert views["prod"].selected_cluster == ""
 
 
 def test_a_projection_contains_the_part_of_the_status_about_its_cluster() -> None:
     parts = [{"name": "eu-1", "clusterId": "x"}, "damaged", {"clusterId": "y"}]
     document = selecting() | {"status": {"clusters": parts, "clustersReady": "1/2"}}
-    views = projections(document, PROD)
-    assert views["eu-1"]["status"] == {"clusterId": "x"}
-    assert "status" not in views["eu-2"]
-    assert list(parts_of(document)) == ["eu-1"]
-    assert parts_of(quota() | {"status": {"clusters": 5}}) == {}
+    views = projections(seen(document), PROD)
+    assert views["eu-1"].status == {"clusterId": "x"}
+    assert views["eu-2"].status == {}
+    assert list(parts_of(seen(document))) == ["eu-1"]
+    assert parts_of(seen(quota() | {"status": {"clusters": 5}})) == {}
 
 
 def test_a_document_with_an_unreadable_selector_stays_in_the_clusters_of_its_status() -> None:
     status = {"clusters": [{"name": "eu-1"}, {"name": "gone"}]}
     broken = selecting(clusterSelector={"matchExpressions": 5}) | {"status": status}
-    views = projections(broken, PROD)
+    views = projections(seen(broken), PROD)
     assert list(views) == ["eu-1"]
-    assert views["eu-1"]["spec"] == broken["spec"], "so that its own mistake is reported"
+    assert views["eu-1"].spec == broken["spec"], "so that its own mistake is reported"
 
 
 def test_a_document_with_unreadable_items_stays_in_its_clusters() -> None:
     broken = selecting(clusterLimits=[{"clusterSelector": 5, "limits": {}}])
-    views = projections(broken, PROD)
+    views = projections(seen(broken), PROD)
     assert sorted(views) == ["eu-1", "eu-2"]
-    assert views["eu-1"]["spec"] == broken["spec"]
+    assert views["eu-1"].spec == broken["spec"]
 
 
 def test_an_excerpt_stays_in_the_clusters_of_its_status() -> None:
     document = selecting() | {"status": {"clusters": [{"name": "eu-2"}]}}
-    small = excerpt(document, NamespaceLimits(documents=1))
+    small = excerpt(seen(document), NamespaceLimits(documents=1))
     assert list(projections(small, PROD)) == ["eu-2"]
 
 
 def observed(cache: ResourceCache, document: dict[str, Any], version: str = "1") -> frozenset[str]:
     metadata = document["metadata"] | {"uid": "u1", "resourceVersion": version, "generation": 1}
-    return cache.observe({**document, "metadata": metadata})
+    return cache.observe(seen({**document, "metadata": metadata}))
 
 
 def test_the_cache_triggers_newly_selected_and_deselected_clusters() -> None:
@@ -124,8 +125,8 @@ def test_the_cache_triggers_a_cluster_whose_labels_select_other_limits() -> None
     _ = observed(cache, selecting(clusterLimits=[item]))
     large = clusters_of({"eu-1": {"tier": "prod", "size": "large"}})["eu-1"]
     assert cache.cluster_seen(large) == {"eu-1"}
-    assert cache.of("eu-1")["payments/a"]["spec"]["limits"] == {"producerByteRate": 1}
-    assert cache.of("eu-2")["payments/a"]["spec"]["limits"] == {"producerByteRate": "10Mi"}
+    assert cache.of("eu-1")["payments/a"].spec["limits"] == {"producerByteRate": 1}
+    assert cache.of("eu-2")["payments/a"].spec["limits"] == {"producerByteRate": "10Mi"}
 
 
 def test_only_a_readable_selector_can_deselect_a_cluster() -> None:

@@ -12,6 +12,7 @@ from reconciler.quota.planner.effects import (
     LimitEffect,
     PlanEffects,
     candidates_by_client,
+    change_factor,
     effects_of,
 )
 from reconciler.quota.planner.plan import QuotaChange, apply_to
@@ -77,15 +78,15 @@ def test_a_user_limit_applies_to_clients_with_and_without_a_client_id():
 def test_the_effect_is_that_on_clients_to_which_the_limit_applies():
     live = state({entity(user="alice", client_id=DEFAULT): 7.0})
     new_change = change(entity(user="alice"), None, 5.0)
-    reach = PlanEffects(live, [new_change]).main_of(new_change)
-    assert (reach.before, reach.after, reach.is_decisive) == (None, 5.0, True)
+    reach = PlanEffects(live, [new_change]).effects[0]
+    assert (reach.before, reach.after) == (None, 5.0)
 
 
 def test_a_change_without_effect_shows_the_limit_that_applies_instead():
     live = state({entity(user=DEFAULT): 7.0})
     new_change = change(entity(client_id="app"), None, 5.0)
-    reach = PlanEffects(live, [new_change]).main_of(new_change)
-    assert (reach.before, reach.after, reach.is_decisive) == (7.0, 7.0, False)
+    reach = PlanEffects(live, [new_change]).effects[0]
+    assert (reach.before, reach.after) == (7.0, 7.0)
 
 
 @given(entities)
@@ -110,4 +111,4 @@ def test_an_entity_is_a_candidate_for_its_clients(subject):
     ],
 )
 def test_a_factor_exists_only_between_enforceable_limits(before, after, factor):
-    assert LimitEffect(before=before, after=after, is_decisive=True).factor == factor
+    assert change_factor(before, after) == factor

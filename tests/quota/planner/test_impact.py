@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMNS, RULES, Key
+from reconciler.quota.planner.effects import Direction
 from reconciler.quota.planner.impact import (
     AffectedPrincipal,
     BucketSharing,
-    Direction,
     ShadowedLimit,
     assess,
     own_entity,

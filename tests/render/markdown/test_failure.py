@@ -5,9 +5,13 @@ import re
 import pytest
 
 from reconciler.errors import Problem
-from reconciler.render.markdown.failure import failed_plan, failure_markdown, from_fork
+from reconciler.render.markdown.failure import CommandFailure, failure_markdown, from_fork
 
 MARKER = "<!-- kquota:plan:x -->"
+
+
+def failed_plan(exit_code: int, text: str) -> CommandFailure:
+    return CommandFailure(command="plan", exit_code=exit_code, messages=tuple(text.splitlines()))
 
 
 def failure_text(text: str, *, limit: int = 65_536) -> str:

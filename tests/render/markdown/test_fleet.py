@@ -43,10 +43,3 @@ def test_names_cannot_forge_a_row_or_a_tag():
     text = comment(fleet("</summary><img src=x>|\n# forged"))
     assert "<img" not in text
     assert "\n# forged" not in text
-
-
-def test_a_fleet_is_quiet_only_if_all_clusters_succeeded_and_nothing_changes():
-    assert fleet("eu", new_preview=empty).is_quiet
-    assert not fleet("eu", new_preview=sample).is_quiet
-    row = FleetRow(cluster="lost", outcome=FleetOutcome.UNREACHABLE, seconds=0.0)
-    assert not PostedFleet(rows=(row,), plans=()).is_quiet

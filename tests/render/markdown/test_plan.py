@@ -12,7 +12,7 @@ from reconciler import DOCUMENTATION
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import Applied
 from reconciler.quota.planner.desired_state import DeclarationConflict, merge
-from reconciler.quota.planner.impact import Direction
+from reconciler.quota.planner.effects import Direction
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import PairOutcome, PairVisibility, RunOrigin, ValidationResult

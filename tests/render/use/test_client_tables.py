@@ -80,6 +80,8 @@ def test_a_limit_that_no_snapshot_has_is_not_called_no_limit() -> None:
     unknown = replace(REPORT, throttled=(throttled,), limits=(limits,))
     assert headline(unknown).endswith("produce, limit not known; requests waited 1 s on average")
     assert "no limit" not in report_text(unknown)
+    late = replace(unknown, throttled=(replace(throttled, snapshot_ms=REPORT.from_ms),))
+    assert "limit not known, it was set after the snapshot of 2026-" in headline(late)
     unlimited = replace(unknown, limits=(replace(limits, is_known=True),))
     assert [cell.text for cell in sheets(unlimited)[1].rows[0][2:4]] == ["no limit", "no limit"]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from reconciler.app.loop.service import NoWatchMetrics
 from reconciler.app.watch.cluster import ClusterSession
-from reconciler.app.watch.metrics_port import NoWatchMetrics
 from reconciler.app.watch.revision import Revision, RevisionPaths
 from reconciler.app.watch.service import BranchWatch
 from reconciler.app.watch.state_file import WatchState

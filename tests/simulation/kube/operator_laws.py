@@ -195,9 +195,11 @@ class OperatorLaws(Laws):
         status = obj["status"]
         ready = condition(status, "Ready")
         entity, document = entity_of(obj), document_of(obj)
-        if ready.get("status") != "True" or ready.get("reason") != "Synced":
+        is_compared = condition(status, "Drifted").get("status") != "Unknown"
+        if not is_compared or ready.get("status") != "True" or ready.get("reason") != "Synced":
             for pair in [pair for pair in self.unconfirmed if pair[0] == entity]:
                 del self.unconfirmed[pair]
+        if ready.get("status") != "True" or ready.get("reason") != "Synced":
             return
         if status.get("observedGeneration") != obj["metadata"]["generation"]:
             return

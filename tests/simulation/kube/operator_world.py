@@ -295,6 +295,12 @@ class OperatorWorld(World):
         self.trace("world", "everything is as declared")
         resync_seconds = RESYNC_INTERVALS * self.settings.interval
         await asyncio.sleep(resync_seconds + 120.0)
+        while (
+            self._withheld()
+        ):  # Removals of unmanaged limits wait until those of the last hour are forgotten.
+            if self.loop.time() > end:
+                self._break("removals are withheld for longer than the guard counts them")
+            await asyncio.sleep(resync_seconds + 120.0)
         self.at_rest = True
         await asyncio.sleep(resync_seconds)
         self.at_rest = False
@@ -305,6 +311,11 @@ class OperatorWorld(World):
         await asyncio.sleep(resync_seconds + 120.0)
         if self._reasons() != reasons:
             self._break(f"an edited status stays: {self._reasons()}, before {reasons}")
+
+    def _withheld(self) -> int:
+        """Return how many changes the QuotaCluster shows as withheld."""
+        status = self.server.objects["quotaclusters", "", CLUSTER].get("status", {})
+        return int(status.get("counts", {}).get("withheld", 0))
 
     def _reasons(self) -> dict[str, str]:
         """Return the reason that each document shows."""

@@ -50,20 +50,20 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
     _fault(
         "a status refers to the newest spec, not to the compared one",
         "run/cluster_reconciler.py",
-        "compared[document] = replace(eligibility, obj=as_compared(eligibility.obj, obj))",
+        "compared[document] = replace(eligibility, obj=eligibility.obj.as_compared(obj))",
         "compared[document] = replace(eligibility, obj=obj)",
     ),
     _fault(
         "a status is written whatever version the object has",
         "status/writer.py",
-        'owner_fields = ("name", "uid", "resourceVersion")',
-        'owner_fields = ("name", "uid")',
+        '"uid": obj.uid, "resourceVersion": obj.version}\n        answer',
+        '"uid": obj.uid}\n        answer',
     ),
     _fault(
         "an older event replaces a newer object",
         "watch/resource_cache.py",
-        "return uid_of(obj) in self._ended or (current is not None and is_before(obj, current))",
-        "return uid_of(obj) in self._ended",
+        "return obj.uid in self._ended or (current is not None and obj.is_before(current))",
+        "return obj.uid in self._ended",
     ),
     _fault(
         "a deleted object is restored by an older event",
@@ -104,8 +104,8 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
     _fault(
         "a document without its cluster is released without a mark",
         "run/missing_clusters.py",
-        "                    _ = await self._orphan(cluster_id, owning)",
-        "                    del owning",
+        "            failed = (await self._orphan(leaving)).failed\n",
+        "            failed = {}\n",
     ),
     _fault(
         "a start treats the API server's memory as complete",
@@ -128,7 +128,7 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
     _fault(
         "a document is judged by its state before its deletion",
         "api/custom_resources.py",
-        "        deletion_requested_at(obj),\n        labels_of(obj),",
-        "        labels_of(obj),",
+        "            self.deleted_at,\n            self.labels,",
+        "            self.labels,",
     ),
 )

@@ -164,6 +164,21 @@ def test_the_time_for_unconfirmed_drift_starts_again_after_a_document_was_not_re
         history.show(keys=drifted, lastHandledReconcileAt="now")
 
 
+def test_a_status_that_says_that_drift_is_not_compared_may_show_another_value_for_long() -> None:
+    history = History()
+    _ = history.declare(100.0)
+    history.write(100.0)
+    drifted = [{"key": RATE.value, "live": 50.0}]
+    history.commit(50.0, "foreign")
+    ready = {"type": "Ready", "status": "True", "reason": "Synced"}
+    unknown = {"type": "Drifted", "status": "Unknown", "reason": "NotCompared"}
+    history.show(keys=drifted, conditions=[ready])
+    history.now += SHOWN_SECONDS + 1
+    history.show(keys=drifted, conditions=[ready, unknown])
+    history.now += SHOWN_SECONDS - 1
+    history.show(keys=drifted, conditions=[ready])
+
+
 def test_a_status_of_an_older_generation_may_be_ready() -> None:
     history = History()
     _ = history.declare(100.0)

@@ -1,4 +1,4 @@
-"""Runs of samples as bytes read back equal."""
+"""Runs of samples are joined to the series that they were cut from."""
 
 import numpy as np
 from hypothesis import given
@@ -27,11 +27,5 @@ def test_a_series_split_into_two_runs_is_read_unchanged(cut):
     ]
     series = columns(rows)
     begins = np.array([0] if cut in {0, 12} else [0, cut])
-    values = {name: runs.written(name, getattr(series, name), begins) for name in COLUMNS}
-    cut_runs = [
-        tuple(
-            column.tobytes()[offsets[at] : offsets[at + 1]] for column, offsets in values.values()
-        )
-        for at in range(begins.size)
-    ]
-    assert samples_of(runs.read(cut_runs[::-1])) == rows
+    values = {name: getattr(series, name) for name in COLUMNS}
+    assert samples_of(runs.joined(list(runs.cut(values, begins))[::-1])) == rows

@@ -149,6 +149,17 @@ def test_throttling_without_a_known_limit_still_has_its_time() -> None:
     assert (row.is_known, row.limit_units, row.target_units) == (False, None, 573)
 
 
+def test_a_limit_that_was_set_after_the_last_snapshot_is_not_known_and_not_none() -> None:
+    before = replace(THROTTLED, limits=((0, state({})),))
+    (first, _) = report(before).throttled
+    assert (first.limit_units, first.snapshot_ms) == (None, 0)
+    (row,) = report(before).limits
+    assert (row.is_known, row.limit_units, row.target_units) == (False, None, 573)
+    removed = replace(THROTTLED, limits=((0, state({})), (TO, state({}))))
+    (row,) = report(removed).limits
+    assert (row.is_known, row.limit_units, row.target_units) == (True, None, None)
+
+
 @given(st.integers(1, 10**12), st.floats(1.0001, 50), st.floats(10, 12))
 def test_a_smaller_limit_than_the_least_would_have_delayed_the_same_rate(
     limit, times, window_s

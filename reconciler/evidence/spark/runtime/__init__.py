@@ -1,1 +1,1 @@
-"""Sessions, the JVM, progress and errors of jobs."""
+"""Sessions and the JVM."""

@@ -26,8 +26,6 @@ from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 ANSWER_SECONDS: Final = 15
 """Maximum time in seconds until a Connect server answers."""
 
-ANSI: Final = "spark.sql.ansi.enabled"
-
 _LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?")
 _NAME: Final = "kquota"
 _LOOPBACK: Final = "127.0.0.1"
@@ -141,23 +139,6 @@ def _classic(settings: SessionSettings) -> SparkSession:
     return builder.getOrCreate()
 
 
-def needs_ansi(spark: SparkSession) -> None:
-    """Require ANSI mode: without it, sums beyond their type wrap without an error.
-
-    ANSI mode is Spark's default since 4.0; clusters and Connect servers are not configured here, so it is checked.
-
-    Raises:
-        ConfigError: ANSI mode is off.
-    """
-    if str(spark.conf.get(ANSI)).lower() != "true":
-        raise ConfigError(
-            f"{ANSI} is off there, so sums that are too large would wrap without an error",
-            key=ANSI,
-            hint=f"leave it at Spark's default or set it where Spark is set up: --conf {ANSI}=true of spark-submit or of the"
-            " Connect server, and no SPARK_ANSI_SQL_MODE=false",
-        )
-
-
 def stopped(spark: SparkSession) -> None:
     """End a session and the JVM that was started for it."""
     # A JVM that ended cannot be stopped, and its callers already got the error.
@@ -185,14 +166,13 @@ def opened(settings: SessionSettings) -> Iterator[SparkSession]:
     place or an amount of memory.
 
     Raises:
-        ConfigError: As for :func:`started`, or ANSI mode is off.
+        ConfigError: As for :func:`started`.
         SparkError: As for :func:`started`.
     """
     place = settings.master or settings.remote or settings.memory or os.environ.get("SPARK_REMOTE")
     active = None if place or submitted() else SparkSession.getActiveSession()
     spark = active or started(settings)
     try:
-        needs_ansi(spark)
         yield spark
     finally:
         if active is None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import LakeDamaged
-from reconciler.usage.tables import SCHEMA_VERSION, Column, ColumnKind, Table
+from reconciler.usage.tables import Column, ColumnKind, Table
 
 TYPES: Final[dict[ColumnKind, pa.DataType]] = {
     ColumnKind.TEXT: pa.string(),
@@ -19,32 +19,30 @@ TYPES: Final[dict[ColumnKind, pa.DataType]] = {
     ColumnKind.TEXTS: pa.list_(pa.field("element", pa.string(), nullable=False)),
 }
 
-VERSION_KEY: Final = b"kquota.schema_version"
-TABLE_KEY: Final = b"kquota.table"
-
 ASK_FOR_WHOLE: Final = "run ingest with --from this day (samples), or the job that makes it"
 
 
-def open_content(content: bytes) -> pa.BufferReader:
-    """Return a reader of a copy of the bytes in Arrow's own memory.
+def open_content(content: bytes | pa.Buffer) -> pa.BufferReader:
+    """Return a reader of a buffer of Arrow, or of a copy of the bytes in Arrow's own memory.
 
     Threads of Arrow's pools may release the memory of a reader after the call that used it has returned. For memory
     owned by Python they need the interpreter, and a process that exits meanwhile is aborted
     (https://github.com/apache/arrow/issues/36389).
     """
+    if isinstance(content, pa.Buffer):
+        return pa.BufferReader(content)
     buffer = pa.allocate_buffer(len(content))
     memoryview(buffer).cast("B")[:] = content
     return pa.BufferReader(buffer)
 
 
 def schema(table: Table) -> pa.Schema:
-    """Return the columns of a table in order, with exact nullability; the metadata has name and schema version."""
+    """Return the columns of a table in order, with exact nullability."""
     return pa.schema(
         [
             pa.field(column.name, TYPES[column.kind], nullable=column.null)
             for column in table.columns
-        ],
-        metadata={TABLE_KEY: table.name.encode(), VERSION_KEY: str(SCHEMA_VERSION).encode()},
+        ]
     )
 
 
@@ -71,7 +69,7 @@ def typed(table: Table, rows: pa.Table, names: Sequence[str], path: str) -> pa.T
     expected = schema(table)
     fields = [expected.field(name) for name in names]
     columns = [_column(columns_by_name[name], rows, path) for name in names]
-    return pa.table(columns, schema=pa.schema(fields, metadata=expected.metadata))
+    return pa.table(columns, schema=pa.schema(fields))
 
 
 def check_columns(table: Table, actual_schema: pa.Schema, path: str = "") -> None:

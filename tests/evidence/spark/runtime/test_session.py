@@ -1,6 +1,5 @@
 """Spark sessions: the source of their settings, the message if none can start, and complete cleanup."""
 
-import json
 import os
 import signal
 import subprocess
@@ -14,8 +13,7 @@ from pyspark.sql import SparkSession
 from reconciler.errors import ConfigError
 from reconciler.evidence.spark.runtime import jvm, session
 from reconciler.evidence.spark.runtime.session_settings import SessionSettings
-from reconciler.spark.__main__ import main
-from tests.evidence.spark import lakes
+from tests.evidence.analysis import lakes
 from tests.servers.processes import HANG_SECONDS, Child
 
 TREE = Path(__file__).parents[4]
@@ -82,18 +80,6 @@ def test_a_local_session_is_tuned_and_binds_to_loopback(spark: object) -> None:
     assert "-XX:ReservedCodeCacheSize=240m" in words
 
 
-class Conf:
-    """The settings of a session of either kind."""
-
-    def __init__(self, value: str) -> None:
-        self.conf = self
-        self.value = value
-
-    def get(self, name: str) -> str:
-        assert name == "spark.sql.ansi.enabled"
-        return self.value
-
-
 @pytest.mark.integration
 def test_jobs_use_the_session_of_their_caller_and_keep_it_open(spark: SparkSession) -> None:
     for _ in range(2):
@@ -102,91 +88,19 @@ def test_jobs_use_the_session_of_their_caller_and_keep_it_open(spark: SparkSessi
         assert spark.range(3).count() == 3
 
 
-def test_a_session_with_overflowing_sums_is_refused_with_the_next_step() -> None:
-    session.needs_ansi(Conf("true"))
-    with pytest.raises(ConfigError, match=r"spark\.sql\.ansi\.enabled is off") as caught:
-        session.needs_ansi(Conf("false"))
-    assert "--conf spark.sql.ansi.enabled=true" in caught.value.hint
-
-
-@pytest.mark.integration
-def test_no_job_starts_with_a_spark_setting_that_lets_sums_overflow(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lakes.lake(tmp_path)
-    spark.conf.set(session.ANSI, "false")
-    try:
-        assert main(["rollup", "--lake", str(tmp_path)]) == ConfigError.exit_code
-    finally:
-        spark.conf.unset(session.ANSI)
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    messages = [line for line in captured.err.splitlines() if not line.startswith("[")]
-    assert messages[0].startswith("error: spark.sql.ansi.enabled is off")
-    assert len(messages) == 2, captured.err
-
-
-@pytest.mark.integration
-def test_a_job_prints_results_on_stdout_and_progress_on_stderr(
-    tmp_path: Path,
-) -> None:
-    lake = lakes.lake(tmp_path / "lake")
-    lakes.commit(lake, "b", lakes.day(0), lakes.samples("b", lakes.day(0)))
-    options = ("--master", "local[2]", "--memory", "800m", "--brief")
-    done = subprocess.run(
-        [
-            sys.executable,
-            *("-m", "reconciler.spark", "rollup", "--lake", str(tmp_path / "lake")),
-            *options,
-        ],
-        cwd=TREE,
-        capture_output=True,
-        text=True,
-        timeout=HANG_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    tables = json.loads(done.stdout)["tables"]
-    assert [(table["table"], table["units"]) for table in tables] == [
-        ("usage_5m", 1),
-        ("usage_hist_d", 1),
-    ]
-    lines = done.stderr.splitlines()
-    assert all(line.startswith("[") for line in lines), done.stderr
-    assert any("writing usage_5m: 1 of 1" in line for line in lines)
-
-
-@pytest.mark.integration
-@pytest.mark.usefixtures("spark")
-def test_an_error_of_spark_is_one_line_without_a_java_stack_trace(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lake = lakes.lake(tmp_path)
-    lakes.commit(lake, "b", lakes.day(0), lakes.samples("b", lakes.day(0)))
-    victim = next(tmp_path.rglob("*.parquet"))
-    victim.write_bytes(b"PAR1" + b"\0" * 200)
-    assert main(["rollup", "--lake", str(tmp_path)]) == 1
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    messages = [line for line in captured.err.splitlines() if not line.startswith("[")]
-    assert messages[0].startswith("error: rollup: [")
-    assert str(victim) in messages[0]
-    assert messages[1].startswith("hint: units are committed whole")
-    assert len(messages) == 2, captured.err
-
-
 LOST = """
 import os, signal, sys
-from reconciler.evidence.spark.runtime import job_runner as running, jvm
+import pyarrow as pa
+from reconciler.evidence.spark import engine
+from reconciler.evidence.spark.runtime import jvm
 from reconciler.evidence.spark.runtime.session_settings import SessionSettings
-
-def run(spark, lake, settings, progress):
-    os.kill(jvm.current().proc.pid, signal.SIGKILL)
-    return spark.range(5).count()
+from reconciler.evidence.store.files import address
 
 try:
-    running.run("lost", run, sys.argv[1],
-                SessionSettings(master="local[2]", memory="600m", brief=True), None)
+    with engine.opened(SessionSettings(master="local[2]", memory="600m", brief=True)) as spark:
+        os.kill(jvm.current().proc.pid, signal.SIGKILL)
+        schema = pa.schema([("number", pa.int64())])
+        list(spark.run(address.parsed(sys.argv[1]), [None], schema, lambda *_: None))
 except Exception as error:
     print(type(error).__name__, error, error.hint)
 assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "PySpark's handler is left"
@@ -205,7 +119,7 @@ def test_a_jvm_that_dies_is_reported_with_a_hint(tmp_path: Path) -> None:
         timeout=HANG_SECONDS,
         check=True,
     )
-    assert done.stdout.startswith("SparkError lost: the JVM of Spark ended while it worked")
+    assert done.stdout.startswith("SparkError the JVM of Spark ended while it worked")
     assert "--memory 4g" in done.stdout
 
 

@@ -1,1 +1,0 @@
-"""Plans and reports on standard output or in a file, in the requested format."""

@@ -1,1 +1,0 @@
-"""``kquota spark``: one module per command."""

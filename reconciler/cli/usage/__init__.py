@@ -1,0 +1,1 @@
+"""``kquota usage``: one module per command or group of commands."""

@@ -1,0 +1,101 @@
+"""Runs the tasks of an analysis: in this process and a bounded number of others, or on Spark. Both call the same function."""
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Final, Protocol
+
+import pyarrow as pa
+
+from reconciler.base.protocols import Progress
+from reconciler.evidence.store.files.address import LakeAddress
+from reconciler.evidence.store.files.table_reader import TableReader
+from reconciler.evidence.store.lake import LakeReader
+
+TASK_ROWS: Final = 1_000_000
+"""Rows that one task reads, unless a single group needs more: the memory of a process is some 100 bytes for each."""
+
+ALONE: Final = 1_500_000
+"""Maximum number of rows that this process reads without others, because each takes half a second to start."""
+
+MOST_PROCESSES: Final = 8
+
+
+class Task(Protocol):
+    """A part of an analysis: a value that can be sent to another process."""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that it reads, about."""
+        ...
+
+    def run(self, lake: LakeReader) -> pa.Table:
+        """Read the tables and return the rows of the result.
+
+        Raises:
+            LakeError: The lake cannot be read.
+            QuotaValueError: A sample is duplicated or out of range.
+        """
+        ...
+
+
+class Engine(Protocol):
+    """Runs tasks."""
+
+    def run(
+        self, at: LakeAddress, tasks: Sequence[Task], schema: pa.Schema, progress: Progress
+    ) -> Iterator[pa.Table]:
+        """Yield the results in the order of the tasks; a table may have the rows of several tasks.
+
+        Raises:
+            KquotaError: As for :meth:`Task.run`; or the engine fails.
+        """
+        ...
+
+
+class LocalEngine:
+    """Runs tasks in processes of this machine, without a JVM."""
+
+    def __init__(self, processes: int | None = None) -> None:
+        self._processes = processes or min(MOST_PROCESSES, os.cpu_count() or 1)
+
+    def run(
+        self, at: LakeAddress, tasks: Sequence[Task], schema: pa.Schema, progress: Progress
+    ) -> Iterator[pa.Table]:
+        """Yield the result of each task; as for :class:`Engine`."""
+        for number, table in enumerate(self._results(at, tasks), 1):
+            progress("recorded use", number, len(tasks))
+            yield table.cast(schema)
+
+    def _results(self, at: LakeAddress, tasks: Sequence[Task]) -> Iterator[pa.Table]:
+        is_small = sum(task.rows for task in tasks) <= ALONE
+        processes = min(self._processes, len(tasks))
+        if is_small or processes < 2:
+            lake = LakeReader(TableReader(at))
+            yield from (task.run(lake) for task in tasks)
+            return
+        # A forked process would share locks of Arrow's threads.
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(
+            processes, mp_context=context, initializer=_open, initargs=(at,)
+        ) as pool:
+            yield from pool.map(_run, tasks)
+
+
+_lake_of_process: list[LakeReader] = []
+
+
+def _open(at: LakeAddress) -> None:
+    _lake_of_process[:] = [LakeReader(TableReader(at))]
+
+
+def _run(task: Task) -> pa.Table:
+    return task.run(_lake_of_process[0])
+
+
+def by_cluster(tables: Iterator[pa.Table], schema: pa.Schema) -> dict[str, pa.Table]:
+    """Return the rows of results by cluster id."""
+    rows = pa.concat_tables([schema.empty_table(), *tables])
+    clusters = rows["cluster_id"].unique().to_pylist()
+    return {name: rows.filter(pa.compute.equal(rows["cluster_id"], name)) for name in clusters}

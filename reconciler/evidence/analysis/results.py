@@ -1,0 +1,91 @@
+"""Results of analyses: stored as one unit for each cluster, on the last day of the window, and read as values."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.codecs.reader import DocumentReader
+from reconciler.codecs.row_values import read_row
+from reconciler.evidence.analysis.window import TimeWindow
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import StoredDay, Unit, UnitContent
+from reconciler.usage.tables import Table
+
+T = TypeVar("T")
+
+
+def store(
+    lake: Lake,
+    table: Table,
+    rows: Mapping[str, pa.Table],
+    clusters: Iterable[str],
+    *,
+    window: TimeWindow,
+    snapshots: Mapping[str, str] | None = None,
+) -> None:
+    """Store the rows of each cluster. A cluster without rows gets an empty unit, which is a result too.
+
+    The newest result of a day replaces others.
+
+    Args:
+        rows: Rows by cluster id.
+        snapshots: Ids of the snapshots that the rows rely on, by cluster.
+
+    Raises:
+        LakeError: The lake cannot be written.
+    """
+    for cluster_id in sorted(set(clusters)):
+        inputs = {"from_ms": str(window.from_ms), "to_ms": str(window.to_ms)}
+        if snapshots is not None:
+            inputs["snapshot_id"] = snapshots[cluster_id]
+        unit = Unit(table=table, cluster_id=cluster_id, day=window.last_day)
+        of_cluster = rows.get(cluster_id, arrow_tables.schema(table).empty_table())
+        _ = lake.replace(unit, UnitContent(rows=of_cluster, inputs=inputs))
+
+
+def newest(
+    lake: Lake, table: Table, clusters: Iterable[str], window: TimeWindow
+) -> list[StoredDay]:
+    """Return the newest result of each cluster up to the last day of the window; it may be of a much earlier one.
+
+    Raises:
+        LakeError: The lake cannot be read.
+    """
+    days: list[StoredDay] = []
+    for cluster_id in sorted(set(clusters)):
+        units = lake.units(table, [cluster_id], to_day=window.last_day)
+        if units:
+            days += lake.days(table, [cluster_id], units[-1].day, units[-1].day)
+    return days
+
+
+def values_of(rows: pa.Table, kind: Callable[..., T]) -> tuple[T, ...]:
+    """Return rows of the table of a class as its values."""
+    return tuple(read_row(DocumentReader(row), kind) for row in rows.to_pylist())
+
+
+def first_values(
+    rows: pa.Table, kind: Callable[..., T], order: Sequence[tuple[Any, str]], most: int
+) -> tuple[tuple[T, ...], int]:
+    """Return the first rows as values, and the number of remaining rows.
+
+    Args:
+        order: Columns of sort keys with ``ascending`` or ``descending``, the most significant first; a total order.
+    """
+    if not rows.num_rows:
+        return (), 0
+    keys = pa.table({str(at): column for at, (column, _) in enumerate(order)})
+    names = [(str(at), direction) for at, (_, direction) in enumerate(order)]
+    places = pc.sort_indices(keys, sort_keys=names)[:most]
+    return values_of(rows.take(places), kind), max(0, rows.num_rows - most)
+
+
+def ranks(column: pa.ChunkedArray, words: Mapping[Any, int]) -> pa.ChunkedArray:
+    """Return the number of each word of a column."""
+    numbers = pa.array(list(words.values()))
+    return numbers.take(
+        pc.index_in(column, pa.array([str(word) for word in words])).combine_chunks()
+    )

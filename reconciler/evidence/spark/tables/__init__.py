@@ -1,1 +1,0 @@
-"""Tables of the store as data frames: schemas, readers, writers and time windows."""

@@ -1,0 +1,80 @@
+"""The result of reconciling one cluster, from which statuses are computed."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.errors import KquotaError
+from reconciler.kube.api.custom_resources import Resource
+from reconciler.kube.configuration.credentials import SecretState
+from reconciler.kube.status.eligibility import Eligibility
+from reconciler.kube.status.quota_cluster import NO_SECRET
+from reconciler.kube.status.reasons import Reason
+from reconciler.manifest.project.cluster import QuotaCluster
+from reconciler.quota.planner.claims import Losses
+from reconciler.quota.planner.plan import Finding, QuotaChange
+from reconciler.quota.policy import Rules
+from reconciler.quota.results.report import Reconciliation
+
+
+class ReconcileResult(Struct, frozen=True, kw_only=True):
+    """The result of reconciling one cluster."""
+
+    obj: Resource  # the QuotaCluster
+    cluster: QuotaCluster | None  # its parsed spec; None if it cannot be used
+    rules: Rules  # the rules in force
+    report: Reconciliation  # the reconciliation
+    losses: Losses  # the pairs that documents declare and lose
+    # The eligibility of each document; of a partial reconciliation, of each in its scope.
+    eligibilities: Mapping[str, Eligibility]
+    documents: Mapping[str, Resource]  # the current objects of the documents
+    # Documents whose finalizer could not be added, so that nothing was written for them.
+    without_finalizer: frozenset[str] = frozenset()
+    # Whether the records could be read; without them no document is released.
+    records_known: bool = True
+    is_partial: bool = False  # whether only a part of the documents was reconciled
+    behaves_as: str = ""  # Kafka release line, "" if the cluster was not reached
+    secret: SecretState = NO_SECRET  # the credentials in use; without a version if there are none
+    # When the next resync is due, in seconds since the epoch; None = unknown.
+    next_resync_at: float | None = None
+
+    @property
+    def token(self) -> tuple[object, ...]:
+        """What every status depends on besides its document and the reconciliation's results for it."""
+        version = self.obj.uid, self.obj.generation
+        return *version, type(self.report.error), self.rules.in_force
+
+    @property
+    def leaving_documents(self) -> Mapping[str, Resource]:
+        """The documents with the operator's finalizer that were being deleted when the reconciliation began."""
+        return {
+            document: obj
+            for document, eligibility in self.eligibilities.items()
+            if eligibility.reason is Reason.DELETING
+            and (obj := self.documents.get(document)) is not None
+            and obj.is_terminating
+            and obj.has_finalizer
+        }
+
+    @property
+    def mentioned_documents(self) -> set[str]:
+        """The documents that the reconciliation mentions: those that own or declare something of its entities."""
+        documents, report = set(self.losses) | self.without_finalizer, self.report
+        items: tuple[QuotaChange | Finding, ...] = ()
+        if report.preview is not None:
+            items = (*report.preview.plan.changes, *report.preview.plan.findings)
+        documents.update(item.owner.document for item in items if item.owner is not None)
+        documents.update(observation.document for observation in report.observations)
+        # A suspended document claims nothing, and its status shows the live value of what it declares.
+        entities = {item.entity for item in items}
+        documents.update(
+            document
+            for document, eligibility in self.eligibilities.items()
+            if eligibility.entity in entities
+        )
+        return documents
+
+    def failed(self, error: KquotaError) -> "ReconcileResult":
+        """Return the result with the error that prevented writing its records."""
+        return replace(self, report=replace(self.report, error=self.report.error or error))
