@@ -105,12 +105,12 @@ OTHER_PROGRAMS = {
     "kafka-client-quotas": "--add --alter --any --defaults --delete --describe --names --resolve --validate-only",
     "Kafka's tools": "--allow-principal --entity-type --operation",
     "kubectl, helm": "--all-namespaces --as --create-namespace --from-file --from-literal --no-hooks --overwrite"
-    " --patch --patch-file --previous --replicas --reset-then-reuse-values --selector --server-side --set --show-labels"
+    " --patch --patch-file --previous --replicas --reset-then-reuse-values --selector --set --show-labels"
     " --type --values",
     "Spark": "--archives --conf --deploy-mode --driver-memory --executor-cores --executor-memory"
     " --num-executors --output --packages --py-files",
     "Docker, buildah, pip": "--build-arg --digestfile --isolation --no-deps"
-    " --require-hashes --storage-driver --tag --volume --wheel-dir",
+    " --storage-driver --tag --volume --wheel-dir",
     "systemctl, git, gh": "--all --body-file --cached --comment --delete-branch --depth --exit-code --force --head --jq"
     " --json --message --now --quiet",
     "apt-get": "--no-install-recommends",
@@ -123,7 +123,14 @@ OTHER_PROGRAMS = {
 ROOT = SOURCE.parent
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "examples/**/*", "charts/**/*")
+    for pattern in (
+        "*.md",
+        "docs/**/*.md",
+        "tests/*.md",
+        "tests/bench/*.md",
+        "examples/**/*",
+        "charts/**/*",
+    )
     for path in ROOT.glob(pattern)
     if path.is_file() and path.suffix in {".md", ".yaml", ".yml", ".txt", ".service", ".py", ".sh"}
 )
