@@ -119,6 +119,12 @@ def test_a_limit_of_the_empty_client_id_is_that_of_no_client():
     assert (impact.affected, impact.affected_count) == ((), 0)
 
 
+def test_a_client_whose_new_limit_is_its_own_is_counted_and_not_named():
+    new_plan = plan(QuotaState(), (entity(user="alice"), RATE, 5.0))
+    impact = assess(new_plan, QuotaState(), known_principals=[Principal(user="alice")])
+    assert (impact.affected, impact.affected_count) == ((), 1)
+
+
 def test_an_equal_limit_in_another_bucket_is_a_move():
     live = rates(alice=5.0)
     new_plan = plan(
