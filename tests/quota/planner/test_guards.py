@@ -92,13 +92,13 @@ def test_an_ordinary_plan_violates_no_guard():
     assert broken(Guards()) == []
 
 
-@pytest.mark.parametrize("known", ["those of the plan", "of another state", "of other changes"])
-def test_effects_that_are_known_are_used_if_they_are_those_of_the_plan(known):
+@pytest.mark.parametrize("origin", ["those of the plan", "of another state", "of other changes"])
+def test_effects_that_are_known_are_used_if_they_are_those_of_the_plan(origin):
     live = QuotaState().with_values([(ALICE, RATE, 1e6)])
     too_much = change(1e6, 1e9)
     plan_effects = PlanEffects(
-        QuotaState() if known == "of another state" else live,
-        () if known == "of other changes" else (too_much,),
+        QuotaState() if origin == "of another state" else live,
+        () if origin == "of other changes" else (too_much,),
     )
     violations = check(Plan(cluster_id="c", changes=(too_much,)), Guards(), live, plan_effects)
     assert Guard.MAX_CHANGE_FACTOR in [violation.guard for violation in violations]
