@@ -41,13 +41,14 @@ STATEMENTS = {
     "render": 2312,
     "sandbox": 1210,
     "spark": 34,
-    "usage": 1907,
+    "usage": 1912,
     "wire": 1965,
 }
 """A ratchet: the statements of each package or module, docstrings left out. Only lower a number.
 
 Raised once, by 83 in all: a Struct has its own function `replace`, so a module that has both imports twice. Raised for
 `app` and `usage` when `evidence` lost its jobs of Spark: engines are chosen in `app`, histograms computed in `usage`.
+`usage` has five more, by which a page for one client tells a limit that is not known from none.
 """
 SLACK = 20
 """How far a number of the table may be above the real one."""
