@@ -47,6 +47,7 @@ STATEMENTS = {
 
 Raised once, by 83 in all: a Struct has its own function `replace`, so a module that has both imports twice. Raised for
 `app` and `usage` when `evidence` lost its jobs of Spark: engines are chosen in `app`, histograms computed in `usage`.
+`usage` has five more, by which a page for one client tells a limit that is not known from none.
 """
 SLACK = 20
 """How far a number of the table may be above the real one."""

@@ -122,15 +122,15 @@ def test_recordings_of_prometheus_become_samples_and_evidence(blocks: Path, tmp_
     assert sum(row["dt_ms"] for row in second_broker) == (COUNT - 20) * 30_000
     up = lake.read(lake.days(TARGET_UP), table=TARGET_UP).to_pylist()
     assert sum(not row["up"] for row in up) == 20
-    latest = json.loads((tmp_path / "evidence" / "id-o" / "LATEST.json").read_text())
-    assert latest["to_ms"] == BEGIN + 2 * 137 + (COUNT - 1) * 30_000 + 1
+    to_ms = BEGIN + 2 * 137 + (COUNT - 1) * 30_000 + 1
     published = published_evidence.opened(
         table_store.opened(str(tmp_path / "evidence")),
         "id-o",
-        now_ms=latest["made_ms"],
+        now_ms=10**13,
         max_age_ms=10**13,
     )
     assert published.note.stale == ""
+    assert published.note.to_ms == to_ms
     assert published.state == LIMITS
     bucket = bucket_of("u0")
     assert published.buckets_by_broker(QuotaType.PRODUCE) == {
