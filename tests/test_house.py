@@ -37,7 +37,7 @@ STATEMENTS = {
     "ports.py": 25,
     "quota": 2866,  # effects of a plan are computed once
     "reconcile": 1017,
-    "render": 2244,
+    "render": 2242,
     "sandbox": 1210,
     "spark": 34,
     "usage": 1912,
