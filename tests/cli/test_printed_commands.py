@@ -18,7 +18,7 @@ from tests.cli.command_tree import OPTION, command_of, options_of
 SOURCE = Path(__file__).parents[2] / "reconciler"
 MENTION = re.compile(r"(?<![\w./-])kquota +([a-z](?:(?!(?<![\w./-])kquota )[^\n`|;&>)])*)")
 SHELL = {"|", "&&", ">", "<", ";"}
-NO_COMMANDS = {"and", "are", "expects", "here", "here,", "knows", "reads", "that"}
+NO_COMMANDS = {"and", "are", "expects", "here", "here,", "knows", "reads", "that", "wrote"}
 """Words after the name of the program in sentences about the program itself."""
 
 
@@ -108,14 +108,13 @@ OTHER_PROGRAMS = {
     " --patch --patch-file --previous --replicas --reset-then-reuse-values --selector --set --show-labels"
     " --type --values",
     "Spark": "--archives --conf --deploy-mode --driver-memory --executor-cores --executor-memory"
-    " --num-executors --output --packages --py-files",
+    " --num-executors --output --py-files",
     "Docker, buildah, pip": "--build-arg --digestfile --isolation --no-deps"
     " --storage-driver --tag --volume --wheel-dir",
     "systemctl, git, gh": "--all --body-file --cached --comment --delete-branch --depth --exit-code --force --head --jq"
     " --json --message --now --quiet",
-    "apt-get": "--no-install-recommends",
     "tools that others wrote": "--dry",
-    "programs of this repository": "--broker --config --divide --documents --first --include --public --recording"
+    "programs of this repository": "--broker --config --divide --documents --first --include --keep --recording"
     " --scale --table --variant --write",
 }
 """Options in texts that are not those of kquota, by their program."""
