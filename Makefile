@@ -97,7 +97,6 @@ check: env  ## format, lint, types, floors, generated files
 	$(BIN)/python -m tests.charts.crd_templates --check
 	$(BIN)/python -m tests.charts.argocd_patch --check
 	$(BIN)/python -m tests.charts.values_table --check
-	$(BIN)/python -m tests.evidence.ingest.telemetry_docs
 	$(BIN)/python -m tools.library_api
 
 fmt: env  ## write what the formatter and the safe fixes would
@@ -114,7 +113,6 @@ generate: env  ## keys in CRDs and chart, file schemas, manifest, command and ta
 	$(BIN)/python -m tests.charts.argocd_patch --write
 	@cp examples/github/quotas-*.yml reconciler/cli/workflows/github/ && cp examples/gitlab/.gitlab-ci.yml reconciler/cli/workflows/gitlab/
 	$(BIN)/python -m tests.charts.values_table --write
-	$(BIN)/python -m tests.evidence.ingest.telemetry_docs --write
 	$(BIN)/python -m tools.library_api --write
 
 # The same commit gives the same bytes: times come from the commit, build tools from their lock.

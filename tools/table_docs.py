@@ -1,16 +1,16 @@
-"""Generates ``docs/tables.md`` from ``usage.tables``: ``python -m tools.table_docs --write`` or ``--check``."""
+"""Generates ``docs/tables.md`` from ``usage.tables``, the dialects and the counters: ``python -m tools.table_docs --write`` or ``--check``."""
 
 import sys
 from collections.abc import Iterator
 from typing import Final
 
 from reconciler.usage.tables import TABLES, Column, ColumnKind, Table
-from tools import modes
+from tools import modes, telemetry_docs
 
 PATH: Final = "docs/tables.md"
 
 _HEAD: Final = """\
-<!-- Generated from reconciler/usage/tables.py by `python -m tools.table_docs --write`. -->
+<!-- Generated from reconciler/usage/tables.py and reconciler/evidence/ingest by `python -m tools.table_docs --write`. -->
 # Tables of recorded use
 
 For people who read recorded use with DuckDB, Polars, Spark SQL or any other engine. [Set up recorded use](recorded-use-operations.md) says how the tables come about.
@@ -86,7 +86,7 @@ In a notebook: `polars.read_parquet([line.strip() for line in open("files.txt")]
 
 ## Footer
 
-The key `kquota` of a file's metadata is JSON: `unit` (table, cluster and day), `schema_version`, `run_id` and `made_ms` of the writer, `counts` (points and samples by [word](recorded-use-operations.md#words), and `covered_ppm BROKER`: the share of the day in which that broker answered, in millionths),
+The key `kquota` of a file's metadata is JSON: `unit` (table, cluster and day), `schema_version`, `run_id` and `made_ms` of the writer, `counts` (points and samples by [word](#counters), and `covered_ppm BROKER`: the share of the day in which that broker answered, in millionths),
 `inputs` (what the day was made from: scrape interval, points by hour, digests) and `partial` (sentences about what is missing). `usage_sample` and `usage_5m` have `kquota.series`, too: a list of their series for kquota itself, all of which can be computed from the rows.
 
 <!-- tested -->
@@ -99,6 +99,18 @@ folder = "lake/target_up/cluster_id=4L6g3nShT-eMCtK--X86sw/day=2026-11-21"
 metadata = pq.read_metadata(f"{folder}/part.parquet")
 print(json.loads(metadata.metadata[b"kquota"])["unit"])
 ```
+"""
+
+_DIALECTS: Final = """\
+## Dialects
+
+What the shipped [dialects](recorded-use-operations.md#6-dialects-and-days) read.
+"""
+
+_COUNTERS: Final = """\
+## Counters
+
+Words in the output of `kquota usage ingest` and in the footer of each day.
 """
 
 _ABOUT: Final[dict[str, str]] = {
@@ -231,7 +243,19 @@ def page() -> str:
     Raises:
         KeyError: A table or a column has no description.
     """
-    return "\n".join([_HEAD, *(line for table in TABLES.values() for line in _section(table))])
+    tables = (line for table in TABLES.values() for line in _section(table))
+    return "\n".join(
+        [
+            _HEAD,
+            *tables,
+            _DIALECTS,
+            telemetry_docs.dialects(),
+            "",
+            _COUNTERS,
+            telemetry_docs.words(),
+            "",
+        ]
+    )
 
 
 def _section(table: Table) -> Iterator[str]:
