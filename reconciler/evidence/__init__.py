@@ -1,4 +1,3 @@
 """Recorded use: ingest, store, reports and Spark jobs; its models are in ``reconciler.usage``. Never alters a cluster."""
 
-# Decisions: docs/adr/recorded-use-tables.md, docs/adr/samples-not-points.md,
-# docs/adr/recorded-use-ingest.md.
+# Decision: docs/adr/recorded-use-store.md.
