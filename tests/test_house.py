@@ -47,7 +47,8 @@ STATEMENTS = {
 
 Raised once, by 83 in all: a Struct has its own function `replace`, so a module that has both imports twice. Raised for
 `app` and `usage` when `evidence` lost its jobs of Spark: engines are chosen in `app`, histograms computed in `usage`.
-`usage` has five more, by which a page for one client tells a limit that is not known from none.
+`usage` has five more, by which a page for one client tells a limit that is not known from none. `kube` has ninety more:
+statuses by tasks of their own, warnings at admission, and a bound on the wait of a document whose cluster is gone.
 """
 SLACK = 20
 """How far a number of the table may be above the real one."""

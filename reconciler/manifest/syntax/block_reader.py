@@ -23,6 +23,7 @@ _TEXT: Final = rf"[A-Za-z0-9/](?:\ ?(?:{_CHARACTER}|:(?={_CHARACTER})))*+"
 _KEY: Final = r"[A-Za-z][A-Za-z0-9_./-]{0,200}+"
 _QUOTED: Final = r"\"[^\"\\\n]*\"|'[^'\n]*'"
 
+# Why not the parser alone: docs/adr/plain-manifests.md.
 _LINE: Final = re.compile(
     rf"""(\ *+)
     (?:({_KEY}):(?:\ (?:({_TEXT}|{_QUOTED})|\{{({_KEY}):\ ({_WORD}|{_QUOTED})\}}))?)?
