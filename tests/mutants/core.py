@@ -648,6 +648,18 @@ FAULTS: tuple[Fault, ...] = (
             GUARDS,
         ),
         (
+            "a share at its bound is refused",
+            "100 * count > guards.max_removed_percent * owned_pairs",
+            "100 * count >= guards.max_removed_percent * owned_pairs",
+            GUARDS,
+        ),
+        (
+            "defaults are not protected",
+            "        if DEFAULT in change.entity\n",
+            '        if "<default>" in change.entity\n',
+            GUARDS,
+        ),
+        (
             "a maximum disables the guard against wrong units",
             "        if bound.minimum is None and value < rule.slip",
             "        if bound.minimum is bound.maximum and value < rule.slip",

@@ -267,6 +267,8 @@ class StatusPublisher:
                 return False
             events = tuple(transitions(before, after, on="Q"))
             _ = await self._post(eligibility.obj, events, batch)
+        # The write of an earlier, quiet status may have ended after this one was queued.
+        _ = self._quiet.pop(document, None)
         if compared is not None:
             self._quiet[document] = compared[0], eligibility
         return True

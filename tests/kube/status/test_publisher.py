@@ -170,3 +170,47 @@ def test_a_corrected_address_ends_the_attempt_to_reach_the_wrong_one() -> None:
     finally:
         loop.close()
     assert world.reason("team/alice") == "Synced"
+
+
+def test_drift_that_begins_while_a_quiet_status_is_written_leaves_the_status_when_it_ends() -> None:
+    world, alice = KubeWorld(), entity(user="alice")
+    world.put(resource("alice", alice, {Key.PRODUCER_BYTE_RATE: 2048}))
+    world.run()
+    world.run()
+    released = asyncio.Event()
+
+    async def hold_statuses(verb: str, plural: str, *_: object) -> None:
+        if (verb, plural) == ("apply", "clientquotas"):
+            await released.wait()
+
+    async def settle() -> None:
+        for _ in range(300):
+            await asyncio.sleep(0)
+
+    async def reconcile(*, resync: bool = False) -> None:
+        await world.work(LoopTrigger(keys=("listing",), resync=resync))
+        await settle()
+
+    async def story() -> None:
+        await world.everything()
+        writing = asyncio.ensure_future(world.statuses.run())
+        edited = world.objects[
+            "team/alice"
+        ]  # a status that is written although nothing is said of it
+        edited["status"]["conditions"] = []
+        edited["metadata"]["resourceVersion"] = world.api.next_version()
+        _ = world.cache.observe(seen(edited))
+        world.api.before = hold_statuses
+        await reconcile(resync=True)
+        world.kafka.write(alice, Key.PRODUCER_BYTE_RATE, 8192.0)
+        await reconcile()
+        released.set()
+        await settle()
+        assert world.reason("team/alice") == "Drifted"
+        world.kafka.write(alice, Key.PRODUCER_BYTE_RATE, 2048.0)
+        await reconcile()
+        _ = writing.cancel()
+        _ = await asyncio.wait({writing})
+
+    asyncio.run(story())
+    assert world.reason("team/alice") == "Synced"
