@@ -269,7 +269,7 @@ def _warnings(plan: Plan, options: ReconcileOptions, observation: Observation) -
                 " one that is meant, and set it"
             )
     if not plan.complete:
-        warnings.append("not every document was read, so nothing is removed")
+        warnings.append("not every document was read, so limits that no document declares stay")
     warnings.extend(blocked_limits(plan))
     if (
         options.rules.policy is Policy.SYNC

@@ -754,8 +754,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a limit of an empty name decides for its client",
-            '        if "" in own:',
-            "        if None in own:",
+            'if "" in own or principal.ip',
+            "if None in own or principal.ip",
             IMPACT,
         ),
         (

@@ -28,12 +28,14 @@ def history(console: Console, *, where: TargetRequest) -> ExitCode:
     """Read the outcomes of the project's folder, and print a table."""
     from reconciler.app.change.outcome_files import saved_outcomes
     from reconciler.app.clusters.project_files import project_path
+    from reconciler.base.escaping import escaped
     from reconciler.render.table import table
 
     paths = saved_outcomes(project_path(where).parent, where.cluster or "")
     rows = [_row(path) for path in paths]
     if not rows:
-        console.note("no outcomes: nothing was applied from this folder")
+        whose = "" if where.cluster is None else f" to {escaped(where.cluster)}"
+        console.note(f"no outcomes: nothing was applied{whose} from this folder")
         return ExitCode.DONE
     heads = ("started", "cluster", "changes", "by", "outcome")
     console.fact("\n".join(table(rows, heads=heads, style=console.style)) + "\n")

@@ -258,9 +258,11 @@ def _affected_principals(
         replaced = {
             key
             for key, at in columns
-            if None not in (values := (rows[0][at], rows[1][at])) and values[0] != values[1]
+            if None not in (rows[0][at], rows[1][at])
+            and rows[0][at : at + 1] != rows[1][at : at + 1]  # parts of rows: NaN equals itself
         }
-        if "" in own:  # An empty name matches no level that has it.
+        # An empty name matches no level that has it, and an address may be spelled otherwise.
+        if "" in own or principal.ip is not None:
             replaced = set[Key]()
         is_affected = bool(replaced)
         if resolved := keys - replaced:

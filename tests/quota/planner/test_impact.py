@@ -1,5 +1,7 @@
 """The impact of a plan: directions, affected principals, rules that never apply, keys without limit."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,6 +119,20 @@ def test_a_limit_of_the_empty_client_id_is_that_of_no_client():
     clients = [Principal(user="alice", client_id="")]
     impact = assess(plan(live, (nameless, RATE, 4.0)), live, known_principals=clients)
     assert (impact.affected, impact.affected_count) == ((), 0)
+
+
+def test_nothing_changes_for_a_client_whose_limit_is_no_number_or_of_another_spelling():
+    address = entity(ip="0:0::1")
+    connections = Key.CONNECTION_CREATION_RATE
+    live = QuotaState(
+        limits={
+            entity(user="alice"): limits_of({RATE: math.nan}),
+            address: limits_of({connections: 5.0}),
+        }
+    )
+    clients = [Principal(user="alice"), Principal(ip="0:0::1")]
+    new_plan = plan(live, (address, connections, 4.0), (entity(user="bob"), RATE, 1.0))
+    assert assess(new_plan, live, known_principals=clients).affected_count == 0
 
 
 def test_a_client_whose_new_limit_is_its_own_is_counted_and_not_named():
