@@ -36,18 +36,26 @@ async def drift(ports: ReconcilePorts, options: ReconcileOptions) -> tuple[Findi
     return tuple(finding for finding in plan.findings_for(Cause.DRIFT) if not finding.ignored)
 
 
-def find_expired(observation: Observation, rules: Rules) -> tuple[ExpiredOverride, ...]:
-    """Return the overrides that have ended and whose value is still live, whatever the documents declare."""
-    plan = _against_records(observation, rules)
+def find_expired(
+    observation: Observation, rules: Rules, documents: DesiredState | None = None
+) -> tuple[ExpiredOverride, ...]:
+    """Return the overrides that have ended and whose value is still live.
+
+    Args:
+        documents: What is declared now: after a rollback only this is another value. ``None`` = not known.
+    """
+    plan = _against_records(observation, rules, documents)
     return expired_overrides(plan, observation.owned, now=observation.at)
 
 
-def _against_records(observation: Observation, rules: Rules) -> Plan:
+def _against_records(
+    observation: Observation, rules: Rules, documents: DesiredState | None = None
+) -> Plan:
     options = ReconcileOptions(
         rules=replace(rules, policy=Policy.OBSERVE), assess=False, advise=False
     )
     verdict = ValidationResult(source="none")
-    return preview_against_records(observation, options, verdict=verdict).plan
+    return preview_against_records(observation, options, documents, verdict=verdict).plan
 
 
 async def observe_drift(

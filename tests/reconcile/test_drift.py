@@ -9,7 +9,7 @@ from reconciler.errors import WrongCluster
 from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.policy import DriftMode, Policy, Rules
 from reconciler.quota.results.report import Reconciliation
-from reconciler.reconcile import NewOverride, drift, note_drift, observe, prepare
+from reconciler.reconcile import NewOverride, drift, note_drift, observe, prepare, rollback_orders
 from reconciler.reconcile.drift import as_applied, find_expired, observe_drift
 from tests.fakes.cluster import LOST
 from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE, World, declared, documents, state
@@ -197,3 +197,20 @@ def test_a_failed_observation_reports_the_reason_and_no_drift():
         None,
         False,
     )
+
+
+def test_after_a_rollback_only_the_documents_say_that_its_value_should_have_ended():
+    world = World()
+    world.apply(documents({ALICE: {RATE: 2048.0}}))
+    declared_now = documents({ALICE: {RATE: 4096.0}})
+    outcome = world.apply(declared_now)
+    now = world.cluster.clock.now()
+    orders = rollback_orders(
+        [pair.change for pair in outcome.pairs], now=now, principal="me", reason="undo", seconds=9
+    )
+    world.apply(declared_now, overrides=orders)
+    world.cluster.clock.advance(99.0)
+    observation = asyncio.run(observe(world.ports, world.orders))
+    assert find_expired(observation, world.orders.rules) == ()
+    (expired,) = find_expired(observation, world.orders.rules, declared_now)
+    assert (expired.live, expired.expected) == (2048.0, 4096.0)

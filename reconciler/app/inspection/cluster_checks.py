@@ -356,6 +356,8 @@ async def _overrides(
     now: float,
 ) -> Check:
     """Check whether a value of an expired override is still live."""
+    from reconciler.app.clusters.documents import documents_or_warning
+    from reconciler.app.notices import NoticeLog
     from reconciler.reconcile import Observation
     from reconciler.reconcile.drift import find_expired
 
@@ -366,10 +368,9 @@ async def _overrides(
     observation = Observation(
         cluster=cluster, cluster_id=cluster.id, live=live, owned=owned, at=now
     )
-    pairs = [
-        expired_override.pair
-        for expired_override in find_expired(observation, target.settings.rules())
-    ]
+    documents = documents_or_warning(NoticeLog(), target)
+    expired = find_expired(observation, target.settings.rules(), documents)
+    pairs = [expired_override.pair for expired_override in expired]
     if not pairs:
         return _ok(EXPIRED_OVERRIDES, f"none of {count(len(owned.overrides), 'override')}")
     entity_name = entity_text(pairs[0][0])
