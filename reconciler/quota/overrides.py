@@ -36,10 +36,10 @@ class Override(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def words(self) -> str:
-        """Who set it, and why or until when; an end is written by whatever runs next."""
-        if not self.document:
-            return f"override by {self.author}: {self.reason}"
+        """Who set it, until when and why; an end is written by whatever runs next."""
         end = f"{datetime.fromtimestamp(self.until, UTC):%Y-%m-%d %H:%M} UTC"
+        if not self.document:
+            return f"override by {self.author} until {end}: {self.reason}"
         return f"by {self.document} until {end}; the first apply or loop after that ends it"
 
     def begun(

@@ -425,7 +425,7 @@ def test_an_override_is_written_above_the_record_and_shows_the_declared_value():
     assert (change.cause, change.after, change.note) == (
         Cause.OVERRIDE,
         50.0,
-        "override by eve: incident",
+        "override by eve until 1970-01-01 00:16 UTC: incident",
     )
     assert change.claim is not None
     assert change.claim.limits[0] == 5.0

@@ -153,7 +153,7 @@ def test_an_expired_override_has_its_own_table():
     text = drift_text((), expired(), now=NOW)
     assert text.splitlines()[0] == "Expired overrides that are still live (1)"
     assert "2048 (2 KiB/s)  ->  4096 (4 KiB/s)  ended 2 h ago  team/a" in text
-    assert "override by eve\\u001b[31m: INC-1" in text
+    assert "override by eve\\u001b[31m until 2025-11-21 10:00 UTC: INC-1" in text
     assert "No drift" not in text
     both = drift_text(DRIFT, expired(), now=NOW)
     assert "Drift (1)" in both

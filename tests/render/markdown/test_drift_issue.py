@@ -83,7 +83,7 @@ def test_an_expired_override_is_a_row_of_the_issue_and_a_fact():
     assert "Cluster `lkc-1`: 1 override expired and still live" in new_text
     (row,) = [line for line in new_text.splitlines() if line.startswith("| `user=z`")]
     assert "4096 (4 KiB/s)" in row
-    assert "override by eve: INC-1 <code>&#64;</code>all" in row
+    assert "override by eve until 2025-11-21 12:00 UTC: INC-1 <code>&#64;</code>all" in row
     assert "`kquota override end --expired`" in new_text
     assert expired_report().facts != report(()).facts
     both = text(expired_report(FOUND))
