@@ -29,6 +29,7 @@ from tests.evidence.ingest.point_rows import (
     points,
     times,
 )
+from tests.evidence.store import rows as rows_of_tables
 from tests.evidence.store.stores import PassingStore
 from tests.fakes.clock import FakeClock
 from tests.hypothesis_profiles import count_examples
@@ -341,7 +342,7 @@ def test_a_damaged_day_is_an_error_until_its_file_is_removed_and_then_read_again
     with pytest.raises(LakeDamaged) as damaged:
         write(lake, use(START + HOUR, 40), [DAY])
     assert "remove the file" in damaged.value.hint
-    lake.store.delete([unit.path])
+    rows_of_tables.remove(lake, unit)
     assert SampleDays(lake, "c", PACE).first_stale(DAY) == DAY
     write(lake, use(START, 40), [DAY])
     assert content(lake) == before
@@ -356,7 +357,8 @@ def test_snapshots_of_a_damaged_day_can_be_imported_again(lake):
         spoil(lake, unit)
     with pytest.raises(LakeDamaged):
         snapshot_import.keep(lake, [early])
-    lake.store.delete(unit.path for unit in units)
+    for unit in units:
+        rows_of_tables.remove(lake, unit)
     snapshot_import.keep(lake, [early])
     assert all(day.rows for table in tables for day in lake.days(table))
 
@@ -399,6 +401,6 @@ def test_sums_and_histograms_follow_the_samples(lake):
 def test_sums_that_a_killed_run_did_not_write_are_written_by_the_next(lake):
     write(lake, use(START, 40), [DAY])
     (unit,) = lake.units(USAGE_5M)
-    lake.store.delete([unit.path])
+    rows_of_tables.remove(lake, unit)
     write(lake, use(START, 40), [DAY])
     assert lake.units(USAGE_5M) == [unit]

@@ -87,7 +87,7 @@ def test_a_writer_whose_first_answer_was_lost_does_not_conflict_with_itself(lake
 def test_a_removed_day_is_not_created_again_by_a_writer_that_read_it(lake: Lake) -> None:
     lake.put(UNIT, UnitContent(rows=rows.usage()), None)
     day = lake.day(UNIT)
-    lake.store.delete([UNIT.path, "usage_sample/nothing"])
+    rows.remove(lake, UNIT)
     with pytest.raises(LakeConflict):
         lake.put(UNIT, UnitContent(rows=rows.usage()), day)
     assert lake.days(USAGE_SAMPLE) == ()

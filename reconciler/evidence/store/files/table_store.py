@@ -8,7 +8,7 @@ import contextlib
 import fcntl
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -105,23 +105,6 @@ class TableStore(TableReader):
                 raise self._conflict(path) from error
         except _ERRORS as error:
             raise self._refusal(error, path) from error
-
-    def delete(self, paths: Iterable[str]) -> None:
-        """Remove files; missing files are ignored.
-
-        Raises:
-            LakeError: A file cannot be removed.
-        """
-        for path in paths:
-            try:
-                if self._objects is None:
-                    self._disk_path(path).unlink(missing_ok=True)
-                else:
-                    obstore.delete(self._objects, [path])
-            except exceptions.NotFoundError:
-                continue
-            except _ERRORS as error:
-                raise self._refusal(error, path) from error
 
     def _refusal(self, error: Exception, path: str) -> LakeError:
         """Return the error to report for a write that failed."""
