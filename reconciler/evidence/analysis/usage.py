@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.base.protocols import Progress
-from reconciler.evidence.analysis import results
+from reconciler.evidence.analysis import results, rollup
 from reconciler.evidence.analysis.effective_limits import LimitBook
 from reconciler.evidence.analysis.engine import Engine, Task, by_cluster
 from reconciler.evidence.analysis.portions import portions
@@ -160,6 +160,7 @@ def profiled(engine: Engine, lake: Lake, window: ReportWindow, progress: Progres
         recorded = recorded_window.opened(lake, cluster_id, *span.span)
         notes.append(evidence(lake, recorded, min(span.to_ms, window.to_ms)))
         limits = LimitBook(recorded.state)
+        rollup.update(lake, cluster_id, span.first_day, span.last_day)
         days = lake.days(USAGE_5M, [cluster_id], span.first_day, span.last_day)
         rows = samples.recorded_series(days)
         histograms = lake.units(USAGE_HIST_D, [cluster_id], span.first_day, span.last_day)

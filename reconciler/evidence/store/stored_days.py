@@ -70,6 +70,16 @@ class DayFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     partial: tuple[str, ...]  # sentences about what is missing
 
 
+CURSOR: Final = "fetched_to_ms"
+"""Input of a day: up to which a Prometheus was read without a gap."""
+
+LIMITS_ASKED: Final = "limits_asked"
+"""Input of a day: the digest of the limits at the last reading that kept stored hours."""
+
+PROGRESS: Final = frozenset({CURSOR, LIMITS_ASKED})
+"""The inputs that do not determine the rows of a day."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDay:
     """A stored day: the footer of its object."""
@@ -84,6 +94,11 @@ class StoredDay:
     def inputs(self) -> Mapping[str, str]:
         """What the day was made from, by name."""
         return self.facts.inputs
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """The inputs that determined the rows."""
+        return origin_of(self.inputs)
 
     @property
     def partial(self) -> tuple[str, ...]:
@@ -120,6 +135,11 @@ class StoredDay:
                 path=self.file.shown,
                 hint=parquet_files.WRITE_ANEW,
             ) from error
+
+
+def origin_of(inputs: Mapping[str, str]) -> dict[str, str]:
+    """Return the inputs that determine the rows of a day."""
+    return {name: text for name, text in inputs.items() if name not in PROGRESS}
 
 
 def counts_of(states: Mapping[str, int], coverage: Mapping[str, int]) -> dict[str, int]:
