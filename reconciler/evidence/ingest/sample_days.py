@@ -48,6 +48,8 @@ REFETCH_MS: Final = 3 * HOUR_MS
 
 SETTLED: Final = "not updated: limits imported later are not applied; read the day again if the source still has it"
 
+NOT_REPLACED: Final = "--replace was not applied, because what was read is not whole"
+
 # Inputs in the footers of a day.
 DIALECT: Final = "dialect"  # of the points
 HOURS: Final = "points_by_hour"  # of the hour before the day, then of each hour
@@ -136,7 +138,7 @@ class SampleDays:
     Args:
         pace: The scrape interval of its brokers. Stored days keep the one that they were assembled with.
         rebuild: Whether stored days use ``pace`` instead.
-        replace: Whether readings replace stored days, also with fewer points.
+        replace: Whether readings that are whole replace stored days, also with fewer points.
     """
 
     def __init__(
@@ -188,7 +190,9 @@ class SampleDays:
         if last is None:
             return None
         rollup.write(self.lake, self.cluster_id, day)
-        return replace(self._report(day, last, is_assembled=is_assembled), new_points=new_points)
+        report = self._report(day, last, is_assembled=is_assembled)
+        doubts = (NOT_REPLACED,) if first and self._replace and reading.partial else ()
+        return replace(report, new_points=new_points, partial=(*report.partial, *doubts))
 
     def reports(self, written: Mapping[date, DayReport]) -> tuple[DayReport, ...]:
         """Return the state of every stored day, oldest first.
@@ -261,7 +265,8 @@ class _DayUpdate:
     ) -> None:
         self._lake, self._units, self._reading = lake, units, reading
         self._limits_name, self._snapshots = limits_name, snapshots
-        self._pace, self._rebuild, self._replace = pace, rebuild, replace
+        self._pace, self._rebuild = pace, rebuild
+        self._replace = replace and not reading.partial
         self._unit = units[USAGE_SAMPLE.name]
         begin, end = _bounds(self._unit.day)
         self._before = reading.points.between(begin - OVERLAP_MS, begin)

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from reconciler.errors import LakeDamaged
 from reconciler.evidence.analysis import rollup
 from reconciler.evidence.ingest import snapshot_import
-from reconciler.evidence.ingest.sample_days import SETTLED, DayReading, SampleDays, cursor
+from reconciler.evidence.ingest.sample_days import (
+    NOT_REPLACED,
+    SETTLED,
+    DayReading,
+    SampleDays,
+    cursor,
+)
 from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.stored_days import CURSOR, Unit
@@ -376,6 +382,15 @@ def test_a_reading_with_less_replaces_more_only_on_request(lake):
     assert (report.samples, report.is_assembled) == (20, True)
     # From then on the smaller reading is what others are compared with.
     assert write(lake, use(START, 20), [DAY])[DAY].is_assembled is False
+
+
+def test_a_reading_that_is_not_whole_never_takes_samples_away_even_on_request(lake):
+    write(lake, use(START, 240), [DAY])
+    before = content(lake)
+    writer = SampleDays(lake, "c", PACE, replace=True)
+    cut = DayReading(points=points(use(START, 20)), partial=("the file a was not read whole",))
+    assert writer.write(DAY, cut).partial == (NOT_REPLACED,)
+    assert content(lake) == before
 
 
 # ---- sums and histograms --------------------------------------------------------------------------
