@@ -22,8 +22,12 @@ FACTS: Final = "kquota"
 _COVERED: Final = "covered_ppm "
 """Prefix of a broker id in ``counts``: the share of the day in which the broker answered scrapes."""
 
-CLUSTER_ID: Final = re.compile(r"[A-Za-z0-9-][A-Za-z0-9._-]*")
+CLUSTER_ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 """Cluster ids that can be the name of a folder."""
+
+
+YEARS: Final = range(1970, 9999)
+"""Years of which a day has a time since the epoch, and days before and after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +54,22 @@ class Unit:
 
     def __str__(self) -> str:
         return f"{self.table.name} of {self.cluster_id} on {self.day}"
+
+
+def unit_at(table: Table, path: str) -> Unit | None:
+    """Return the unit whose object has this path; ``None`` for every other file.
+
+    Others write below a lake, too: copies of a partition, folders of days that are no date, or that no clock shows.
+    """
+    parts = path.split("/")
+    if len(parts) != 4:
+        return None
+    cluster_id, day_text = parts[1].removeprefix("cluster_id="), parts[2].removeprefix("day=")
+    try:
+        unit = Unit(table=table, cluster_id=cluster_id, day=date.fromisoformat(day_text))
+    except (ValueError, LakeError):
+        return None
+    return unit if unit.path == path and unit.day.year in YEARS else None
 
 
 def cluster_folder(table: Table, cluster_id: str) -> str:
