@@ -1,6 +1,7 @@
 """The tables on a disk; :mod:`tests.evidence.store.test_s3` repeats these tests on an S3 server."""
 
 import base64
+import fcntl
 import multiprocessing
 import threading
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
-from reconciler.evidence.store.files import arrow_tables, parquet_files
+from reconciler.evidence.store.files import arrow_tables, parquet_files, table_store
 from reconciler.evidence.store.files.table_store import TableStore
 from reconciler.evidence.store.lake import TRIES, Lake
 from reconciler.evidence.store.stored_days import StoredDay, UnitContent, unit_at
@@ -85,6 +86,24 @@ def test_a_writer_whose_first_answer_was_lost_does_not_conflict_with_itself(lake
     with pytest.raises(LakeConflict):
         lake.store.put(path, b"third", after=before)
     assert lake.store.content(path) == b"second"
+
+
+def test_a_lock_that_another_process_keeps_is_an_error_with_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake = rows.lake_in(tmp_path)
+    lake.put(UNIT, UnitContent(rows=rows.usage()), None)
+    path = (tmp_path / UNIT.path).with_name(table_store.LOCK)
+    monkeypatch.setattr(table_store, "TELL_AFTER", 0.0)
+    monkeypatch.setattr(table_store, "LOCKED_FOR", 0.1)
+    with path.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(LakeError, match="is locked by another process") as caught:
+            lake.replace(UNIT, UnitContent(rows=rows.usage(rates=(2,))))
+    assert str(path) in str(caught.value)
+    assert caplog.messages == [f"waiting for another process that has locked {path}"]
+    lake.replace(UNIT, UnitContent(rows=rows.usage(rates=(2,))))
+    assert rates(lake) == [2]
 
 
 def test_a_removed_day_is_not_created_again_by_a_writer_that_read_it(lake: Lake) -> None:
