@@ -28,6 +28,7 @@ from reconciler.usage.tags import bucket_of
 from tests.evidence.analysis import cases, lakes, replays
 from tests.evidence.analysis.report_lake import BEGIN, FROM, STEP, TIMES, TO, build_lake
 from tests.evidence.store.rows import remove
+from tests.fakes.clock import FakeClock
 from tests.fakes.progress import silent
 from tests.usage.reference import (
     Sample,
@@ -161,6 +162,24 @@ def test_a_report_on_samples_without_their_own_sums_equals_one_with_them(
             lake.replace(unit, UnitContent(rows=arrow_tables.schema(table).empty_table()))
         remove(lake, lake.units(table)[0])
     assert make(LocalEngine(), lake, window, silent) == before
+
+
+def test_a_window_inside_a_day_is_answered_for_the_whole_day_and_says_so(tmp_path: Path) -> None:
+    built = build_lake(tmp_path)
+    lake = Lake(built.store, clock=FakeClock(TO / 1000))  # the days are over when they are written
+    for day in lake.days(USAGE_SAMPLE):
+        rows = lake.read([day], table=USAGE_SAMPLE)
+        lake.replace(day.unit, UnitContent(rows=rows, counts=day.facts.counts, inputs=day.inputs))
+    window = ReportWindow(from_ms=FROM + 60_000, to_ms=FROM + 120_000, clusters=("c1",))
+    result = profiled(LocalEngine(), lake, window, silent)
+    (note,) = result.evidence
+    assert result.notes == (
+        f"the window is widened to whole days: use is of {window.first_day} to {window.last_day} (UTC)",
+    )
+    assert (note.from_ms, note.to_ms > window.to_ms, note.coverage_ppm > 0) == (FROM, True, True)
+    whole = ReportWindow(from_ms=FROM, to_ms=FROM + 86_400_000, clusters=("c1",))
+    again = profiled(LocalEngine(), lake, whole, silent)
+    assert (again.usage, again.notes) == (result.usage, ())
 
 
 def test_a_window_that_ends_now_has_no_gap_after_the_present(lake: Lake) -> None:
