@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 SCHEMA_VERSION: Final = 1
-"""The version of all tables. Changes only add nullable columns; readers support this version and the one before."""
+"""The version of all tables; readers support this version alone."""
 
 
 class ColumnKind(StrEnum):

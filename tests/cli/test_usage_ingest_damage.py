@@ -64,6 +64,7 @@ def test_a_damaged_day_ends_the_run_with_the_next_step(ingest, export, project):
     assert done.code == 1
     assert f"usage_sample/cluster_id=id-o/day={DAYS[1]}/part.parquet" in done.err
     assert "remove the file, then run ingest with --from this day" in done.err
+    assert "nothing in the files" not in done.out
     path.unlink()
     done = ingest("--file", export)
     assert done.code == 0, done.err

@@ -363,7 +363,7 @@ FAULTS: tuple[Fault, ...] = (
         (
             "evidence/ingest/sample_days",
             "a day of a killed run counts as complete",
-            "all(_origin(unit.inputs) == first for unit in units)",
+            "all(unit.origin == first for unit in units)",
             "True",
             f"{DAYS}::test_a_day_that_a_killed_run_wrote_in_part_is_read_again",
         ),

@@ -15,9 +15,11 @@ from reconciler.render.use.report_text import headline, report_markdown, report_
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import Simulation
 from reconciler.usage.impact.verdict import ImpactVerdict
+from reconciler.usage.recommendation.limit_sizes import Advice
 from reconciler.usage.reports.usage import ResultOrigin, UsageReport, UsageState
 from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.tags import bucket_of
+from tests.cli import recommendations
 from tests.render.use_reports import (
     EVIDENCE,
     EVIL,
@@ -257,6 +259,26 @@ def test_the_first_sentence_summarises_the_report() -> None:
         headline(UsageReport(simulation=empty)) == "no changed limit can be judged by recorded use"
     )
     assert headline(UsageReport(usage=(USAGE,), left_out={"usage_row": 2})) == "3 buckets in use"
+
+
+@pytest.mark.parametrize(
+    ("advice", "left_out", "text"),
+    [
+        (
+            [Advice.INSUFFICIENT] * 8,
+            0,
+            "8 limits sized, 0 recommended to change (8 without enough evidence)",
+        ),
+        ([Advice.CHANGE, Advice.KEEP], 3, "5 limits sized, 1 recommended to change"),
+        ([Advice.CHANGE], 3, "4 limits sized, at least 1 recommended to change"),
+    ],
+)
+def test_only_limits_to_change_are_called_recommended(
+    advice: list[Advice], left_out: int, text: str
+) -> None:
+    rows = tuple(replace(recommendations.row(), advice=one) for one in advice)
+    report = UsageReport(recommendations=rows, left_out={"recommendation": left_out})
+    assert headline(report) == text
 
 
 def test_unused_evidence_is_reported_first() -> None:

@@ -15,6 +15,7 @@ from reconciler.app.recorded_use.selection import SelectedCluster, WindowOptions
 from reconciler.base.clock import SystemClock
 from reconciler.base.text_files import read_text
 from reconciler.errors import LakeError, TelemetryError, UsageError
+from reconciler.evidence.analysis import rollup
 from reconciler.evidence.ingest import file_import, server_import, snapshot_import
 from reconciler.evidence.ingest.dialects import cluster_sources, label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import BrokerIdRule, ClusterSource
@@ -180,6 +181,7 @@ def _ingest_cluster(
         failures += _nothing_usable(arrived)
         if work.previews:
             published = _published(lake, source)
+        rollup.update(lake, source.cluster_id)
     except (TelemetryError, LakeError) as error:
         failures.append(error.message + (f" ({error.hint})" if error.hint else ""))
     return ClusterIngestSummary(

@@ -18,11 +18,13 @@ MARK: Final = "# Proposed by kquota usage recommend"
 
 
 class WrittenFiles(Struct, frozen=True, kw_only=True):
-    """The changed files."""
+    """What became of the files."""
 
     written: tuple[Path, ...] = ()
     # Files of an earlier run, because there are no proposals any more.
     removed: tuple[Path, ...] = ()
+    # Files that do not exist, because there are no proposals.
+    absent: tuple[Path, ...] = ()
 
 
 def places(
@@ -63,6 +65,7 @@ def put(texts: Mapping[Path, str]) -> WrittenFiles:
         _check_ours(path)
     written_paths: list[Path] = []
     removed: list[Path] = []
+    absent: list[Path] = []
     try:
         for path, text in texts.items():
             if text:
@@ -72,9 +75,11 @@ def put(texts: Mapping[Path, str]) -> WrittenFiles:
             elif path.exists():
                 path.unlink()
                 removed.append(path)
+            else:
+                absent.append(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
-    return WrittenFiles(written=tuple(written_paths), removed=tuple(removed))
+    return WrittenFiles(written=tuple(written_paths), removed=tuple(removed), absent=tuple(absent))
 
 
 def _check_ours(path: Path) -> None:

@@ -73,7 +73,10 @@ Example:
     "--rebuild",
     "Read days again (14d, or from --from on) and apply the present step.",
 )
-@flag("--replace", "Replace stored days, also by a reading with fewer points.")
+@flag(
+    "--replace",
+    "Replace stored days, also by a reading with fewer points; not by one that is incomplete.",
+)
 @format_option("text", "json")
 @click.pass_obj
 def ingest(  # noqa: PLR0917 - click hands everything over by name

@@ -126,4 +126,6 @@ def recommend(console: Console, *, options: RecommendOptions, output: str) -> Ex
         console.note(f"wrote {path}")
     for path in result.put.removed:
         console.note(f"removed {path}: no recommendations remain")
+    for path in result.put.absent:
+        console.note(f"{path} is not written: no limit is recommended to change")
     return ExitCode.DONE

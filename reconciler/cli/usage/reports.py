@@ -55,7 +55,8 @@ def report_options() -> Callable[[F], F]:
 
 SHOW_HELP: Final = """Show use of each limit by client: percentiles per broker, throttled, near the limit, unused.
 
-All rows are written to the lake (usage_row); the most relevant are shown.
+The window is widened to whole days (UTC), because percentiles are of days. All rows are written to the lake (usage_row);
+the most relevant are shown.
 
 \b
 Example:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.base.protocols import Progress
-from reconciler.evidence.analysis import results
+from reconciler.evidence.analysis import results, rollup
 from reconciler.evidence.analysis.effective_limits import LimitBook
 from reconciler.evidence.analysis.engine import Engine, Task, by_cluster
 from reconciler.evidence.analysis.intervals import DIRECTIONS, INTERVALS, IntervalTask
@@ -197,6 +197,7 @@ class _ClusterLoad:
         self._capacities = _capacities(window.capacity, cluster_id)
         self._interval_budgets: dict[tuple[str, str, int], int] = {}
         self.hot: frozenset[tuple[str, str, int]] = frozenset()
+        rollup.update(lake, cluster_id, window.first_day, window.last_day)
         self._sums = lake.days(USAGE_5M, [cluster_id], window.first_day, window.last_day)
 
     @property

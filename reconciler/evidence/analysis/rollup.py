@@ -1,15 +1,25 @@
-"""Five-minute sums and daily histograms of the samples of a day."""
+"""Five-minute sums and daily histograms of the samples of a day, and writing them beside the samples.
 
-from collections.abc import Callable
+Both are made from the stored samples alone, and name them. A run that ended between samples and sums, or two runs of one
+day, leave sums that name other samples: they are made again by the next run, and before an analysis reads them.
+"""
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.files.thread_pool import each
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.stored_days import StoredDay, Unit, UnitContent
 from reconciler.usage.kernel.histogram import bucket_indexes
 from reconciler.usage.samples import Censored
-from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, Table
+from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE, Table
 
 INTERVAL_MS: Final = 300_000
 
@@ -74,3 +84,61 @@ ROLLUPS: Final[tuple[tuple[Table, Callable[[pa.Table], pa.Table]], ...]] = (
     (USAGE_5M, usage_5m),
     (USAGE_HIST_D, usage_hist_d),
 )
+
+
+def update(
+    lake: Lake, cluster_id: str, first: dt.date | None = None, last: dt.date | None = None
+) -> None:
+    """Write the sums and histograms of the stored days of samples whose own are missing or of other samples.
+
+    Args:
+        first: The first day; all by default.
+        last: The last day, inclusive.
+
+    Raises:
+        LakeConflict: Other writers were first on every attempt.
+        LakeError: The lake cannot be read or written.
+    """
+    window = [cluster_id], first, last
+    samples = {day.unit.day: day for day in lake.days(USAGE_SAMPLE, *window)}
+    for table, _ in ROLLUPS:
+        inputs = dict(
+            each(lambda unit: (unit.day, _inputs(lake, unit)), lake.units(table, *window))
+        )
+        for day, of_samples in samples.items():
+            if inputs.get(day) != _inputs_of(of_samples):
+                write(lake, cluster_id, day)
+
+
+def _inputs(lake: Lake, unit: Unit) -> Mapping[str, str]:
+    facts = lake.facts(unit)
+    return facts.inputs if facts else {}
+
+
+def write(lake: Lake, cluster_id: str, day: dt.date) -> None:
+    """Write the sums and histograms of a stored day of samples, unless those that are stored are of these samples.
+
+    Raises:
+        LakeConflict: Other writers were first on every attempt.
+        LakeError: There are no samples of this day, or the lake cannot be read or written.
+    """
+    of_samples = Unit(table=USAGE_SAMPLE, cluster_id=cluster_id, day=day)
+    for table, rows in ROLLUPS:
+
+        def content(
+            after: StoredDay | None, rows: Callable[[pa.Table], pa.Table] = rows
+        ) -> UnitContent | None:
+            # After the version to replace is known: a writer that replaces the samples later replaces these rows, too.
+            samples = lake.open(of_samples)
+            inputs = _inputs_of(samples)
+            if after is not None and after.inputs == inputs:
+                return None
+            read_rows = lake.read([samples], table=USAGE_SAMPLE)
+            return UnitContent(rows=rows(read_rows), inputs=inputs, partial=samples.partial)
+
+        _ = lake.update(Unit(table=table, cluster_id=cluster_id, day=day), content)
+
+
+def _inputs_of(samples: StoredDay) -> dict[str, str]:
+    origin = json.dumps([samples.rows, samples.origin, samples.partial], sort_keys=True)
+    return {USAGE_SAMPLE.name: hashlib.sha256(origin.encode()).hexdigest(), "rule": RULE}

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.base.protocols import Progress
-from reconciler.evidence.analysis import results
+from reconciler.evidence.analysis import results, rollup
 from reconciler.evidence.analysis.effective_limits import LimitBook
 from reconciler.evidence.analysis.engine import Engine, Task, by_cluster
 from reconciler.evidence.analysis.portions import portions
@@ -158,8 +158,11 @@ def profiled(engine: Engine, lake: Lake, window: ReportWindow, progress: Progres
     unused: list[dict[str, Any]] = []
     for cluster_id in window.clusters:
         recorded = recorded_window.opened(lake, cluster_id, *span.span)
-        notes.append(evidence(lake, recorded, min(span.to_ms, window.to_ms)))
+        # Rows are of whole days, so the evidence is, too; the time after the last day was made is no gap.
+        made_ms = max((day.facts.made_ms for day in recorded.samples), default=0)
+        notes.append(evidence(lake, recorded, min(span.to_ms, max(window.to_ms, made_ms))))
         limits = LimitBook(recorded.state)
+        rollup.update(lake, cluster_id, span.first_day, span.last_day)
         days = lake.days(USAGE_5M, [cluster_id], span.first_day, span.last_day)
         rows = samples.recorded_series(days)
         histograms = lake.units(USAGE_HIST_D, [cluster_id], span.first_day, span.last_day)
@@ -191,6 +194,13 @@ def profiled(engine: Engine, lake: Lake, window: ReportWindow, progress: Progres
         usage=first,
         curves=curves(lake, drawn, span),
         left_out={USAGE_ROW.name: left_rows} if left_rows else {},
+        notes=() if span.span == window.span else (_widened(span),),
+    )
+
+
+def _widened(span: TimeWindow) -> str:
+    return (
+        f"the window is widened to whole days: use is of {span.first_day} to {span.last_day} (UTC)"
     )
 
 

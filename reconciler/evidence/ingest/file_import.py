@@ -110,7 +110,7 @@ def read(
     for cluster_arrivals in arrived.values():
         if idle:
             cluster_arrivals.remarks.append(idle)
-        if not cluster_arrivals.days:
+        if not cluster_arrivals.days and not failures and not broken:
             cluster_arrivals.remarks.append("nothing in the files is of this cluster and window")
     return FileImportResult(
         arrived=arrived, counts=reading.counts, failures=(*failures.values(), *broken)

@@ -16,7 +16,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest import rollups, row_codes, snapshot_import
+from reconciler.evidence.analysis import rollup
+from reconciler.evidence.ingest import row_codes, snapshot_import
 from reconciler.evidence.ingest.assembly import day_tables, limit_history
 from reconciler.evidence.ingest.assembly.day_tables import AssembledDay
 from reconciler.evidence.ingest.assembly.limit_history import LimitDigests, LimitSnapshot
@@ -26,7 +27,15 @@ from reconciler.evidence.ingest.points import Points
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.stored_days import StoredDay, Unit, UnitContent, counts_of
+from reconciler.evidence.store.stored_days import (
+    CURSOR,
+    LIMITS_ASKED,
+    StoredDay,
+    Unit,
+    UnitContent,
+    counts_of,
+    origin_of,
+)
 from reconciler.usage.samples import DAY_MS, Cadence, start_of
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Table
 
@@ -39,14 +48,13 @@ REFETCH_MS: Final = 3 * HOUR_MS
 
 SETTLED: Final = "not updated: limits imported later are not applied; read the day again if the source still has it"
 
+NOT_REPLACED: Final = "--replace was not applied, because what was read is not whole"
+
 # Inputs in the footers of a day.
-CURSOR: Final = "fetched_to_ms"  # up to which a Prometheus was read without a gap
 DIALECT: Final = "dialect"  # of the points
 HOURS: Final = "points_by_hour"  # of the hour before the day, then of each hour
 LIMITS: Final = "limits"  # digest of the limits that the day was assembled with
-LIMITS_ASKED: Final = "limits_asked"  # those at the last reading that kept stored hours
 MISSING: Final = "missing"  # sentences about what could not be read, as JSON
-_PROGRESS: Final = frozenset({CURSOR, LIMITS_ASKED})  # they do not determine the content
 
 TABLES: Final[tuple[tuple[Table, Callable[[AssembledDay], pa.Table]], ...]] = (
     (BROKER_SAMPLE, lambda day: day.brokers),
@@ -130,7 +138,7 @@ class SampleDays:
     Args:
         pace: The scrape interval of its brokers. Stored days keep the one that they were assembled with.
         rebuild: Whether stored days use ``pace`` instead.
-        replace: Whether readings replace stored days, also with fewer points.
+        replace: Whether readings that are whole replace stored days, also with fewer points.
     """
 
     def __init__(
@@ -181,8 +189,10 @@ class SampleDays:
             is_assembled = is_assembled or update.is_written
         if last is None:
             return None
-        rollups.write(self.lake, last, _origin(last.inputs))
-        return replace(self._report(day, last, is_assembled=is_assembled), new_points=new_points)
+        rollup.write(self.lake, self.cluster_id, day)
+        report = self._report(day, last, is_assembled=is_assembled)
+        doubts = (NOT_REPLACED,) if first and self._replace and reading.partial else ()
+        return replace(report, new_points=new_points, partial=(*report.partial, *doubts))
 
     def reports(self, written: Mapping[date, DayReport]) -> tuple[DayReport, ...]:
         """Return the state of every stored day, oldest first.
@@ -211,8 +221,8 @@ class SampleDays:
 
     def _is_stale(self, day: date, units: Sequence[StoredDay]) -> bool:
         limits = self._limits_name(day)
-        first = _origin(units[0].inputs)
-        is_same = all(_origin(unit.inputs) == first for unit in units)
+        first = units[0].origin
+        is_same = all(unit.origin == first for unit in units)
         is_whole = is_same and len(units) == len(TABLES)
         return not (is_whole and first.get(LIMITS) == limits) and any(
             unit.inputs.get(LIMITS_ASKED) != limits for unit in units
@@ -255,7 +265,8 @@ class _DayUpdate:
     ) -> None:
         self._lake, self._units, self._reading = lake, units, reading
         self._limits_name, self._snapshots = limits_name, snapshots
-        self._pace, self._rebuild, self._replace = pace, rebuild, replace
+        self._pace, self._rebuild = pace, rebuild
+        self._replace = replace and not reading.partial
         self._unit = units[USAGE_SAMPLE.name]
         begin, end = _bounds(self._unit.day)
         self._before = reading.points.between(begin - OVERLAP_MS, begin)
@@ -285,7 +296,7 @@ class _DayUpdate:
         inputs = self._inputs(after)
         if after is not None and kept_hours and after.inputs.get(LIMITS, "") != self._limits_name:
             inputs |= {LIMITS: after.inputs.get(LIMITS, ""), LIMITS_ASKED: self._limits_name}
-        if after is not None and not self._rebuild and _origin(after.inputs) == _origin(inputs):
+        if after is not None and not self._rebuild and after.origin == origin_of(inputs):
             return self._moved_cursor(after, inputs)
         self.is_written = True
         day = self._assembled
@@ -393,8 +404,3 @@ def _hours_of(day: StoredDay | None) -> tuple[int, ...]:
     """Return the numbers of points in :data:`HOURS` of a unit; zeros for a day that is not stored."""
     text = day.inputs.get(HOURS, "") if day else ""
     return tuple(int(number) for number in text.split()) or (0,) * 25
-
-
-def _origin(inputs: Mapping[str, str]) -> dict[str, str]:
-    """Return what determined the content of a unit."""
-    return {name: text for name, text in inputs.items() if name not in _PROGRESS}

@@ -1,1 +1,1 @@
-"""Stores tables as units that are committed atomically, files named by their content, and the evidence for previews."""
+"""Stores tables as units that are replaced whole, one file for each table, cluster and day, and the evidence for previews."""

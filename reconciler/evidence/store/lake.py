@@ -5,7 +5,6 @@ whole, over the version that was read: of two writers of one day one wins and th
 """
 
 import hashlib
-import re
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -23,13 +22,13 @@ from reconciler.evidence.store.files.parquet_files import TableFile
 from reconciler.evidence.store.files.table_reader import TableReader
 from reconciler.evidence.store.files.thread_pool import each
 from reconciler.evidence.store.stored_days import (
-    CLUSTER_ID,
     FACTS,
     DayFacts,
     StoredDay,
     Unit,
     UnitContent,
     cluster_folder,
+    unit_at,
 )
 from reconciler.usage.tables import SCHEMA_VERSION, Table
 
@@ -41,8 +40,6 @@ TRIES: Final = 8
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
-
-_PATH: Final = re.compile(r"(?:.*/)?cluster_id=([^/]+)/day=(\d{4}-\d\d-\d\d)/part\.parquet")
 
 
 class LakeClock(Protocol):
@@ -98,12 +95,9 @@ class LakeReader:
         )
         units: list[Unit] = []
         for path in (path for folder in folders for path in self.reader.paths(folder)):
-            match = _PATH.fullmatch(path)
-            if match is None or not CLUSTER_ID.fullmatch(match[1]):
-                continue
-            day = date.fromisoformat(match[2])
-            if (from_day or day) <= day <= (to_day or day):
-                units.append(Unit(table=table, cluster_id=match[1], day=day))
+            unit = unit_at(table, path)
+            if unit is not None and (from_day or unit.day) <= unit.day <= (to_day or unit.day):
+                units.append(unit)
         return sorted(units, key=lambda unit: (unit.cluster_id, unit.day))
 
     def facts(self, unit: Unit) -> DayFacts | None:

@@ -17,9 +17,9 @@ TABLES: Final[tuple[Table, ...]] = (QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMP
 
 
 def publish(lake: Lake, cluster_id: str, to: TableStore) -> tuple[date, date]:
-    """Copy the objects of the last days that differ, and remove older ones.
+    """Copy the objects of the last days that differ. Nothing is deleted: the root may be a lake, and readers need no deletion.
 
-    The last snapshot of limits before these days is kept, because it was in force when they began.
+    The last snapshot of limits before these days is copied, too, because it was in force when they began.
 
     Returns:
         The first and the last day.
@@ -32,7 +32,6 @@ def publish(lake: Lake, cluster_id: str, to: TableStore) -> tuple[date, date]:
         raise LakeError(f"the lake has no samples of {cluster_id}, so there is nothing to preview")
     last = recorded[-1].day
     first = last - timedelta(days=DAYS - 1)
-    old: list[str] = []
     for table in TABLES:
         begin = first
         if table in {QUOTA_ENTRY, SNAPSHOT}:
@@ -40,9 +39,6 @@ def publish(lake: Lake, cluster_id: str, to: TableStore) -> tuple[date, date]:
             begin = earlier[-1].day if earlier else first
         for unit in lake.units(table, [cluster_id], begin, last):
             _copy(lake, unit, to)
-        stored = LakeReader(to).units(table, [cluster_id], to_day=begin)
-        old += [unit.path for unit in stored if unit.day < begin]
-    to.delete(old)
     return first, last
 
 

@@ -18,6 +18,7 @@ from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 NO_SNAPSHOT: Final = "the lake has no quota snapshot of this cluster before the end of the window"
 NO_SAMPLES: Final = "the lake has no samples of this cluster in the window"
 NO_PACE: Final = "the samples do not say how often brokers were read"
+NOT_COVERED: Final = "no answer of a broker is recorded in the window, or none of one of them"
 
 MOST_SENTENCES: Final = 20
 
@@ -85,13 +86,17 @@ def evidence_note(
     """
     from_ms, to_ms = window
     cadence = scrape_interval.of(samples).get(cluster_id)
+    covered_ppm = coverage_ppm(lake, cluster_id, from_ms, to_ms)
     return EvidenceNote(
         cluster_id=cluster_id,
         from_ms=from_ms,
         to_ms=to_ms,
         step_ms=cadence.step_ms if cadence else 0,
-        coverage_ppm=coverage_ppm(lake, cluster_id, from_ms, to_ms),
-        partial=gaps(samples, from_ms, to_ms, limits),
+        coverage_ppm=covered_ppm,
+        partial=(
+            *(() if covered_ppm else (NOT_COVERED,)),
+            *gaps(samples, from_ms, to_ms, limits),
+        ),
         counts=states_of_all(samples),
         source=source,
         made_ms=made_ms,

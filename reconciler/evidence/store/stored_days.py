@@ -22,8 +22,12 @@ FACTS: Final = "kquota"
 _COVERED: Final = "covered_ppm "
 """Prefix of a broker id in ``counts``: the share of the day in which the broker answered scrapes."""
 
-CLUSTER_ID: Final = re.compile(r"[A-Za-z0-9-][A-Za-z0-9._-]*")
+CLUSTER_ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 """Cluster ids that can be the name of a folder."""
+
+
+YEARS: Final = range(1970, 9999)
+"""Years of which a day has a time since the epoch, and days before and after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,22 @@ class Unit:
         return f"{self.table.name} of {self.cluster_id} on {self.day}"
 
 
+def unit_at(table: Table, path: str) -> Unit | None:
+    """Return the unit whose object has this path; ``None`` for every other file.
+
+    Others write below a lake, too: copies of a partition, folders of days that are no date, or that no clock shows.
+    """
+    parts = path.split("/")
+    if len(parts) != 4:
+        return None
+    cluster_id, day_text = parts[1].removeprefix("cluster_id="), parts[2].removeprefix("day=")
+    try:
+        unit = Unit(table=table, cluster_id=cluster_id, day=date.fromisoformat(day_text))
+    except (ValueError, LakeError):
+        return None
+    return unit if unit.path == path and unit.day.year in YEARS else None
+
+
 def cluster_folder(table: Table, cluster_id: str) -> str:
     """Return the folder of a cluster in a table."""
     return f"{table.name}/cluster_id={cluster_id}"
@@ -70,6 +90,16 @@ class DayFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     partial: tuple[str, ...]  # sentences about what is missing
 
 
+CURSOR: Final = "fetched_to_ms"
+"""Input of a day: up to which a Prometheus was read without a gap."""
+
+LIMITS_ASKED: Final = "limits_asked"
+"""Input of a day: the digest of the limits at the last reading that kept stored hours."""
+
+PROGRESS: Final = frozenset({CURSOR, LIMITS_ASKED})
+"""The inputs that do not determine the rows of a day."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDay:
     """A stored day: the footer of its object."""
@@ -84,6 +114,11 @@ class StoredDay:
     def inputs(self) -> Mapping[str, str]:
         """What the day was made from, by name."""
         return self.facts.inputs
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """The inputs that determined the rows."""
+        return origin_of(self.inputs)
 
     @property
     def partial(self) -> tuple[str, ...]:
@@ -120,6 +155,11 @@ class StoredDay:
                 path=self.file.shown,
                 hint=parquet_files.WRITE_ANEW,
             ) from error
+
+
+def origin_of(inputs: Mapping[str, str]) -> dict[str, str]:
+    """Return the inputs that determine the rows of a day."""
+    return {name: text for name, text in inputs.items() if name not in PROGRESS}
 
 
 def counts_of(states: Mapping[str, int], coverage: Mapping[str, int]) -> dict[str, int]:

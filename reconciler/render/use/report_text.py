@@ -1,5 +1,6 @@
 """Reports of use and of clients for terminals, as Markdown from the same tables, and as one JSON document; and their headline."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
@@ -11,6 +12,7 @@ from reconciler.render.use import client_tables
 from reconciler.render.use.report_tables import sheets
 from reconciler.usage.impact.result_rows import Simulation
 from reconciler.usage.impact.verdict import ImpactVerdict
+from reconciler.usage.recommendation.limit_sizes import Advice
 from reconciler.usage.reports.client import ClientReport
 from reconciler.usage.reports.usage import UsageReport
 
@@ -34,10 +36,10 @@ def headline(report: Report) -> str:
     if report.simulation is not None:
         source_prefix = "the newest simulation in the lake: " if report.origins else ""
         return source_prefix + _simulated(report.simulation)
-    sentences = [
+    sentences = [_recommended(report)] if report.recommendations else []
+    sentences += [
         count(len(rows) + report.left_out.get(name, 0), *nouns)
         for rows, name, nouns in (
-            (report.recommendations, "recommendation", ("recommendation",)),
             (report.usage, "usage_row", ("bucket in use", "buckets in use")),
             (report.capacity, "capacity_row", ("budget of a broker", "budgets of brokers")),
             (report.noisy, "noisy_row", ("excess over a fair share", "excesses over a fair share")),
@@ -45,6 +47,18 @@ def headline(report: Report) -> str:
         if rows
     ]
     return ", ".join(sentences) or "nothing was recorded"
+
+
+def _recommended(report: UsageReport) -> str:
+    """Return how many limits are recommended to change, of all that were sized; changes are the first rows."""
+    amounts = Counter(row.advice for row in report.recommendations)
+    left_out = report.left_out.get("recommendation", 0)
+    changes = amounts[Advice.CHANGE]
+    at_least = " at least" if left_out and changes == len(report.recommendations) else ""
+    sized = count(len(report.recommendations) + left_out, "limit")
+    without = amounts[Advice.INSUFFICIENT]
+    reason = f" ({without:,} without enough evidence)" if without and not left_out else ""
+    return f"{sized} sized,{at_least} {changes:,} recommended to change{reason}"
 
 
 def _simulated(simulation: Simulation) -> str:

@@ -56,7 +56,7 @@ def test_a_file_of_kquota_is_replaced_and_removed_when_nothing_is_recommended(fo
     assert "9999" in path.read_text()
     assert put({path: ""}) == WrittenFiles(removed=(path,))
     assert not path.exists()
-    assert put({path: ""}) == WrittenFiles()
+    assert put({path: ""}) == WrittenFiles(absent=(path,))
 
 
 @pytest.mark.parametrize("text", [ALICES, ""])
@@ -178,3 +178,11 @@ def test_pins_and_changes_apply_to_their_own_cluster(folder: Path) -> None:
     (declaration,) = loaded.of("staging")
     assert declaration.limits[0] == 5000
     assert loaded.of("prod") == ()
+
+
+def test_a_run_that_writes_no_file_says_so(kquota: Run, folder: Path) -> None:
+    (folder / "lake").mkdir()
+    project(folder, "prod")
+    ran = kquota("usage", "recommend", "--lake", "lake", "--cluster", "prod", "--out", "new")
+    assert "new/prod.yaml is not written" in ran.err
+    assert not (folder / "new").exists()

@@ -77,16 +77,8 @@ def commit(into: Lake, cluster: str, on: dt.date, rows: list[Row]) -> StoredDay:
     unit = Unit(table=USAGE_SAMPLE, cluster_id=cluster, day=on)
     table = pa.Table.from_pylist(rows, schema=arrow_tables.schema(USAGE_SAMPLE))
     stored = into.replace(unit, UnitContent(rows=table))
-    roll_up(into, stored)
+    rollup.write(into, cluster, on)
     return stored
-
-
-def roll_up(into: Lake, stored: StoredDay) -> None:
-    """Write the sums and histograms of a day, as an ingest does."""
-    rows = into.read([stored], table=USAGE_SAMPLE)
-    for table, rollup_of in rollup.ROLLUPS:
-        unit = Unit(table=table, cluster_id=stored.unit.cluster_id, day=stored.unit.day)
-        into.replace(unit, UnitContent(rows=rollup_of(rows)))
 
 
 def rows_of(of: Lake, table: Table) -> list[Row]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from reconciler.evidence.analysis import rollup
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
@@ -44,9 +45,9 @@ def commit(
     unit = Unit(table=table, cluster_id=cluster_id, day=on)
     arrow_table = pa.Table.from_pylist(records, schema=schema)
     content = UnitContent(rows=arrow_table, inputs=inputs, counts=counts or {})
-    stored = into.replace(unit, content)
+    _ = into.replace(unit, content)
     if table is USAGE_SAMPLE:
-        lakes.roll_up(into, stored)
+        rollup.write(into, cluster_id, on)
 
 
 def filled(folder: Path, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -> Lake:

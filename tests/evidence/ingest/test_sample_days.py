@@ -10,10 +10,16 @@ from hypothesis import strategies as st
 from reconciler.errors import LakeDamaged
 from reconciler.evidence.analysis import rollup
 from reconciler.evidence.ingest import snapshot_import
-from reconciler.evidence.ingest.sample_days import CURSOR, SETTLED, DayReading, SampleDays, cursor
+from reconciler.evidence.ingest.sample_days import (
+    NOT_REPLACED,
+    SETTLED,
+    DayReading,
+    SampleDays,
+    cursor,
+)
 from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.stored_days import Unit
+from reconciler.evidence.store.stored_days import CURSOR, Unit
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
@@ -29,6 +35,7 @@ from tests.evidence.ingest.point_rows import (
     points,
     times,
 )
+from tests.evidence.store import rows as rows_of_tables
 from tests.evidence.store.stores import PassingStore
 from tests.fakes.clock import FakeClock
 from tests.hypothesis_profiles import count_examples
@@ -341,7 +348,7 @@ def test_a_damaged_day_is_an_error_until_its_file_is_removed_and_then_read_again
     with pytest.raises(LakeDamaged) as damaged:
         write(lake, use(START + HOUR, 40), [DAY])
     assert "remove the file" in damaged.value.hint
-    lake.store.delete([unit.path])
+    rows_of_tables.remove(lake, unit)
     assert SampleDays(lake, "c", PACE).first_stale(DAY) == DAY
     write(lake, use(START, 40), [DAY])
     assert content(lake) == before
@@ -356,7 +363,8 @@ def test_snapshots_of_a_damaged_day_can_be_imported_again(lake):
         spoil(lake, unit)
     with pytest.raises(LakeDamaged):
         snapshot_import.keep(lake, [early])
-    lake.store.delete(unit.path for unit in units)
+    for unit in units:
+        rows_of_tables.remove(lake, unit)
     snapshot_import.keep(lake, [early])
     assert all(day.rows for table in tables for day in lake.days(table))
 
@@ -376,6 +384,15 @@ def test_a_reading_with_less_replaces_more_only_on_request(lake):
     assert write(lake, use(START, 20), [DAY])[DAY].is_assembled is False
 
 
+def test_a_reading_that_is_not_whole_never_takes_samples_away_even_on_request(lake):
+    write(lake, use(START, 240), [DAY])
+    before = content(lake)
+    writer = SampleDays(lake, "c", PACE, replace=True)
+    cut = DayReading(points=points(use(START, 20)), partial=("the file a was not read whole",))
+    assert writer.write(DAY, cut).partial == (NOT_REPLACED,)
+    assert content(lake) == before
+
+
 # ---- sums and histograms --------------------------------------------------------------------------
 
 
@@ -389,16 +406,46 @@ def rollups(lake):
 def test_sums_and_histograms_follow_the_samples(lake):
     for count in (40, 240, 60):
         write(lake, use(START, count), [DAY])
-        samples = lake.read(lake.days(USAGE_SAMPLE), table=USAGE_SAMPLE)
-        for stored, rows in rollups(lake):
-            expected = rows(samples).to_pylist()
-            assert sorted(map(str, stored)) == sorted(map(str, expected))
-            assert stored
+        check_sums(lake)
 
 
-def test_sums_that_a_killed_run_did_not_write_are_written_by_the_next(lake):
-    write(lake, use(START, 40), [DAY])
-    (unit,) = lake.units(USAGE_5M)
-    lake.store.delete([unit.path])
-    write(lake, use(START, 40), [DAY])
-    assert lake.units(USAGE_5M) == [unit]
+def test_sums_follow_the_stored_samples_whichever_of_two_writers_was_slower(lake):
+    """One writer is stopped before it puts sums; another runs whole meanwhile."""
+    others = iter([lambda: write(new_lake(lake.store), use(START, 240), [DAY])])
+
+    class Interrupted(Lake):
+        def put(self, unit, content, after):
+            if unit.table == USAGE_5M:
+                next(others, lambda: None)()
+            return super().put(unit, content, after)
+
+    slow = Interrupted(lake.store, clock=FakeClock(), run_id="slow", pause=lambda _: None)
+    write(slow, use(START, 40), [DAY])
+    check_sums(lake)
+    assert len(lake.read(lake.days(USAGE_SAMPLE), table=USAGE_SAMPLE)) == 240
+
+
+def check_sums(lake):
+    samples = lake.read(lake.days(USAGE_SAMPLE), table=USAGE_SAMPLE)
+    for stored, rows in rollups(lake):
+        assert sorted(map(str, stored)) == sorted(map(str, rows(samples).to_pylist()))
+        assert stored
+
+
+@pytest.mark.parametrize("left", [0, 1])
+@pytest.mark.parametrize("is_older", [False, True])
+def test_sums_that_a_killed_run_did_not_write_are_made_from_the_samples(lake, left, is_older):
+    """All or one of the two tables are missing, or of the samples before."""
+    if is_older:
+        write(lake, use(START, 20), [DAY])
+
+    class Killed(Lake):
+        def update(self, unit, make):
+            if unit.table in [table for table, _ in rollup.ROLLUPS][left:]:
+                raise InterruptedError
+            return super().update(unit, make)
+
+    with pytest.raises(InterruptedError):
+        write(Killed(lake.store, clock=FakeClock()), use(START, 40), [DAY])
+    rollup.update(lake, "c")
+    check_sums(lake)

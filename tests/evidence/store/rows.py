@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from reconciler.errors import LakeError
-from reconciler.evidence.store.files import arrow_tables, table_store
+from reconciler.evidence.store.files import arrow_tables, table_reader, table_store
 from reconciler.evidence.store.files.table_store import TableStore
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.stored_days import Unit
@@ -33,6 +33,12 @@ def at(number: int, seconds: float = 0) -> int:
 
 def unit(table: Table, number: int = 0, cluster_id: str = CLUSTER) -> Unit:
     return Unit(table=table, cluster_id=cluster_id, day=day(number))
+
+
+def remove(lake: Lake, of: Unit) -> None:
+    """Remove the object of a day, as people and lifecycle rules do."""
+    files, root = table_reader.file_system(lake.store.at)
+    files.delete_file(f"{root}/{of.path}")
 
 
 def table_of(table: Table, rows: Sequence[Mapping[str, object]]) -> pa.Table:

@@ -1,5 +1,7 @@
 """The tables on a disk; :mod:`tests.evidence.store.test_s3` repeats these tests on an S3 server."""
 
+import base64
+import fcntl
 import multiprocessing
 import threading
 from collections.abc import Callable
@@ -8,12 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
-from reconciler.evidence.store.files import arrow_tables, parquet_files
+from reconciler.evidence.store.files import arrow_tables, parquet_files, table_store
 from reconciler.evidence.store.files.table_store import TableStore
 from reconciler.evidence.store.lake import TRIES, Lake
-from reconciler.evidence.store.stored_days import StoredDay, UnitContent
+from reconciler.evidence.store.stored_days import StoredDay, UnitContent, unit_at
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from tests.evidence.store import rows
 from tests.fakes.clock import FakeClock
@@ -84,13 +88,60 @@ def test_a_writer_whose_first_answer_was_lost_does_not_conflict_with_itself(lake
     assert lake.store.content(path) == b"second"
 
 
+def test_a_lock_that_another_process_keeps_is_an_error_with_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake = rows.lake_in(tmp_path)
+    lake.put(UNIT, UnitContent(rows=rows.usage()), None)
+    path = (tmp_path / UNIT.path).with_name(table_store.LOCK)
+    monkeypatch.setattr(table_store, "TELL_AFTER", 0.0)
+    monkeypatch.setattr(table_store, "LOCKED_FOR", 0.1)
+    with path.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(LakeError, match="is locked by another process") as caught:
+            lake.replace(UNIT, UnitContent(rows=rows.usage(rates=(2,))))
+    assert str(path) in str(caught.value)
+    assert caplog.messages == [f"waiting for another process that has locked {path}"]
+    lake.replace(UNIT, UnitContent(rows=rows.usage(rates=(2,))))
+    assert rates(lake) == [2]
+
+
 def test_a_removed_day_is_not_created_again_by_a_writer_that_read_it(lake: Lake) -> None:
     lake.put(UNIT, UnitContent(rows=rows.usage()), None)
     day = lake.day(UNIT)
-    lake.store.delete([UNIT.path, "usage_sample/nothing"])
+    rows.remove(lake, UNIT)
     with pytest.raises(LakeConflict):
         lake.put(UNIT, UnitContent(rows=rows.usage()), day)
     assert lake.days(USAGE_SAMPLE) == ()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"usage_sample/old/cluster_id={rows.CLUSTER}/day=2025-03-01/part.parquet",
+        f"usage_sample/cluster_id={rows.CLUSTER}/cluster_id={rows.CLUSTER}/day=2025-03-01/part.parquet",
+        f"usage_sample/cluster_id={rows.CLUSTER}/day=2025-03-01/day=2025-03-01/part.parquet",
+        f"usage_sample/cluster_id={rows.CLUSTER}/day=2026-02-30/part.parquet",
+        f"usage_sample/cluster_id={rows.CLUSTER}/day=20260228/part.parquet",
+        f"usage_sample/cluster_id={rows.CLUSTER}/day=0001-01-05/part.parquet",
+        f"usage_sample/cluster_id={rows.CLUSTER}/day=9999-12-31/part.parquet",
+        f"usage_sample/cluster_id={rows.CLUSTER}/day=today/part.parquet",
+        f"usage_sample/cluster_id={rows.CLUSTER}/2025-03-01/part.parquet",
+        "usage_sample/cluster_id=.a/day=2025-03-01/part.parquet",
+    ],
+)
+def test_only_the_exact_path_of_a_day_is_listed(lake: Lake, path: str) -> None:
+    lake.put(UNIT, UnitContent(rows=rows.usage()), None)
+    lake.store.put(path, lake.store.content(UNIT.path), after=None)
+    assert lake.units(USAGE_SAMPLE) == lake.units(USAGE_SAMPLE, [rows.CLUSTER]) == [UNIT]
+
+
+@given(raw=st.binary(min_size=16, max_size=16))
+@example(raw=b"\xff" * 16)
+def test_every_id_of_kafka_is_the_name_of_a_folder(raw: bytes) -> None:
+    cluster_id = base64.urlsafe_b64encode(raw).decode().rstrip("=")
+    unit = rows.unit(USAGE_SAMPLE, cluster_id=cluster_id)
+    assert unit_at(USAGE_SAMPLE, unit.path) == unit
 
 
 def test_rows_of_another_cluster_or_day_are_refused(lake: Lake) -> None:

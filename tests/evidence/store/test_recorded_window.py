@@ -94,6 +94,8 @@ def test_days_without_samples_are_missing(tmp_path: Path) -> None:
     )
     second_day = recorded_window.opened(into, CLUSTER, BEGIN + DAY_MS, BEGIN + 2 * DAY_MS)
     assert second_day.reason == recorded_window.NO_SAMPLES
+    note = second_day.note(into, "here", 7)
+    assert (note.coverage_ppm, note.partial[0]) == (0, recorded_window.NOT_COVERED)
 
 
 def test_days_with_another_step_keep_the_longest_gap_of_the_window(tmp_path: Path) -> None:

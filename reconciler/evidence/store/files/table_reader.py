@@ -54,7 +54,7 @@ class TableReader:
             LakeError: The folder is missing, or the environment is incomplete.
         """
         self.at = at
-        self._files, self._root = _file_system(at)
+        self._files, self._root = file_system(at)
 
     @property
     def redacted_address(self) -> str:
@@ -124,7 +124,7 @@ class TableReader:
             )
 
 
-def _file_system(at: LakeAddress) -> tuple[fs.FileSystem, str]:
+def file_system(at: LakeAddress) -> tuple[fs.FileSystem, str]:
     """Return the file system and the path of the root in it."""
     match at.scheme:
         case "s3":

@@ -6,9 +6,11 @@ by its beginning.
 
 import contextlib
 import fcntl
+import logging
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -33,6 +35,14 @@ if TYPE_CHECKING:
 
 LOCK: Final = ".lock"
 """Name of the lock file beside a file in a folder; engines that list folders skip names that begin with a dot."""
+
+LOCKED_FOR: Final = 300.0
+"""Seconds to wait for the lock, which is held while one file is written."""
+
+TELL_AFTER: Final = 5.0
+PAUSE: Final = 0.02
+
+_LOG: Final = logging.getLogger("reconciler.lake")
 
 WHOLE: Final = timedelta(minutes=10)
 """Timeout of one request with its body: a day of a large cluster over a slow connection."""
@@ -105,23 +115,6 @@ class TableStore(TableReader):
                 raise self._conflict(path) from error
         except _ERRORS as error:
             raise self._refusal(error, path) from error
-
-    def delete(self, paths: Iterable[str]) -> None:
-        """Remove files; missing files are ignored.
-
-        Raises:
-            LakeError: A file cannot be removed.
-        """
-        for path in paths:
-            try:
-                if self._objects is None:
-                    self._disk_path(path).unlink(missing_ok=True)
-                else:
-                    obstore.delete(self._objects, [path])
-            except exceptions.NotFoundError:
-                continue
-            except _ERRORS as error:
-                raise self._refusal(error, path) from error
 
     def _refusal(self, error: Exception, path: str) -> LakeError:
         """Return the error to report for a write that failed."""
@@ -223,13 +216,36 @@ def _disk_version(path: Path) -> str:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock of the operating system, which releases it when its holder ends in any way."""
+    """Hold a lock of the operating system, which releases it when its holder ends in any way.
+
+    Raises:
+        LakeError: Another process holds it for longer than :data:`LOCKED_FOR`.
+    """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        _lock(handle, path)
         yield
     finally:
         os.close(handle)
+
+
+def _lock(handle: int, path: Path) -> None:
+    begin, is_told = time.monotonic(), False
+    while True:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            waited = time.monotonic() - begin
+            if waited > LOCKED_FOR:
+                raise LakeError(
+                    f"is locked by another process for more than {LOCKED_FOR:g} seconds",
+                    path=str(path),
+                    hint="end the process that has this file open, which may be stopped; the lock ends with it",
+                ) from error
+        if waited > TELL_AFTER and not is_told:
+            is_told = True
+            _LOG.warning("waiting for another process that has locked %s", path)
+        time.sleep(PAUSE)
 
 
 def _write_synced(path: Path, content: bytes) -> None:
