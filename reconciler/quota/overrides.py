@@ -1,12 +1,16 @@
 """Temporary limits: values of limits until a time, above their ownership records."""
 
 from datetime import UTC, datetime
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key, same_value
+
+LAST_MOMENT: Final = 253_402_300_799.0
+"""The end of the year 9999, in seconds since the epoch."""
 
 
 class Override(Struct, frozen=True, kw_only=True, gc=False):
@@ -37,7 +41,7 @@ class Override(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def words(self) -> str:
         """Who set it, until when and why; an end is written by whatever runs next."""
-        end = f"{datetime.fromtimestamp(self.until, UTC):%Y-%m-%d %H:%M} UTC"
+        end = f"{datetime.fromtimestamp(min(self.until, LAST_MOMENT), UTC):%Y-%m-%d %H:%M} UTC"
         if not self.document:
             return f"override by {self.author} until {end}: {self.reason}"
         return f"by {self.document} until {end}; the first apply or loop after that ends it"

@@ -16,7 +16,7 @@ from msgspec.structs import force_setattr, replace
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns
-from reconciler.quota.overrides import Override
+from reconciler.quota.overrides import LAST_MOMENT, Override
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import NO_LIMITS, Limits, with_value
 
@@ -26,7 +26,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-Moment: TypeAlias = Annotated[float, Meta(ge=0, le=253_402_300_799)]
+Moment: TypeAlias = Annotated[float, Meta(ge=0, le=LAST_MOMENT)]
 """Seconds since the epoch, until the end of the year 9999."""
 
 

@@ -47,7 +47,6 @@ REFETCH_MS: Final = 3 * HOUR_MS
 """How far before the end of the last run the next run starts, because remote writes and replicas are late."""
 
 SETTLED: Final = "not updated: limits imported later are not applied; read the day again if the source still has it"
-
 NOT_REPLACED: Final = "--replace was not applied, because what was read is not whole"
 
 # Inputs in the footers of a day.
@@ -94,10 +93,8 @@ class ClusterArrivals:
     """The result of a run for one cluster, updated while it runs."""
 
     counts: DropCounts = field(default_factory=DropCounts)
-    # Reports of the days that the run read.
-    days: dict[date, DayReport] = field(default_factory=dict[date, DayReport])
-    # Why the run is incomplete; empty if it is complete.
-    failures: list[str] = field(default_factory=list[str])
+    days: dict[date, DayReport] = field(default_factory=dict[date, DayReport])  # those that it read
+    failures: list[str] = field(default_factory=list[str])  # why it is incomplete
     remarks: list[str] = field(default_factory=list[str])  # other messages for people
 
     @property
@@ -112,10 +109,8 @@ def cursor(lake: Lake, cluster_id: str) -> int | None:
     Raises:
         LakeError: The lake cannot be read.
     """
-    return max(
-        (int(texts[CURSOR]) for texts in _inputs_of(lake, cluster_id) if CURSOR in texts),
-        default=None,
-    )
+    times = (int(texts[CURSOR]) for texts in _inputs_of(lake, cluster_id) if CURSOR in texts)
+    return max(times, default=None)
 
 
 def last_dialect(lake: Lake, cluster_id: str) -> str:
@@ -357,8 +352,7 @@ class _DayUpdate:
     def _moved_cursor(self, after: StoredDay, inputs: Mapping[str, str]) -> UnitContent | None:
         if inputs == after.inputs:
             return None
-        rows = self._lake.read([after], table=after.unit.table)
-        facts = after.facts
+        rows, facts = self._lake.read([after], table=after.unit.table), after.facts
         return UnitContent(rows=rows, counts=facts.counts, inputs=inputs, partial=facts.partial)
 
     @cached_property

@@ -125,7 +125,11 @@ class TableReader:
 
 
 def file_system(at: LakeAddress) -> tuple[fs.FileSystem, str]:
-    """Return the file system and the path of the root in it."""
+    """Return the file system and the path of the root in it.
+
+    Raises:
+        LakeError: There is no such folder, or the account of a storage is not known.
+    """
     match at.scheme:
         case "s3":
             return _s3(at), at.root
