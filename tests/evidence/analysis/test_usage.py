@@ -177,8 +177,8 @@ def test_a_window_inside_a_day_is_answered_for_the_whole_day_and_says_so(tmp_pat
         f"the window is widened to whole days: use is of {window.first_day} to {window.last_day} (UTC)",
     )
     assert (note.from_ms, note.to_ms > window.to_ms, note.coverage_ppm > 0) == (FROM, True, True)
-    whole = ReportWindow(from_ms=FROM, to_ms=FROM + 86_400_000, clusters=("c1",))
-    again = profiled(LocalEngine(), lake, whole, silent)
+    of_day = ReportWindow(from_ms=FROM, to_ms=FROM + 86_400_000, clusters=("c1",))
+    again = profiled(LocalEngine(), lake, of_day, silent)
     assert (again.usage, again.notes) == (result.usage, ())
 
 

@@ -125,7 +125,11 @@ class TableReader:
 
 
 def file_system(at: LakeAddress) -> tuple[fs.FileSystem, str]:
-    """Return the file system and the path of the root in it."""
+    """Return the file system and the path of the root in it.
+
+    Raises:
+        LakeError: The folder is missing, or the environment is incomplete.
+    """
     match at.scheme:
         case "s3":
             return _s3(at), at.root
