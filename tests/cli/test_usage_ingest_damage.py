@@ -72,6 +72,15 @@ def test_a_damaged_day_ends_the_run_with_the_next_step(ingest, export, project):
     assert len(samples()) == 160
 
 
+def test_sums_of_days_that_a_run_does_not_read_are_made_from_their_samples(ingest, export, project):
+    ingest("--file", export)
+    paths = sorted(Path("lake", "usage_5m").rglob("part.parquet"))
+    for path in paths:
+        path.unlink()
+    assert ingest("--file", part_of(project, 1_700_006_400_000, 2**60)).code == 0
+    assert (len(paths), [path.exists() for path in paths]) == (2, [True, True])
+
+
 def test_snapshots_before_the_first_day_are_not_required(ingest, export, project):
     """A day of quota snapshots that is no longer needed may be damaged."""
     state = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})

@@ -276,7 +276,7 @@ def test_the_first_sentence_summarises_the_report() -> None:
 def test_only_limits_to_change_are_called_recommended(
     advice: list[Advice], left_out: int, text: str
 ) -> None:
-    rows = tuple(replace(recommendations.row(), advice=one) for one in advice)
+    rows = tuple(replace(recommendations.row(), advice=of_row) for of_row in advice)
     report = UsageReport(recommendations=rows, left_out={"recommendation": left_out})
     assert headline(report) == text
 

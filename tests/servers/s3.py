@@ -53,6 +53,24 @@ def _install(folder: Path) -> None:
         raise ServersUnavailable(f"moto cannot be installed: {message[-300:]}") from error
 
 
+ONE_AT_A_TIME: Final = """
+import sys, threading
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import run_simple
+
+application, turn = DomainDispatcherApplication(create_backend_app), threading.Lock()
+
+
+def answer(environment, start_response):
+    with turn:
+        return [b"".join(application(environment, start_response))]
+
+
+run_simple("127.0.0.1", int(sys.argv[1]), answer, threaded=True)
+"""
+"""The server: moto compares the condition of a put and stores the object in two steps, so requests take turns."""
+
+
 class S3Server:
     """A server with one empty bucket."""
 
@@ -61,7 +79,7 @@ class S3Server:
         self._scratch = ScratchFolder.make("s3-")
         (self.port,) = free_ports(1)
         self._child = Child(
-            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
+            [sys.executable, "-c", ONE_AT_A_TIME, str(self.port)],
             log=self._scratch.path / "log",
             environment={"PYTHONPATH": str(installed())},
         )

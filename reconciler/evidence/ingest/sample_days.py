@@ -24,18 +24,10 @@ from reconciler.evidence.ingest.assembly.limit_history import LimitDigests, Limi
 from reconciler.evidence.ingest.assembly.scrapes import HOUR_MS
 from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.ingest.points import Points
-from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store import scrape_interval, stored_days
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.stored_days import (
-    CURSOR,
-    LIMITS_ASKED,
-    StoredDay,
-    Unit,
-    UnitContent,
-    counts_of,
-    origin_of,
-)
+from reconciler.evidence.store.stored_days import CURSOR, LIMITS_ASKED, StoredDay, Unit, UnitContent
 from reconciler.usage.samples import DAY_MS, Cadence, start_of
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Table
 
@@ -260,8 +252,7 @@ class _DayUpdate:
     ) -> None:
         self._lake, self._units, self._reading = lake, units, reading
         self._limits_name, self._snapshots = limits_name, snapshots
-        self._pace, self._rebuild = pace, rebuild
-        self._replace = replace and not reading.partial
+        self._pace, self._rebuild, self._replace = pace, rebuild, replace and not reading.partial
         self._unit = units[USAGE_SAMPLE.name]
         begin, end = _bounds(self._unit.day)
         self._before = reading.points.between(begin - OVERLAP_MS, begin)
@@ -291,7 +282,11 @@ class _DayUpdate:
         inputs = self._inputs(after)
         if after is not None and kept_hours and after.inputs.get(LIMITS, "") != self._limits_name:
             inputs |= {LIMITS: after.inputs.get(LIMITS, ""), LIMITS_ASKED: self._limits_name}
-        if after is not None and not self._rebuild and after.origin == origin_of(inputs):
+        if (
+            after is not None
+            and not self._rebuild
+            and after.origin == stored_days.origin_of(inputs)
+        ):
             return self._moved_cursor(after, inputs)
         self.is_written = True
         day = self._assembled
@@ -304,7 +299,7 @@ class _DayUpdate:
             stale = after.partial
         return UnitContent(
             rows=new_rows,
-            counts=counts_of(day.counts, day_tables.coverage(up)),
+            counts=stored_days.counts_of(day.counts, day_tables.coverage(up)),
             inputs=inputs,
             partial=tuple(dict.fromkeys((*self._reading.partial, *day.doubts, *stale))),
         )

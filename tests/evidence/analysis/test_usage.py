@@ -21,6 +21,7 @@ from reconciler.quota.entity import entity
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
+from reconciler.usage.capacity import CapacityOfCluster
 from reconciler.usage.reports.usage import UsageReport, UsageState
 from reconciler.usage.samples import Censored, QuotaType
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_ROW, USAGE_SAMPLE
@@ -155,7 +156,8 @@ def test_a_report_on_samples_without_their_own_sums_equals_one_with_them(
 ) -> None:
     """A run was killed between samples and sums: of the days one has no sums, and the others those of no samples."""
     lake = build_lake(tmp_path)
-    window = ReportWindow(from_ms=FROM, to_ms=TO, clusters=("c1",))
+    size = CapacityOfCluster(cluster_id="c1", ingress=2, egress=2)
+    window = ReportWindow(from_ms=FROM, to_ms=TO, clusters=("c1",), capacity=(size,))
     before = make(LocalEngine(), lake, window, silent)
     for table in (USAGE_5M, USAGE_HIST_D):
         for unit in lake.units(table):
@@ -177,8 +179,8 @@ def test_a_window_inside_a_day_is_answered_for_the_whole_day_and_says_so(tmp_pat
         f"the window is widened to whole days: use is of {window.first_day} to {window.last_day} (UTC)",
     )
     assert (note.from_ms, note.to_ms > window.to_ms, note.coverage_ppm > 0) == (FROM, True, True)
-    whole = ReportWindow(from_ms=FROM, to_ms=FROM + 86_400_000, clusters=("c1",))
-    again = profiled(LocalEngine(), lake, whole, silent)
+    of_day = ReportWindow(from_ms=FROM, to_ms=FROM + 86_400_000, clusters=("c1",))
+    again = profiled(LocalEngine(), lake, of_day, silent)
     assert (again.usage, again.notes) == (result.usage, ())
 
 

@@ -411,12 +411,12 @@ def test_sums_and_histograms_follow_the_samples(lake):
 
 def test_sums_follow_the_stored_samples_whichever_of_two_writers_was_slower(lake):
     """One writer is stopped before it puts sums; another runs whole meanwhile."""
-    others = iter([lambda: write(new_lake(lake.store), use(START, 240), [DAY])])
+    second_runs = iter([lambda: write(new_lake(lake.store), use(START, 240), [DAY])])
 
     class Interrupted(Lake):
         def put(self, unit, content, after):
             if unit.table == USAGE_5M:
-                next(others, lambda: None)()
+                next(second_runs, lambda: None)()
             return super().put(unit, content, after)
 
     slow = Interrupted(lake.store, clock=FakeClock(), run_id="slow", pause=lambda _: None)
@@ -432,16 +432,16 @@ def check_sums(lake):
         assert stored
 
 
-@pytest.mark.parametrize("left", [0, 1])
+@pytest.mark.parametrize("written", [0, 1])
 @pytest.mark.parametrize("is_older", [False, True])
-def test_sums_that_a_killed_run_did_not_write_are_made_from_the_samples(lake, left, is_older):
+def test_sums_that_a_killed_run_did_not_write_are_made_from_the_samples(lake, written, is_older):
     """All or one of the two tables are missing, or of the samples before."""
     if is_older:
         write(lake, use(START, 20), [DAY])
 
     class Killed(Lake):
         def update(self, unit, make):
-            if unit.table in [table for table, _ in rollup.ROLLUPS][left:]:
+            if unit.table in [table for table, _ in rollup.ROLLUPS][written:]:
                 raise InterruptedError
             return super().update(unit, make)
 

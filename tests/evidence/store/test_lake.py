@@ -96,8 +96,8 @@ def test_a_lock_that_another_process_keeps_is_an_error_with_its_path(
     path = (tmp_path / UNIT.path).with_name(table_store.LOCK)
     monkeypatch.setattr(table_store, "TELL_AFTER", 0.0)
     monkeypatch.setattr(table_store, "LOCKED_FOR", 0.1)
-    with path.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with path.open() as lock_file:
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
         with pytest.raises(LakeError, match="is locked by another process") as caught:
             lake.replace(UNIT, UnitContent(rows=rows.usage(rates=(2,))))
     assert str(path) in str(caught.value)

@@ -370,17 +370,17 @@ def test_the_last_fourteen_days_are_copied_with_the_limits_that_were_in_force_be
 def test_nothing_is_deleted_where_previews_are_copied_to_even_in_the_lake_itself(
     lake: Lake, tmp_path: Path
 ) -> None:
-    other = rows.lake_in(tmp_path / "other")
-    for store in (lake, other):
+    copied = rows.lake_in(tmp_path / "other")
+    for store in (lake, copied):
         limited(store, 0, "s0", [((("user", "alice"),), "producer_byte_rate", 5.0)])
         limited(store, 3, "s3", [((("user", "alice"),), "producer_byte_rate", 5.0)])
         published(store, 40)
-    for to in (lake.store, other.store):
+    for to in (lake.store, copied.store):
         before = {path: to.content(path) for path in to.paths("")}
         previews.publish(lake, rows.CLUSTER, to)
         assert {path: to.content(path) for path in to.paths("")} == before
     assert (
-        published_evidence.opened(other.store, rows.CLUSTER, rows.at(40), 48 * HOUR).note.stale
+        published_evidence.opened(copied.store, rows.CLUSTER, rows.at(40), 48 * HOUR).note.stale
         == ""
     )
 

@@ -128,7 +128,7 @@ def file_system(at: LakeAddress) -> tuple[fs.FileSystem, str]:
     """Return the file system and the path of the root in it.
 
     Raises:
-        LakeError: There is no such folder, or the account of a storage is not known.
+        LakeError: The folder is missing, or the environment is incomplete.
     """
     match at.scheme:
         case "s3":
