@@ -19,7 +19,7 @@ from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.evidence.store import series_index
 from reconciler.evidence.store.files import arrow_tables, parquet_files
 from reconciler.evidence.store.files.parquet_files import TableFile
-from reconciler.evidence.store.files.table_reader import TableReader
+from reconciler.evidence.store.files.table_reader import StoredFile, TableReader
 from reconciler.evidence.store.files.thread_pool import each
 from reconciler.evidence.store.stored_days import (
     FACTS,
@@ -111,16 +111,16 @@ class LakeReader:
         except LakeDamaged:
             return None
 
-    def open(self, unit: Unit, version: str | None = None) -> StoredDay:
+    def open(self, unit: Unit, stored: StoredFile | None = None) -> StoredDay:
         """Return a stored day.
 
         Args:
-            version: The version of its object, if a writer asked for it.
+            stored: Its object, if a writer has it; by default only the parts that are needed are fetched.
 
         Raises:
             LakeError: It is missing, damaged or cannot be read.
         """
-        file = TableFile(self.reader, unit.path, unit.table)
+        file = TableFile(self.reader, unit.path, unit.table, stored and stored.content)
         try:
             facts = msgspec.json.decode(file.texts.get(FACTS, ""), type=DayFacts)
         except msgspec.MsgspecError as error:
@@ -141,6 +141,7 @@ class LakeReader:
                 path=file.shown,
                 hint=parquet_files.WRITE_ANEW,
             )
+        version = stored and stored.version
         return StoredDay(unit=unit, facts=facts, rows=file.rows, file=file, version=version)
 
     def read(
@@ -201,11 +202,13 @@ class Lake(LakeReader):
     def day(self, unit: Unit) -> StoredDay | None:
         """Return a stored day with the version that a writer replaces; ``None`` if there is none.
 
+        It is fetched with one request: parts could come from two objects while another writer replaces it.
+
         Raises:
             LakeError: It cannot be read.
         """
-        version = self.store.version(unit.path)
-        return None if version is None else self.open(unit, version)
+        stored = self.store.stored(unit.path)
+        return None if stored is None else self.open(unit, stored)
 
     def put(self, unit: Unit, content: UnitContent, after: StoredDay | None) -> StoredDay:
         """Replace the content of a unit whole.
@@ -233,7 +236,7 @@ class Lake(LakeReader):
             texts[series_index.KEY] = series_index.written(rows)
         written = parquet_files.write_parquet(unit.table, rows, texts)
         self.store.put(unit.path, written, after=after.version if after else None)
-        return self.open(unit)
+        return self.open(unit, StoredFile(written))
 
     def update(
         self, unit: Unit, make: Callable[[StoredDay | None], UnitContent | None]

@@ -211,6 +211,16 @@ def assert_nothing_was_lost(lake: Lake, users: int) -> None:
     assert (len(read["user"].unique()), read.num_rows) == (users, 3 * users)
 
 
+def test_a_writer_reads_the_rows_of_the_version_that_it_replaces(lake: Lake) -> None:
+    lake.put(UNIT, UnitContent(rows=rows.usage(rates=(1, 2, 3))), None)
+    before = lake.day(UNIT)
+    assert before is not None
+    lake.put(UNIT, UnitContent(rows=rows.usage(users=[f"u{n}" for n in range(500)])), before)
+    assert lake.read([before], table=USAGE_SAMPLE)["rate_units"].to_pylist() == [1, 2, 3]
+    with pytest.raises(LakeConflict):
+        lake.put(UNIT, UnitContent(rows=rows.usage()), before)
+
+
 def test_writers_in_two_threads_lose_no_rows(lake: Lake) -> None:
     lakes = [Lake(lake.store, clock=FakeClock(), run_id=f"r{n}") for n in range(2)]
     threads = [

@@ -24,6 +24,7 @@ for shared in (
     test_lake.test_a_removed_day_is_not_created_again_by_a_writer_that_read_it,
     test_lake.test_a_truncated_file_is_an_error_and_never_fewer_rows,
     test_lake.test_a_writer_whose_first_answer_was_lost_does_not_conflict_with_itself,
+    test_lake.test_a_writer_reads_the_rows_of_the_version_that_it_replaces,
     test_lake.test_an_error_while_rows_are_written_leaves_the_old_day,
     test_lake.test_columns_and_a_window_are_selected,
     test_lake.test_days_are_selected_by_cluster_and_day_and_other_files_are_ignored,

@@ -95,8 +95,13 @@ def _ranks(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
 class TableFile:
     """A Parquet file of a table, of which the footer is read, and rows on request."""
 
-    def __init__(self, reader: TableReader, path: str, table: Table) -> None:
+    def __init__(
+        self, reader: TableReader, path: str, table: Table, content: bytes | None = None
+    ) -> None:
         """Read the footer.
+
+        Args:
+            content: The whole file, if it was fetched.
 
         Raises:
             LakeDamaged: The file is missing, truncated, does not fit its table, or has larger row groups than kquota
@@ -106,7 +111,8 @@ class TableFile:
         self._reader, self._path, self._table = reader, path, table
         texts = [column.name for column in table.columns if column.kind is ColumnKind.TEXT]
         try:
-            self._file = pq.ParquetFile(reader.open(path), read_dictionary=texts, pre_buffer=True)
+            source = reader.open(path) if content is None else arrow_tables.open_content(content)
+            self._file = pq.ParquetFile(source, read_dictionary=texts, pre_buffer=True)
         except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
             raise self._failed(error) from error
         metadata = self._file.metadata

@@ -7,7 +7,7 @@ own tools (``AWS_…``, ``GOOGLE_…``, ``AZURE_STORAGE_…``).
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyarrow import fs
@@ -42,6 +42,13 @@ _BY_WORDS: Final[tuple[tuple[str, str, str], ...]] = (
         "check address, network and, for own servers, AWS_ENDPOINT_URL",
     ),
 )
+
+
+class StoredFile(NamedTuple):
+    """The content of a file, and its version if it was asked for."""
+
+    content: bytes
+    version: str | None = None
 
 
 class TableReader:

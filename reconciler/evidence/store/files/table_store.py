@@ -20,13 +20,14 @@ from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from reconciler.base.redaction import redact_urls
-from reconciler.errors import LakeConflict, LakeError
+from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.evidence.store.files import address
 from reconciler.evidence.store.files.address import LakeAddress
 from reconciler.evidence.store.files.table_reader import (
     CONNECT_SECONDS,
     PLAIN_HTTP,
     REQUEST_SECONDS,
+    StoredFile,
     TableReader,
 )
 
@@ -82,14 +83,33 @@ class TableStore(TableReader):
         except _ERRORS as error:
             raise self._refusal(error, path) from error
 
+    def stored(self, path: str) -> StoredFile | None:
+        """Return a file whole, with the version that :meth:`put` replaces; ``None`` if it does not exist.
+
+        Raises:
+            LakeError: The store denies access or does not answer.
+        """
+        try:
+            if self._objects is None:
+                with self._disk_path(path).open("rb") as file:
+                    return StoredFile(file.read(), _disk_version(file.fileno()))
+            result = obstore.get(self._objects, path)
+            return StoredFile(result.bytes().to_bytes(), result.meta["e_tag"])
+        except (FileNotFoundError, exceptions.NotFoundError):
+            return None
+        except _ERRORS as error:
+            raise self._refusal(error, path) from error
+
     def content(self, path: str) -> bytes:
         """Return the content of a file.
 
         Raises:
-            LakeError: It does not exist or cannot be read.
+            LakeDamaged: It does not exist.
+            LakeError: It cannot be read.
         """
-        with self.open(path) as file:
-            return bytes(file.read())
+        if (stored := self.stored(path)) is None:
+            raise LakeDamaged("is not there", path=self.display_path(path))
+        return stored.content
 
     def put(self, path: str, content: bytes, *, after: str | None) -> None:
         """Write a file whole, even if the process is killed.
@@ -111,7 +131,8 @@ class TableStore(TableReader):
                 )
         except _CONFLICTS as error:
             # If a response is lost, the client's retry of the same request conflicts with its own first attempt.
-            if self.version(path) is None or self.content(path) != content:
+            stored = self.stored(path)
+            if stored is None or stored.content != content:
                 raise self._conflict(path) from error
         except _ERRORS as error:
             raise self._refusal(error, path) from error
@@ -208,9 +229,9 @@ def _object_store(at: LakeAddress) -> "ObjectStore":
         ) from error
 
 
-def _disk_version(path: Path) -> str:
-    """Return a text that differs for each file that was ever renamed to this name."""
-    stat = path.stat()
+def _disk_version(file: Path | int) -> str:
+    """Return a text that differs for each file that was ever renamed to this name, by its path or open handle."""
+    stat = os.stat(file)
     return f"{stat.st_ino}-{stat.st_mtime_ns}-{stat.st_size}"
 
 
