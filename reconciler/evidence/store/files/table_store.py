@@ -76,7 +76,7 @@ class TableStore(TableReader):
         """
         try:
             if self._objects is None:
-                return _disk_version(self._disk_path(path))
+                return _version_text(self._disk_path(path).stat())
             return obstore.head(self._objects, path)["e_tag"]
         except (FileNotFoundError, exceptions.NotFoundError):
             return None
@@ -92,7 +92,7 @@ class TableStore(TableReader):
         try:
             if self._objects is None:
                 with self._disk_path(path).open("rb") as file:
-                    return StoredFile(file.read(), _disk_version(file.fileno()))
+                    return StoredFile(file.read(), _version_text(os.fstat(file.fileno())))
             result = obstore.get(self._objects, path)
             return StoredFile(result.bytes().to_bytes(), result.meta["e_tag"])
         except (FileNotFoundError, exceptions.NotFoundError):
@@ -163,7 +163,7 @@ class TableStore(TableReader):
         _make_folders(path.parent)
         with _locked(path.with_name(LOCK)):
             try:
-                actual = _disk_version(path)
+                actual = _version_text(path.stat())
             except FileNotFoundError:
                 actual = None
             if actual != after:
@@ -229,9 +229,8 @@ def _object_store(at: LakeAddress) -> "ObjectStore":
         ) from error
 
 
-def _disk_version(file: Path | int) -> str:
-    """Return a text that differs for each file that was ever renamed to this name, by its path or open handle."""
-    stat = os.stat(file)
+def _version_text(stat: os.stat_result) -> str:
+    """Return a text that differs for each file that was ever renamed to a name."""
     return f"{stat.st_ino}-{stat.st_mtime_ns}-{stat.st_size}"
 
 
