@@ -8,7 +8,6 @@ import contextlib
 import fcntl
 import logging
 import os
-import secrets
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -19,6 +18,7 @@ import obstore
 from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
+from reconciler.base.durable_files import remove_drafts, replace_file, sync_folder
 from reconciler.base.redaction import redact_urls
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.evidence.store.files import address
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 LOCK: Final = ".lock"
 """Name of the lock file beside a file in a folder; engines that list folders skip names that begin with a dot."""
+
+FILE_MODE: Final = 0o644
+"""Workers of other accounts read the tables; who may do so is decided by the folders, made with the umask."""
 
 LOCKED_FOR: Final = 300.0
 """Seconds to wait for the lock, which is held while one file is written."""
@@ -168,17 +171,8 @@ class TableStore(TableReader):
                 actual = None
             if actual != after:
                 raise self._conflict(str(path.relative_to(self.at.root or "/")))
-            for leftover in path.parent.glob(f".{path.name}.*"):  # of a writer that was killed
-                leftover.unlink()
-            temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-            try:
-                _write_synced(temporary, content)
-                _ = temporary.replace(path)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    temporary.unlink()
-                raise
-            _sync(path.parent)
+            remove_drafts(path)
+            replace_file(path, content, mode=FILE_MODE)
 
 
 def opened(uri: str, *, create: bool = False) -> TableStore:
@@ -268,24 +262,8 @@ def _lock(handle: int, path: Path) -> None:
         time.sleep(PAUSE)
 
 
-def _write_synced(path: Path, content: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    with os.fdopen(handle, "wb") as file:
-        _ = file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def _make_folders(folder: Path) -> None:
     missing = [parent for parent in (folder, *folder.parents) if not parent.is_dir()]
     for missing_folder in reversed(missing):
         missing_folder.mkdir(exist_ok=True)
-        _sync(missing_folder.parent)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        sync_folder(missing_folder.parent)
