@@ -24,24 +24,14 @@ from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.json_values import dump
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
-from tests.cli import projects, recorded_project
-from tests.cli.recorded_project import BEGIN, SERIES, SETTINGS
+from tests.cli import projects
+from tests.cli.usage.recorded_project import BEGIN, SERIES, SETTINGS
 from tests.evidence.ingest import recorded_use
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus, Fault
 from tests.servers.processes import HANG_SECONDS
 
 WINDOW = ("--from", "2023-11-14T00:00:00Z", "--to", "2023-11-15T06:00:00Z")
-
-
-@pytest.fixture
-def project(folder):
-    return recorded_project.project(folder)
-
-
-@pytest.fixture
-def export(folder):
-    return recorded_project.exported(folder)
 
 
 class Served:

@@ -12,22 +12,11 @@ from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.json_values import dump
 from reconciler.usage.tables import QUOTA_ENTRY, USAGE_SAMPLE
-from tests.cli import recorded_project
-from tests.cli.recorded_project import BEGIN, SERIES
+from tests.cli.usage.recorded_project import BEGIN, SERIES
 from tests.evidence.ingest import recorded_use
 from tests.fakes.clock import FakeClock
 
 DAYS = ("2023-11-14", "2023-11-15")
-
-
-@pytest.fixture
-def project(folder):
-    return recorded_project.project(folder)
-
-
-@pytest.fixture
-def export(folder):
-    return recorded_project.exported(folder)
 
 
 @pytest.fixture
