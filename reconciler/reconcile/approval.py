@@ -72,6 +72,11 @@ def check_approved(
             differences(approved.plan, recomputed.plan, (saved.fallbacks, recomputed.fallbacks))
             or ["their digests differ"]
         )
+        if recomputed.plan.removals_known and not saved.plan.removals_known:
+            mismatches.append(
+                "the reviewed plan was made without the ownership records of this run:"
+                " planning and applying need the same records (inventory.gitRef, or a file outside of the checkout)"
+            )
     if mismatches:
         raise _stale("the reviewed plan no longer fits", mismatches)
 

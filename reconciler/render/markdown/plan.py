@@ -54,7 +54,7 @@ from reconciler.render.units import (
 )
 
 _FLAG_SENTENCES: Final[Mapping[Cause, str]] = {
-    Cause.TAKEOVER: "values that were set outside kquota are overwritten",
+    Cause.TAKEOVER: "values without an ownership record are overwritten",
     Cause.SPEC_OVER_DRIFT: "values that were changed outside kquota are overwritten",
     Cause.DRIFT: "values that were changed outside kquota are written back",
     Cause.OVERRIDE: "values of an override are written",
