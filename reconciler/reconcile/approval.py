@@ -10,7 +10,7 @@ from reconciler.errors import StalePlan
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import Key, same_value
 from reconciler.quota.ownership import Pair
-from reconciler.quota.planner.fallbacks import Fallback, fallbacks
+from reconciler.quota.planner.effects import Fallback, fallbacks
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.effect_digest import document_of, facts_of

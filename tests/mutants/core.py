@@ -853,7 +853,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
     ),
     *in_file(
-        "planner/fallbacks",
+        "planner/effects",
         (
             "every removal falls back to the limits of named users",
             "kinds.add((key, type(subject[0])))",

@@ -15,7 +15,8 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideEnded, Owner, OwnershipRecords, Pair
-from reconciler.quota.planner.fallbacks import Fallback
+from reconciler.quota.planner.budgets import BudgetUse
+from reconciler.quota.planner.effects import Fallback
 from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.impact import Impact
 from reconciler.quota.planner.plan import Plan, QuotaChange
@@ -56,6 +57,7 @@ class Preview(QuietRepr, Struct, frozen=True, kw_only=True, dict=True):
     # Live limits that clients of removals fall back to, sorted.
     fallbacks: tuple[Fallback, ...] = ()
     violations: tuple[Violation, ...] = ()  # violations of guards
+    budgets: tuple[BudgetUse, ...] = ()  # the use of each budget before and after the plan
     verdict: ValidationResult  # the broker's validation
     # The effect on clients; None if there is no live state to compare with.
     impact: Impact | None = None
