@@ -20,6 +20,13 @@ class ShareRow(PlanPart, frozen=True, kw_only=True):
     limit: SetValue
 
 
+class SpareRow(PlanPart, frozen=True, kw_only=True):
+    """A limit that is far above recorded use."""
+
+    entity: EntityParts
+    used: SetValue
+
+
 class BudgetRow(PlanPart, frozen=True, kw_only=True):
     """A budget, and its use before and after the plan."""
 
@@ -30,12 +37,13 @@ class BudgetRow(PlanPart, frozen=True, kw_only=True):
     configured_basis: BudgetMeasure
     has_entities: bool = False
     key: Key
-    largest: list[ShareRow]
+    largest: tuple[ShareRow, ...]
     mode: BudgetMode
     name: str
     namespaces: tuple[str, ...] = ()
     note: str = ""
     overcommit: SetValue
+    spare: tuple[SpareRow, ...] = ()
     unlimited: Annotated[int, Meta(ge=0)] = 0
 
     def use(self) -> BudgetUse:
@@ -59,6 +67,7 @@ class BudgetRow(PlanPart, frozen=True, kw_only=True):
                 Share(from_parts(row.entity), read_set_value(row.limit), row.clients)
                 for row in self.largest
             ),
+            spare=tuple((from_parts(row.entity), read_set_value(row.used)) for row in self.spare),
             unlimited=self.unlimited,
         )
 
@@ -74,14 +83,18 @@ def budget_row(use: BudgetUse) -> BudgetRow:
         configured_basis=budget.basis,
         has_entities=bool(budget.entities),
         key=budget.key,
-        largest=[
+        largest=tuple(
             ShareRow(
                 clients=share.clients,
                 entity=parts(share.entity),
                 limit=written_set_value(share.limit),
             )
             for share in use.largest
-        ],
+        ),
+        spare=tuple(
+            SpareRow(entity=parts(entity), used=written_set_value(used))
+            for entity, used in use.spare
+        ),
         mode=budget.mode,
         name=budget.name,
         namespaces=tuple(sorted(budget.namespaces)),

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from reconciler.errors import KquotaError, ManifestErrors, PlanRefused, StalePlan
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.ownership import ProjectNamed, RecordChange, pair_of
-from reconciler.quota.planner.budgets import BudgetUse
+from reconciler.quota.planner.budgets import BudgetUse, budget_warnings
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState, conflict_problems
 from reconciler.quota.planner.effects import PlanEffects, blocked_limits, fallbacks, own_limits
@@ -303,7 +303,7 @@ def _warnings(
     if options.own_principal is not None:
         warnings.extend(own_limits(observation.live, plan.changes, options.own_principal))
     warnings.extend(warning_sentences(observation.live, plan.changes))
-    warnings.extend(use.words for use in budgets if use.is_warning and not use.is_refused)
+    warnings.extend(budget_warnings(budgets))
     waiting = {pair[0] for pair in observation.unsettled(observation.at)}
     if waiting:
         warnings.append(

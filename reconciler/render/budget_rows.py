@@ -40,7 +40,9 @@ def _use(use: BudgetUse) -> CellText:
 def share_text(use: BudgetUse, share: Share) -> str:
     """Return what a limit contributes: ``user=a 10 MB/s``, or of a default limit ``user=<default> 3 x 10 MB/s``."""
     times = f"{share.clients:,} x " if share.clients > 1 else ""
-    return f"{entity_text(share.entity)} {times}{quantity(use.budget.key, share.limit)}"
+    used = dict(use.spare).get(share.entity)
+    spare = "" if used is None else f", of which {quantity(use.budget.key, used)} used"
+    return f"{entity_text(share.entity)} {times}{quantity(use.budget.key, share.limit)}{spare}"
 
 
 def _largest(use: BudgetUse) -> CellText:

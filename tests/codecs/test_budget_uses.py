@@ -39,6 +39,7 @@ USES = st.builds(
         ),
         max_size=2,
     ).map(tuple),
+    spare=st.sampled_from(((), ((entity(user="a"), 0.5),))),
     unlimited=st.integers(0, 9),
 )
 

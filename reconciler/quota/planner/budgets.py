@@ -114,7 +114,12 @@ class BudgetUse(Struct, frozen=True, kw_only=True, gc=False):
     basis: BudgetMeasure  # the basis of both
     note: str = ""  # why it is not the configured one, or what the figures do not show
     largest: tuple[Share, ...] = ()  # the largest shares after the plan, the largest first
+    # Of these, limits that are far above recorded use, with that use: they could give room.
+    spare: tuple[tuple[Entity, float], ...] = ()
     unlimited: int = 0  # known clients without a limit after the plan
+    counted: frozenset[Entity] = (
+        frozenset()
+    )  # the entities of the limits that it counts after the plan
     # The largest raises without which the rest fits, with the largest value that still fits; None = no value does.
     raised_by: tuple[tuple[QuotaChange, float | None], ...] = ()
 
@@ -190,6 +195,7 @@ def budget_uses(
                 note="" if budget.basis is BudgetMeasure.PROMISED else "no recorded use was read",
                 largest=tuple(nlargest(SHOWN_SHARES, new.values(), key=lambda share: share.amount)),
                 unlimited=named[1].unlimited[budget.key],
+                counted=frozenset(new),
                 raised_by=tuple(_raised_by(budget, changes, old, new, total)),
             )
         )
@@ -316,3 +322,15 @@ def observed(use: BudgetUse, *, before: float, after: float, note: str = "") -> 
         note=note,
         raised_by=tuple((change, None) for change, _ in use.raised_by),
     )
+
+
+def with_note(uses: Iterable[BudgetUse], note: str) -> tuple[BudgetUse, ...]:
+    """Return the uses with the reason why those that ask for recorded use are promised sums."""
+    return tuple(
+        replace(use, note=note) if use.basis is not use.budget.basis else use for use in uses
+    )
+
+
+def budget_warnings(uses: Iterable[BudgetUse]) -> Iterator[str]:
+    """Yield a sentence for each budget that is exceeded, unless it only reports, or refuses the plan."""
+    yield from (use.words for use in uses if use.is_warning and not use.is_refused)
