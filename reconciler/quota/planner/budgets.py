@@ -12,7 +12,7 @@ So a client counts with its closest limit alone. Clients without a limit are no 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from heapq import nlargest
 from math import fsum, inf
@@ -179,7 +179,8 @@ def budget_uses(
         return ()
     changes = plan.reviewed
     after, clients = apply_to(live, changes), tuple(principals)
-    named = [_clients_by_default(state, clients) for state in (live, after)]
+    keys = frozenset(budget.key for budget in budgets)
+    named = [_clients_by_default(state, clients, keys) for state in (live, after)]
     recorded, planned = _documents(owned), _documents(owned.with_changes(plan.bookkeeping), changes)
     uses: list[BudgetUse] = []
     for budget in budgets:
@@ -209,11 +210,13 @@ class _KnownClients(NamedTuple):
     unlimited: Counter[Key]
 
 
-def _clients_by_default(state: QuotaState, principals: Iterable[Principal]) -> _KnownClients:
+def _clients_by_default(
+    state: QuotaState, principals: Iterable[Principal], keys: Collection[Key]
+) -> _KnownClients:
     buckets: set[tuple[Entity, Key, tuple[str, ...]]] = set()
     unlimited = Counter[Key]()
     for principal in principals:
-        for effective in resolve(state, principal).effective:
+        for effective in resolve(state, principal, keys).effective:
             source = effective.source
             if source is None:
                 unlimited[effective.key] += 1
