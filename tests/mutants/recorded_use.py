@@ -29,7 +29,7 @@ def in_modules(*faults: tuple[str, str, str, str, str]) -> tuple[Fault, ...]:
 FAULTS: tuple[Fault, ...] = (
     *in_modules(
         (
-            "evidence/analysis/budget_loads",
+            "usage/kernel/broker_load",
             "a client is counted beside the recorded total that contains it",
             "changed - recorded * self._is_total",
             "changed",

@@ -10,15 +10,13 @@ Recorded use is at most demand: what a limit held back was not seen, so a raise 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-import numpy as np
 from msgspec.structs import replace
 
 from reconciler.evidence.store.published_evidence import PublishedEvidence
 from reconciler.quota.entity import Entity
 from reconciler.quota.planner.budgets import BudgetMeasure, BudgetUse, observed
 from reconciler.quota.state import QuotaState
-from reconciler.usage.kernel.broker_load import COINCIDENT_PPM, weighted
-from reconciler.usage.kernel.series import IntColumn
+from reconciler.usage.kernel.broker_load import COINCIDENT_PPM, CoincidentRates, weighted
 from reconciler.usage.kernel.throttling import demand_of, served
 from reconciler.usage.samples import (
     DAY_MS,
@@ -120,11 +118,11 @@ def _observed(
         return replace(use, note=f"{number:,} series would have to be read")
     step_ms, gap_ms = published.cadence.step_ms, published.cadence.max_gap_ms
     window = published.note.from_ms, published.note.to_ms
-    loads = {broker: _Load(window, step_ms, total) for broker, total in totals.items()}
+    loads = {broker: CoincidentRates(window, step_ms, total) for broker, total in totals.items()}
     for bucket, of_broker in published.series(kind, buckets).items():
         limit = _units(kind, new, bucket)
         for broker, series in of_broker.items():
-            load = loads.setdefault(broker, _Load(window, step_ms, None))
+            load = loads.setdefault(broker, CoincidentRates(window, step_ms, None))
             rates = served(demand_of(series, gap_ms), limit) * 1000 // series.dt_ms
             load.add(series.ts_ms, series.rate_units, rates)
     figures = {broker: load.figures for broker, load in loads.items()}
@@ -151,38 +149,3 @@ def _units(kind: QuotaType, limits: KeyLimits, bucket: Bucket) -> int | None:
     if effective is None or limit_state(kind, effective[1]) is not ValueState.FINITE:
         return None
     return limit_units(kind, effective[1])
-
-
-class _Load:
-    """The rates of one broker, added up by scrape step, before and after a plan.
-
-    Args:
-        total: Times and rates of all clients together; ``None`` = what is added adds up to them.
-    """
-
-    def __init__(
-        self, window: tuple[int, int], step_ms: int, total: tuple[IntColumn, IntColumn] | None
-    ) -> None:
-        self._from_ms, self._step_ms, self._is_total = window[0], step_ms, total is not None
-        steps = (window[1] - window[0]) // step_ms + 1
-        self._before, self._after, self._is_seen = np.zeros((3, steps), dtype=np.int64)
-        if total is not None:
-            self._add(total[0], total[1], total[1])
-
-    def add(self, times: IntColumn, recorded: IntColumn, changed: IntColumn) -> None:
-        """Add the rates of a client: to a recorded total the difference alone."""
-        self._add(times, recorded * (not self._is_total), changed - recorded * self._is_total)
-
-    def _add(self, times: IntColumn, before: IntColumn, after: IntColumn) -> None:
-        steps = (times - self._from_ms) // self._step_ms
-        np.add.at(self._before, steps, before)
-        np.add.at(self._after, steps, after)
-        self._is_seen[steps] = 1
-
-    @property
-    def figures(self) -> tuple[int, int]:
-        """The rates before and after that are not exceeded in 99.9 % of the time."""
-        before, after = (
-            weighted(rates, self._is_seen, COINCIDENT_PPM) for rates in (self._before, self._after)
-        )
-        return before, max(0, after)
