@@ -11,7 +11,6 @@ from reconciler.manifest import explanation
 from reconciler.manifest.loader import load_files
 from reconciler.manifest.project.cluster import from_spec
 from reconciler.manifest.syntax.nodes import from_json
-from tests.manifest.rules.test_client_quota import ACCEPTED, BROKEN
 from tests.manifest.samples import HEAD, cluster
 from tests.manifest.syntax.test_yaml_parser import reading
 from tests.manifest.test_document import junk
@@ -351,34 +350,10 @@ def test_a_cluster_spec_of_any_content_is_refused_or_read(changes: dict[str, obj
         assert from_spec("a", document["spec"]).name == "a"
 
 
-@pytest.mark.parametrize(
-    "document", [document for document in ACCEPTED if document["kind"] == "QuotaCluster"]
-)
-def test_a_correct_cluster_spec_has_no_problem(document: dict[str, object]) -> None:
-    assert explanation.problems("QuotaCluster", from_json(document), "f") == []
-
-
-@pytest.mark.parametrize(
-    "document", [document for _, document, _ in BROKEN if document["kind"] == "QuotaCluster"]
-)
-def test_a_cluster_spec_that_breaks_a_rule_is_refused(document: dict[str, object]) -> None:
-    assert explanation.problems("QuotaCluster", from_json(document), "f")
-
-
 def test_an_anchor_of_a_pattern_matches_only_the_end_of_the_text_as_on_the_api_server() -> None:
     assert explanation._compile("^a$").search("a")
     assert not explanation._compile("^a$").search("a\n")
     assert explanation._compile("a").search("ba\n")
-
-
-def test_a_path_with_stars_matches_every_item() -> None:
-    document = {"a": [{"b": 1}, {"c": 2}, {"b": 3}], "b": {"b": 4}}
-    assert list(explanation._matching(document, ("a", "*", "b"))) == [
-        (("a", 0, "b"), 1),
-        (("a", 2, "b"), 3),
-    ]
-    assert list(explanation._matching(document, ("a", "b"))) == []
-    assert list(explanation._matching(document, ("b", "*"))) == []
 
 
 def test_ambiguous_keys_are_listed_except_in_ignored_fields() -> None:
