@@ -49,27 +49,6 @@ def user(name: str | None, *values: tuple[str, float]) -> Entry:
     return (("user", name),), values
 
 
-def test_usual_entries_are_decoded_by_the_fast_reader() -> None:
-    entries = [
-        user("a", (PRODUCER, 1.0)),
-        user(None, (CONSUMER, 2.0), (PRODUCER, 1.0)),
-        ((("client-id", "c"), ("user", "a")), ((PRODUCER, 1.0),)),
-        ((("user", "a"), ("client-id", None)), ((PRODUCER, 1.0),)),
-        ((("ip", "::1"),), ()),
-        user("x" * 126, (PRODUCER, 1.0)),
-        user("x" * 127, (PRODUCER, 1.0)),
-        ((("user", "y"), ("client-id", "x" * 32767)), ((PRODUCER, 1.0),)),
-        user("", (PRODUCER, 1.0)),
-    ]
-    gathering, handed = read(entries)
-    assert (len(gathering), handed) == (len(entries), 0)
-    assert gathering.entries["a", None, False] == (1.0, None, None, None, None)
-    assert gathering.entries["a", "c", False] == (1.0, None, None, None, None)
-    assert gathering.entries[None, False, False] == (1.0, 2.0, None, None, None)
-    assert gathering.entries[False, False, "::1"] == (None,) * 5
-    assert gathering.entries["", False, False] == (1.0, None, None, None, None)
-
-
 @pytest.mark.parametrize(
     "entry",
     [
@@ -83,29 +62,6 @@ def test_entries_outside_the_layout_are_left_to_the_general_reader(entry: Entry)
     plain = user("known", (PRODUCER, 1.0))
     gathering, handed = read([plain, entry, user("other", (PRODUCER, 2.0))])
     assert (len(gathering), handed) == (3, 1)
-
-
-def test_tags_and_overlong_lengths_are_left_to_the_general_reader() -> None:
-    plain = describe_client_quotas.encode_response(1, entries=[user("abc", (PRODUCER, 1.0))])
-    name, tail = plain.index(b"\x04abc"), plain.index(b"\x13producer")
-    end = len(plain) - 2
-    value_tag = end - 1
-    cases = {
-        "tag of the component": plain[: name + 4] + b"\x01\x07\x02zz" + plain[name + 5 :],
-        "tag of the value": plain[:value_tag] + b"\x01\x07\x00" + plain[value_tag + 1 :],
-        "tag of the entry": plain[:end] + b"\x01\x07\x00" + plain[end + 1 :],
-        "length of the key": plain[:tail] + b"\x93\x00" + plain[tail + 1 :],
-        "count of values": plain[: tail - 1] + b"\x82\x00" + plain[tail:],
-    }
-    for what, body in cases.items():
-        gathering, handed = read_body(body)
-        assert handed == 1, what
-        assert gathering.entries == {("abc", False, False): (1.0, None, None, None, None)}, what
-    long_name = plain[:name] + b"\x84\x00" + plain[name + 1 :]
-    assert read_body(long_name)[1] == 0
-    null_name = plain[:name] + b"\x80\x00" + plain[name + 4 :]
-    gathering, handed = read_body(null_name)
-    assert (list(gathering.entries), handed) == ([(None, False, False)], 1)
 
 
 def test_a_damaged_entry_is_left_to_the_general_reader_for_its_reason() -> None:
@@ -123,16 +79,6 @@ def test_a_damaged_entry_is_left_to_the_general_reader_for_its_reason() -> None:
         read_body(twice)
 
 
-def test_a_template_is_created_and_replaced_when_the_order_of_keys_changes() -> None:
-    first = [user(f"a{n}", (PRODUCER, n + 0.5), (CONSUMER, 1.0)) for n in range(5)]
-    second = [user(f"b{n}", (CONSUMER, n + 0.5), (PRODUCER, 1.0)) for n in range(5)]
-    gathering, handed = read([*first, user("alone", (PRODUCER, 9.0)), *second])
-    assert handed == 0
-    assert gathering.entries["a4", False, False] == (4.5, 1.0, None, None, None)
-    assert gathering.entries["b4", False, False] == (1.0, 4.5, None, None, None)
-    assert gathering.entries["alone", False, False] == (9.0, None, None, None, None)
-
-
 def test_rows_preserve_every_bit_of_a_double() -> None:
     odd = struct.unpack(">d", b"\x7f\xf8\x00\x00\x00\x00\x12\x34")[0]
     gathering, _ = read([user(f"u{n}", (PRODUCER, odd)) for n in range(5)])
@@ -145,13 +91,6 @@ def rows_of(values: list[float]) -> list[int]:
     assert handed == 0
     assert [row[0] for row in gathering.entries.values()] == values
     return [id(row) for row in gathering.entries.values()]
-
-
-def test_the_memo_is_dropped_when_values_do_not_repeat() -> None:
-    trial = fast_entry_reader.MEMO_TRIAL
-    unique = [float(n) for n in range(trial + 2)]
-    rows = rows_of([*unique, 1.0, 1.0])
-    assert rows[-1] != rows[-2]
 
 
 def test_the_memo_is_kept_when_values_repeat_and_stops_growing_at_its_limit() -> None:

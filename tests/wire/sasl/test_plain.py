@@ -1,19 +1,7 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reconciler.errors import AuthenticationError, EncodeError
 from reconciler.wire.sasl.plain import PlainClient, read_plain
-
-names = st.text(min_size=1, max_size=20).filter(lambda text: "\x00" not in text)
-
-
-@given(names, names)
-def test_the_message_of_a_client_is_read_by_a_server(user: str, password: str) -> None:
-    client = PlainClient(user=user, password=password)
-    assert read_plain(client.start()) == (user, password)
-    assert client.receive(b"") is None
-    assert repr(client) == "Plain(...)"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +32,3 @@ def test_a_challenge_in_plain_is_refused() -> None:
 def test_a_malformed_token_is_refused_with_the_message_of_kafka(token: bytes, words: str) -> None:
     with pytest.raises(AuthenticationError, match=words):
         read_plain(token)
-
-
-def test_an_authorization_id_equal_to_the_user_is_accepted() -> None:
-    assert read_plain(b"u\x00u\x00p") == ("u", "p")
