@@ -103,25 +103,6 @@ def test_a_rule_shadowed_by_a_live_limit_causes_a_warning():
     assert message.endswith("(live, declared nowhere)")
 
 
-def test_live_limits_that_shadow_each_other_cause_no_warning_of_a_document():
-    live = QuotaState(
-        limits={
-            entity(user=DEFAULT): limits_of({RATE: 1.0}),
-            entity(client_id=DEFAULT): limits_of({RATE: 1.0}),
-        }
-    )
-    assert warnings_of(document(entity(user="alice")), live=live) == []
-
-
-def test_warnings_are_sorted_by_place():
-    documents = [document(entity(user=f"User:{n}"), n) for n in (30, 10, 20)]
-    assert [place for place, _ in warnings_of(*documents)] == [
-        "a.yaml:10",
-        "a.yaml:20",
-        "a.yaml:30",
-    ]
-
-
 # ---- accepted ------------------------------------------------------------------------------------
 
 WILDCARD = document(entity(user="team-*"), 3)

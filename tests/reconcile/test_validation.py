@@ -33,15 +33,6 @@ def verdict(world: World, *, validator=None, **orders):
     return world.plan(TWO, **orders).preview.verdict
 
 
-def test_the_broker_validates_if_the_credential_has_the_right():
-    world = World()
-    world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
-    result = verdict(world, validator=rules)
-    assert (result.source, dict(result.rejections), result.reason) == ("broker", {ALICE: NO}, "")
-    assert world.cluster.sent == []
-    assert len(world.cluster.validated) == 1
-
-
 @pytest.mark.parametrize(
     ("rights", "why"),
     [
@@ -75,26 +66,6 @@ def test_without_a_validator_the_plan_is_not_validated():
     assert verdict(world).source == "none"
     with pytest.raises(PlanRefused, match="rules are not available"):
         verdict(world, validation=ValidationMode.SANDBOX)
-
-
-def test_validation_mode_none_sends_no_request():
-    world = World()
-    result = verdict(world, validator=rules, validation=ValidationMode.NONE)
-    assert (result.source, world.cluster.validated) == ("none", [])
-
-
-def test_an_empty_plan_is_not_validated():
-    world = World()
-    world.apply(TWO)
-    assert world.plan(TWO).preview.verdict.reason == "there is nothing to validate"
-
-
-def test_a_rejection_makes_the_plan_errored_and_still_applyable():
-    world = World()
-    world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
-    displayed_preview = world.plan(TWO).preview
-    assert displayed_preview.errored
-    assert displayed_preview.applyable
 
 
 def test_an_entity_with_a_set_and_a_removal_is_once_in_each_phase():

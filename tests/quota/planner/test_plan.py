@@ -1,24 +1,16 @@
 """Changes, findings and plans as values."""
 
-from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.plan import (
     RESTRICTABLE,
     Finding,
     Plan,
-    PlanRemainder,
-    QuotaChange,
-    apply_to,
 )
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.state import QuotaState, limits_of
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 ALICE = entity(user="alice")
-
-
-def change(subject=ALICE, before=1.0, after=2.0, key=RATE, cause=Cause.SPEC) -> QuotaChange:
-    return QuotaChange(entity=subject, key=key, before=before, after=after, cause=cause)
 
 
 def finding(cause: Cause, action: Action = Action.REPORT, **more: object) -> Finding:
@@ -34,24 +26,6 @@ def finding(cause: Cause, action: Action = Action.REPORT, **more: object) -> Fin
     )
 
 
-def test_a_change_creates_updates_or_removes():
-    assert [
-        change(before=None).action,
-        change().action,
-        change(after=None).action,
-    ] == ["create", "update", "remove"]
-    assert [change().removes, change(after=None).removes] == [False, True]
-
-
-def test_changes_give_a_new_state():
-    live = QuotaState(limits={ALICE: limits_of({RATE: 1.0, SHARE: 3.0})})
-    after = apply_to(live, [change(after=None), change(entity(user=DEFAULT), after=9.0)])
-    assert dict(after.limits) == {
-        ALICE: limits_of({SHARE: 3.0}),
-        entity(user=DEFAULT): limits_of({RATE: 9.0}),
-    }
-
-
 def test_findings_are_listed_by_their_meaning():
     everything = tuple(finding(cause) for cause in Cause)
     plan = Plan(cluster_id="c", findings=everything)
@@ -60,46 +34,3 @@ def test_findings_are_listed_by_their_meaning():
     assert [entry.cause for entry in plan.unmanaged] == [Cause.UNMANAGED]
     assert plan.findings_for(Cause.GONE, Cause.ADOPT) == (finding(Cause.ADOPT), finding(Cause.GONE))
     assert (plan.orphans, plan.ignored) == ((), ())
-
-
-def test_recorded_orphaned_and_ignored_pairs_do_not_count_as_restricted():
-    orphan = finding(Cause.PRUNE, Action.ORPHAN)
-    ignored = finding(Cause.DRIFT, ignored=True)
-    skipped = finding(Cause.SPEC, ignored=True)
-    in_force = finding(Cause.OVERRIDE, Action.NOTHING)
-    plan = Plan(cluster_id="c", findings=(orphan, ignored, skipped, in_force))
-    assert plan.restricted == ()
-    assert plan.orphans == (orphan,)
-    assert plan.ignored == (ignored, skipped)
-    assert plan.drift == ()
-
-
-def test_corrected_drift_is_listed_after_reported_drift():
-    corrected = change(cause=Cause.DRIFT)
-    plan = Plan(cluster_id="c", findings=(finding(Cause.DRIFT),), changes=(corrected, change()))
-    assert plan.drift == (finding(Cause.DRIFT), corrected)
-
-
-def test_live_limits_equal_to_the_declared_ones_are_adopted():
-    adopted, converged = finding(Cause.ADOPT), finding(Cause.CONVERGED)
-    plan = Plan(cluster_id="c", findings=(adopted, finding(Cause.GONE), converged))
-    assert plan.adopted == (adopted, converged)
-
-
-def test_a_remainder_adds_findings_and_counts_and_keeps_the_changes():
-    part = Plan(
-        cluster_id="c",
-        changes=(change(),),
-        findings=(finding(Cause.DRIFT),),
-        documents=1,
-        desired_pairs=2,
-        in_sync=1,
-    )
-    remainder = PlanRemainder(
-        documents=10, desired_pairs=20, in_sync=19, findings=(finding(Cause.UNMANAGED),)
-    )
-    plan = remainder.added_to(part)
-    assert plan.changes == part.changes
-    assert [item.cause for item in plan.findings] == [Cause.DRIFT, Cause.UNMANAGED]
-    assert (plan.documents, plan.desired_pairs, plan.in_sync) == (11, 22, 20)
-    assert PlanRemainder().added_to(part) == part
