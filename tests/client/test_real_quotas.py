@@ -232,9 +232,7 @@ async def test_entity_types_are_strings_that_the_broker_validates_with_its_own_m
 
 
 @on_loop
-async def test_the_blocking_client_works_with_a_real_broker(
-    empty_kafka: StartKafka,
-) -> None:
+async def test_the_blocking_client_works_with_a_real_broker(empty_kafka: StartKafka) -> None:
     broker = empty_kafka(NEWEST)
     with SyncQuotaClient(to(broker)) as our:
         alice = entity(user="alice")

@@ -30,8 +30,7 @@ def torn():
     """Conflicts and a snapshot."""
     claims = (declare(ALICE, {RATE: 1.0}), declare(ALICE, {RATE: 2.0}, document="other/alice"))
     plan = replace(
-        sample().plan,
-        conflicts=(DeclarationConflict(entity=ALICE, key=RATE, claims=claims),),
+        sample().plan, conflicts=(DeclarationConflict(entity=ALICE, key=RATE, claims=claims),)
     )
     return replace(sample(), plan=plan, snapshot_at=NOW - 90_000)
 

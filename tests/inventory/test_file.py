@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.base.durable_files import DurableFiles
 from reconciler.errors import InventoryError, InventoryLocked
-from reconciler.inventory.file import (
-    PATIENCE_SECONDS,
-    RETRY_SECONDS,
-    FileInventory,
-    RecordsFile,
-)
+from reconciler.inventory.file import PATIENCE_SECONDS, RETRY_SECONDS, FileInventory, RecordsFile
 from reconciler.inventory.file_lock import FileLock
 from reconciler.inventory.format import decode, encode
 from reconciler.quota.keys import Key

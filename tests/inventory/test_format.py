@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from reconciler.errors import InventoryError
 from reconciler.inventory.format import decode, encode
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import (
-    OwnershipRecord,
-    OwnershipRecords,
-    ProjectNamed,
-    Recorded,
-)
+from reconciler.quota.ownership import OwnershipRecord, OwnershipRecords, ProjectNamed, Recorded
 from tests.inventory.samples import ALICE, CHANGES, OWNER, RECORD_CHANGES
 
 
@@ -131,8 +126,7 @@ def test_every_other_content_is_reported_as_damage(old, new):
 
 
 @pytest.mark.parametrize(
-    "added",
-    ["owners", "records", "intents", "drift", "orphaned", "overrides", "section", "key"],
+    "added", ["owners", "records", "intents", "drift", "orphaned", "overrides", "section", "key"]
 )
 def test_what_a_newer_version_added_is_an_error_that_names_the_upgrade(added):
     newer = json.loads(encode(document()))

@@ -4,11 +4,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifest.cluster_selector import (
-    ClusterSelector,
-    LabelRequirement,
-    SelectorOperator,
-)
+from reconciler.manifest.cluster_selector import ClusterSelector, LabelRequirement, SelectorOperator
 from reconciler.manifest.document import from_resource
 from reconciler.quota.keys import Key
 from tests.manifest.samples import quota

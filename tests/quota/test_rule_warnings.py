@@ -6,12 +6,7 @@ from msgspec.structs import replace
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.desired_state import Declaration, merge
-from reconciler.quota.rule_warnings import (
-    AcceptedWarning,
-    WarningKind,
-    unmatched_names,
-    warnings,
-)
+from reconciler.quota.rule_warnings import AcceptedWarning, WarningKind, unmatched_names, warnings
 from reconciler.quota.state import QuotaState, limits_of
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE

@@ -11,22 +11,9 @@ from reconciler.quota.ownership import Owner, RecordDropped, Recorded
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import limits_of
-from reconciler.reconcile import (
-    NewOverride,
-    check_approved,
-    check_digest,
-)
+from reconciler.reconcile import NewOverride, check_approved, check_digest
 from reconciler.render.json_values import dump
-from tests.reconcile.scenarios import (
-    ALICE,
-    ALICE_SHOP,
-    ANYONE,
-    BOB,
-    RATE,
-    SHARE,
-    World,
-    documents,
-)
+from tests.reconcile.scenarios import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, SHARE, World, documents
 
 OLD = documents({ALICE: {RATE: 100.0}, ALICE_SHOP: {RATE: 50.0}})
 NEW = documents({ALICE: {RATE: 200.0}, BOB: {SHARE: 5.0}})

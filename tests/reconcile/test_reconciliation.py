@@ -9,11 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.errors import (
-    Interrupted,
-    InventoryError,
-    WrongCluster,
-)
+from reconciler.errors import Interrupted, InventoryError, WrongCluster
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMN_OF, Key
@@ -388,11 +384,7 @@ def test_the_plan_after_withholding_violates_no_guard_that_can_withhold(data):
     )
     prepared = world.plan(documents(declared))
     plan, withheld_changes = withhold(
-        prepared.plan,
-        guards,
-        prepared.observation.live,
-        owned=prepared.observation.owned,
-        now=0.0,
+        prepared.plan, guards, prepared.observation.live, owned=prepared.observation.owned, now=0.0
     )
     assert {
         *plan.changes,

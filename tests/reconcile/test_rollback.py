@@ -11,16 +11,7 @@ from reconciler.quota.results.report import Outcome
 from reconciler.reconcile import rollback_orders
 from reconciler.render.json_values import dump
 from tests.fakes.cluster import LOST
-from tests.reconcile.scenarios import (
-    ALICE,
-    BOB,
-    RATE,
-    SHARE,
-    World,
-    declared,
-    documents,
-    state,
-)
+from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE, World, declared, documents, state
 
 OLD = documents({ALICE: {RATE: 100.0}})
 NEW = documents({ALICE: {RATE: 900.0}, BOB: {SHARE: 5.0}})

@@ -1,11 +1,7 @@
 import pytest
 
 from reconciler.errors import DecodeError, FrameTooLarge, ProtocolError
-from reconciler.wire.apis import (
-    API_VERSIONS,
-    DESCRIBE_CLIENT_QUOTAS,
-    SASL_HANDSHAKE,
-)
+from reconciler.wire.apis import API_VERSIONS, DESCRIBE_CLIENT_QUOTAS, SASL_HANDSHAKE
 from reconciler.wire.frames import (
     decode_request,
     encode_request,

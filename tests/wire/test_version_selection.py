@@ -1,12 +1,7 @@
 import pytest
 
 from reconciler.errors import ControllerUnavailable, UnsupportedVersion
-from reconciler.wire.apis import (
-    ALTER_CLIENT_QUOTAS,
-    API_VERSIONS,
-    METADATA,
-    SASL_HANDSHAKE,
-)
+from reconciler.wire.apis import ALTER_CLIENT_QUOTAS, API_VERSIONS, METADATA, SASL_HANDSHAKE
 from reconciler.wire.messages.api_versions import (
     ApiRange,
     ApiVersionsResponse,

@@ -6,11 +6,7 @@ import pytest
 
 from reconciler.client import BearerToken, ClientConfig, QuotaClient
 from reconciler.errors import AuthenticationError
-from reconciler.wire.apis import (
-    DESCRIBE_CLIENT_QUOTAS,
-    SASL_AUTHENTICATE,
-    SASL_HANDSHAKE,
-)
+from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from tests.client.support import Recorder, client, on_loop
 from tests.fakes import scripted_broker as acts
 from tests.fakes.clock import FakeClock

@@ -20,7 +20,7 @@ def test_protected_entities_are_read() -> None:
                 "protected": [
                     {"user": {"prefix": "admin-"}, "reason": "the platform team's"},
                     {"forms": ["defaultIp"]},
-                ],
+                ]
             },
         },
     ).guards

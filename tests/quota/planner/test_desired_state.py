@@ -6,11 +6,7 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.planner.desired_state import (
-    Declaration,
-    DesiredState,
-    merge,
-)
+from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.quota.state import limits_of, set_values
 from tests.quota.strategies import ENTITIES, declarations
 

@@ -2,11 +2,7 @@
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.planner.plan import (
-    RESTRICTABLE,
-    Finding,
-    Plan,
-)
+from reconciler.quota.planner.plan import RESTRICTABLE, Finding, Plan
 from reconciler.quota.policy import Action, Cause
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE

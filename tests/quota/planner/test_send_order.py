@@ -14,12 +14,7 @@ from reconciler.quota.entity import DEFAULT, entity, level, sort_key
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.send_order import (
-    MAX_OPERATIONS,
-    SendSchedule,
-    batches,
-    chunks,
-)
+from reconciler.quota.planner.send_order import MAX_OPERATIONS, SendSchedule, batches, chunks
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState
 from tests.hypothesis_profiles import count_examples

@@ -2,9 +2,7 @@
 
 import math
 
-from reconciler.sandbox.broker_rules.image import (
-    same_double,
-)
+from reconciler.sandbox.broker_rules.image import same_double
 
 
 def test_doubles_are_compared_as_java_boxes_them() -> None:

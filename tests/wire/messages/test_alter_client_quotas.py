@@ -6,9 +6,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import DecodeError, EncodeError
 from reconciler.wire.messages import alter_client_quotas
-from reconciler.wire.messages.alter_client_quotas import (
-    Alteration,
-)
+from reconciler.wire.messages.alter_client_quotas import Alteration
 from tests.wire import samples
 
 versions = st.sampled_from([0, 1])

@@ -2,11 +2,7 @@ import pytest
 
 from reconciler.errors import DecodeError, EncodeError
 from reconciler.wire.messages import api_versions
-from reconciler.wire.messages.api_versions import (
-    ApiRange,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-)
+from reconciler.wire.messages.api_versions import ApiRange, ApiVersionsRequest, ApiVersionsResponse
 
 
 @pytest.mark.parametrize("text", ["", "1.0+local", "1_0", "-a", "a.", "a b", "é", "1.0\n"])

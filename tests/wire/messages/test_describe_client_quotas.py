@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import DecodeError
 from reconciler.wire.messages import describe_client_quotas
-from reconciler.wire.messages.describe_client_quotas import (
-    EntryLayout,
-)
+from reconciler.wire.messages.describe_client_quotas import EntryLayout
 from tests.wire import reference, samples
 
 versions = st.sampled_from([0, 1])
