@@ -81,21 +81,6 @@ async def test_a_chunk_contains_as_many_operations_as_a_request_may_contain() ->
         assert sent(broker) == [MAX_OPERATIONS, 1]
 
 
-@on_loop
-async def test_chunks_are_smaller_than_a_megabyte() -> None:
-    long = [setting(entity(user=f"{n:03}" + "x" * 30_000)) for n in range(70)]
-    async with ScriptedBroker() as broker, client(broker) as our:
-        results = await our.alter(long)
-        assert len(results) == 70
-        sizes = [
-            len(request.body)
-            for request in broker.requests
-            if request.api == ALTER_CLIENT_QUOTAS.name
-        ]
-        assert len(sizes) == 3
-        assert max(sizes) <= 1_000_100
-
-
 def policy_above(limit: int) -> acts.Act:
     async def act(turn: Turn) -> None:
         request = alter_client_quotas.decode_request(turn.header.api_version, turn.body)
@@ -143,14 +128,6 @@ async def test_a_timeout_is_unknown_and_stops_the_rest() -> None:
             if isinstance(result, Unknown)
         }
         assert whys == {"sent, but no usable response", "not sent after that"}
-
-
-@on_loop
-async def test_a_rejection_by_a_node_that_is_not_the_controller_is_retried() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.on(ALTER_CLIENT_QUOTAS, acts.code(41), acts.code(41))
-        assert await our.alter([setting(ALICE), setting(BOB)]) == {ALICE: Applied(), BOB: Applied()}
-        assert broker.count(ALTER_CLIENT_QUOTAS) == 3
 
 
 @pytest.mark.parametrize("code", [7, -1])

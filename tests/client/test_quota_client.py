@@ -5,10 +5,8 @@ import asyncio
 import pytest
 
 from reconciler.errors import AuthorizationError, RequestTimeout
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity
-from reconciler.quota.filters import ANY, Component, Filter, exactly
+from reconciler.quota.filters import ANY, Component, Filter
 from reconciler.quota.outcome import Alteration
-from reconciler.quota.state import Node
 from reconciler.wire.apis import (
     API_VERSIONS,
     DESCRIBE_CLIENT_QUOTAS,
@@ -21,22 +19,6 @@ from tests.client.support import ALICE, BOB, RATE, client, on_loop, setting
 from tests.fakes import scripted_broker as acts
 from tests.fakes.clock import FakeClock
 from tests.fakes.scripted_broker import ScriptedBroker
-
-
-@on_loop
-async def test_the_cluster_reports_its_id_brokers_rights_and_version_line() -> None:
-    async with ScriptedBroker(node_id=3) as third, ScriptedBroker(node_id=1) as first:
-        third.other_brokers, first.other_brokers = [first], [third]
-        async with client(third) as our:
-            cluster = await our.cluster()
-    assert cluster.id == "test-cluster"
-    assert cluster.nodes == (
-        Node(id=1, host="127.0.0.1", port=first.port),
-        Node(id=3, host="127.0.0.1", port=third.port),
-    )
-    assert cluster.rights == {"Describe", "ClusterAction", "DescribeConfigs", "AlterConfigs"}
-    assert cluster.may_alter
-    assert (cluster.version_hint, cluster.behaves_as) == ("4.4+", "4.x")
 
 
 @pytest.mark.parametrize(
@@ -75,18 +57,6 @@ async def test_foreign_keys_and_entities_are_reported_separately() -> None:
 
 
 @on_loop
-async def test_default_empty_and_literal_names_are_distinguished() -> None:
-    names = (DEFAULT, "", "<default>")
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.quotas = {(("user", name),): {RATE: 1.0} for name in names}
-        state = await our.describe()
-        assert set(state.limits) == {Entity((name, ABSENT, ABSENT)) for name in names}
-        for name in names:
-            subject = Entity((name, ABSENT, ABSENT))
-            assert list((await our.describe(exactly(subject))).limits) == [subject]
-
-
-@on_loop
 async def test_entities_outside_the_filter_are_dropped_if_a_broker_lists_them() -> None:
     user_filter = Filter(components=(Component(entity_type="user", match=ANY),), strict=True)
     async with ScriptedBroker() as broker, client(broker) as our:
@@ -120,19 +90,6 @@ async def test_a_large_response_does_not_block_the_event_loop() -> None:
         ticking.cancel()
         assert len(state.limits) == 30_000
         assert steps > 10
-
-
-@on_loop
-async def test_an_unreachable_broker_is_named_with_the_reason() -> None:
-    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
-        first.other_brokers = [second]
-        first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
-        await second.stop()
-        async with client(first, clock=FakeClock()) as our:
-            visibility = await our.wait_visible([setting(ALICE)], timeout=60)
-    assert visibility.visible == (1,)
-    assert "Connection refused" in visibility.unreachable[2]
-    assert visibility.everywhere
 
 
 @on_loop

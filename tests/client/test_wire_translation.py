@@ -11,7 +11,7 @@ from reconciler.client.wire_translation import (
 from reconciler.errors import ProtocolError
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.filters import ANY, Component, Filter
-from reconciler.quota.outcome import Alteration, Applied, Rejected
+from reconciler.quota.outcome import Alteration, Rejected
 from reconciler.wire.error_codes import INVALID_REQUEST, NONE
 from reconciler.wire.messages import describe_client_quotas
 from reconciler.wire.messages.alter_client_quotas import AlterClientQuotasResponse
@@ -37,17 +37,6 @@ def test_the_three_ways_to_match_a_part_have_three_encodings() -> None:
         ("client-id", describe_client_quotas.DEFAULT, None),
         ("ip", describe_client_quotas.ANY, None),
     )
-
-
-def test_results_are_matched_to_entities_in_any_order() -> None:
-    parts = list(BY_PARTS)
-    results = results_of(
-        answer((parts[1], NONE, None), (parts[0], INVALID_REQUEST, "no")), BY_PARTS
-    )
-    assert results == {
-        ANYONE: Applied(),
-        SHOP: Rejected(code=INVALID_REQUEST, name="INVALID_REQUEST", message="no"),
-    }
 
 
 @pytest.mark.parametrize(

@@ -143,27 +143,25 @@ def test_jsonschema_is_not_loaded_for_valid_manifests() -> None:
 
 # ---- clusters, which only the schema and its rules judge --------------------------------------
 
-CLUSTER_FIELDS = tuple(
-    [
-        "bootstrapServers",
-        "properties",
-        "propertiesFile",
-        "secretRef",
-        "expectedClusterId",
-        "policy",
-        "confirmSync",
-        "driftDetection",
-        "interval",
-        "suspend",
-        "operatorClass",
-        "scope",
-        "ignore",
-        "guards",
-        "tenants",
-        "telemetry",
-        "brokerCapacity",
-        "odd",
-    ]
+CLUSTER_FIELDS = (
+    "bootstrapServers",
+    "properties",
+    "propertiesFile",
+    "secretRef",
+    "expectedClusterId",
+    "policy",
+    "confirmSync",
+    "driftDetection",
+    "interval",
+    "suspend",
+    "operatorClass",
+    "scope",
+    "ignore",
+    "guards",
+    "tenants",
+    "telemetry",
+    "brokerCapacity",
+    "odd",
 )
 pieces = st.one_of(
     junk,

@@ -99,17 +99,6 @@ def test_a_pair_whose_corrections_are_all_reverted_is_not_corrected_until_the_wi
     assert (later.corrections_stopped, later.corrections) == (False, 1)
 
 
-def test_the_count_of_corrections_survives_the_process():
-    settings = {"confirm_after": 1, "max_corrections": 2, "window": 3600}
-    tracker = corrected(corrected(DriftTracker(**settings), 7.0, NOW), 8.0, NOW + 60)
-    (history,) = tracker.histories
-    assert (history.entity, history.key, history.document) == (ALICE, RATE, "team/alice")
-    restarted = DriftTracker(**settings).with_histories([history])
-    assert restarted.histories == (history,)
-    assert not restarted.corrects(correction(9.0), NOW + 120)
-    assert restarted.corrects(correction(9.0), NOW + 3660)
-
-
 def test_observations_of_this_process_take_precedence_over_stored_history():
     earlier = corrected(DriftTracker(confirm_after=1, max_corrections=2), 7.0, NOW)
     present = corrected(DriftTracker(confirm_after=1, max_corrections=2), 8.0, NOW + 60)

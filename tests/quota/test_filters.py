@@ -1,10 +1,13 @@
 """The result of a describe with a filter, as in Kafka's metadata image."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.filters import ALL, ANY, Component, Filter
+from reconciler.quota.filters import ALL, ANY, Component, Filter, exactly
+from tests.quota.log_model import ENTITIES
 
 PAIR = entity(user="alice", client_id="app")
 USER = entity(user="alice")
@@ -50,6 +53,11 @@ def wanting(*, strict: bool = False, **types: object) -> Filter:
 )
 def test_a_filter_selects_its_entities(quota_filter, expected):
     assert tuple(subject for subject in SEVEN if quota_filter.matches(subject)) == expected
+
+
+@given(st.sampled_from(ENTITIES))
+def test_the_exact_filter_of_an_entity_selects_it_alone(subject):
+    assert [candidate for candidate in ENTITIES if exactly(subject).matches(candidate)] == [subject]
 
 
 @pytest.mark.parametrize(

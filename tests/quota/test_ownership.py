@@ -18,6 +18,7 @@ from reconciler.quota.ownership import (
     OverrideWritten,
     Owner,
     OwnershipRecords,
+    ProjectNamed,
     RecordDropped,
     Recorded,
 )
@@ -165,3 +166,8 @@ def test_a_pair_has_the_value_and_the_owner_of_its_record():
     assert (owned.applied_value(PAIR), owned.owner_of(PAIR)) == (1.0, ONE)
     assert (EMPTY.applied_value(PAIR), EMPTY.owner_of(PAIR)) == (None, None)
     assert list(owned.owners()) == [(ALICE, ONE), (ALICE, TWO)]
+
+
+def test_records_have_the_name_of_the_project_that_was_given_last():
+    named = after(ProjectNamed(project="payments/prod"), ProjectNamed(project="payments/new"))
+    assert (named.project, EMPTY.project) == ("payments/new", "")

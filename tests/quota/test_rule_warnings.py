@@ -6,7 +6,12 @@ from msgspec.structs import replace
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.desired_state import Declaration, merge
-from reconciler.quota.rule_warnings import AcceptedWarning, WarningKind, unmatched_names, warnings
+from reconciler.quota.rule_warnings import (
+    AcceptedWarning,
+    WarningKind,
+    unmatched_names,
+    warnings,
+)
 from reconciler.quota.state import QuotaState, limits_of
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -96,6 +101,16 @@ def test_a_rule_shadowed_by_a_live_limit_causes_a_warning():
     )
     ((_, message),) = warnings_of(document(entity(client_id=DEFAULT)), live=live)
     assert message.endswith("(live, declared nowhere)")
+
+
+def test_live_limits_that_shadow_each_other_cause_no_warning_of_a_document():
+    live = QuotaState(
+        limits={
+            entity(user=DEFAULT): limits_of({RATE: 1.0}),
+            entity(client_id=DEFAULT): limits_of({RATE: 1.0}),
+        }
+    )
+    assert warnings_of(document(entity(user="alice")), live=live) == []
 
 
 # ---- accepted ------------------------------------------------------------------------------------

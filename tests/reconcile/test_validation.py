@@ -8,8 +8,8 @@ from reconciler.errors import AuthorizationError, PlanRefused
 from reconciler.quota.outcome import Applied, Rejected
 from reconciler.quota.state import QuotaState
 from reconciler.reconcile import Observation, ValidationMode, preview
-from reconciler.reconcile.validation import requests, validate
-from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE, World, documents
+from reconciler.reconcile.validation import validate
+from tests.reconcile.scenarios import ALICE, BOB, RATE, World, documents
 
 TWO = documents({ALICE: {RATE: 2048.0}, BOB: {RATE: 4096.0}})
 NO = Rejected(code=42, name="INVALID_REQUEST", message="no")
@@ -66,16 +66,6 @@ def test_without_a_validator_the_plan_is_not_validated():
     assert verdict(world).source == "none"
     with pytest.raises(PlanRefused, match="rules are not available"):
         verdict(world, validation=ValidationMode.SANDBOX)
-
-
-def test_an_entity_with_a_set_and_a_removal_is_once_in_each_phase():
-    world = World()
-    world.apply(documents({ALICE: {SHARE: 5.0}}))
-    passes = requests(world.plan(documents({ALICE: {RATE: 5.0}})).plan.changes)
-    assert [[alteration.operations for alteration in chunk] for chunk in passes] == [
-        [(("producer_byte_rate", 5.0),)],
-        [(("request_percentage", None),)],
-    ]
 
 
 def test_a_snapshot_is_validated_by_the_rules_without_a_request():

@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -199,17 +198,6 @@ def test_a_port_in_use_is_reported(sandbox: Sandbox) -> None:
     settings = SandboxSettings(listeners=(Listener(port=sandbox.port()),))
     with pytest.raises(ConfigError, match="cannot listen"), running(Sandbox(settings)):
         raise AssertionError("the port was free")
-
-
-def test_closing_the_sandbox_closes_listeners_and_connections() -> None:
-    with running(Sandbox()) as sandbox:
-        port = sandbox.port()
-        connection = RawConnection(port)
-        assert connection.offered()
-    with connection, pytest.raises(Closed):
-        connection.receive()
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=60)
 
 
 def test_a_change_that_cannot_be_saved_is_not_applied(tmp_path: Path) -> None:

@@ -1,7 +1,11 @@
 import pytest
 
 from reconciler.errors import DecodeError, FrameTooLarge, ProtocolError
-from reconciler.wire.apis import API_VERSIONS, DESCRIBE_CLIENT_QUOTAS, SASL_HANDSHAKE
+from reconciler.wire.apis import (
+    API_VERSIONS,
+    DESCRIBE_CLIENT_QUOTAS,
+    SASL_HANDSHAKE,
+)
 from reconciler.wire.frames import (
     decode_request,
     encode_request,
@@ -20,6 +24,11 @@ def test_the_response_to_api_versions_never_has_tags_in_its_header() -> None:
 def test_the_client_id_is_encoded_classically_even_in_a_flexible_header() -> None:
     frame = encode_request(DESCRIBE_CLIENT_QUOTAS, 1, correlation_id=1, client_id="abc", body=b"")
     assert frame[12:] == b"\x00\x03abc\x00"
+
+
+def test_an_unknown_api_is_refused_as_brokers_do() -> None:
+    with pytest.raises(ProtocolError, match="unknown API key 12345"):
+        decode_request(b"\x30\x39\x00\x00\x00\x00\x00\x01\xff\xff")
 
 
 @pytest.mark.parametrize("frame", [b"", b"\x00\x11", b"\x00\x11\x00\x01\x00\x00\x00\x01\x00\x09ab"])

@@ -2,10 +2,13 @@
 
 import pytest
 
-from reconciler.errors import UnsupportedVersion
+from reconciler.errors import AuthenticationError, UnsupportedVersion
 from reconciler.wire import handshake
-from reconciler.wire.messages import api_versions
+from reconciler.wire.messages import api_versions, sasl_handshake
+from reconciler.wire.sasl.plain import PlainClient
 from reconciler.wire.session_events import SessionState
+
+PLAIN = PlainClient(user="u", password="p")  # noqa: S106
 
 
 def test_a_rejection_without_a_range_is_retried_once_with_version_0() -> None:
@@ -13,6 +16,13 @@ def test_a_rejection_without_a_range_is_retried_once_with_version_0() -> None:
     assert handshake.lower_version(refusal, requested_version=3, is_retry=False) == 0
     with pytest.raises(UnsupportedVersion):
         handshake.lower_version(refusal, requested_version=0, is_retry=True)
+
+
+def test_the_error_about_a_listener_without_mechanisms_contains_a_hint() -> None:
+    answer = sasl_handshake.SaslHandshakeResponse(error_code=33, mechanisms=())
+    with pytest.raises(AuthenticationError) as caught:
+        handshake.check_handshake(answer, PLAIN)
+    assert caught.value.hint == "it accepts none"
 
 
 @pytest.mark.parametrize(

@@ -196,6 +196,18 @@ def test_an_unrequested_response_ends_the_session() -> None:
     assert "without a request" in event.error.message
 
 
+def test_replies_before_an_error_are_returned_and_none_after_it() -> None:
+    session = broker.ready()
+    first, second = ask(session), ask(session)
+    stream = cluster_answer(first) + b"\xff\xff\xff\xff" + cluster_answer(second)
+    reply, end = session.feed(stream, now=0.0)
+    assert isinstance(reply, ReplyReceived)
+    assert isinstance(end, SessionClosed)
+    assert (reply.correlation_id, end.unanswered) == (first, (second,))
+    assert session.feed(cluster_answer(second), now=0.0) == []
+    assert session.buffer_updated(4, now=0.0) == []
+
+
 @pytest.mark.parametrize("piece", [0, 1, 7, 70_000])
 def test_the_events_are_the_same_for_any_division_of_the_stream(piece: int) -> None:
     session = broker.ready()
@@ -357,6 +369,14 @@ def test_reauthentication_holds_new_requests_waits_for_pending_ones_and_starts()
     assert session.state is SessionState.READY
     assert session.reauthenticate_at == 236.0
     assert session.feed(cluster_answer(ask(session)), now=152.0)
+
+
+def test_reauthentication_of_an_idle_session_starts_immediately() -> None:
+    session = authenticated(60_000)
+    session.reauthenticate(PLAIN, fraction=0.9)
+    ((api, _, _, _),) = broker.sent(session)
+    assert api is SASL_HANDSHAKE
+    assert "credentials" in session.end_of_stream().error.hint
 
 
 # ---- ends -----------------------------------------------------------------------------------

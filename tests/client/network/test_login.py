@@ -90,19 +90,6 @@ async def test_renewal_waits_for_pending_responses_and_holds_new_requests() -> N
 
 
 @on_loop
-async def test_a_session_that_expired_while_idle_is_replaced() -> None:
-    clock = FakeClock()
-    async with (
-        ScriptedBroker(password=LOGIN, lifetime_ms=100_000) as broker,
-        client(broker, clock=clock) as our,
-    ):
-        await our.describe()
-        clock.advance(101)
-        await our.describe()
-        assert broker.connections == 2
-
-
-@on_loop
 async def test_a_refused_renewal_closes_the_connection_and_the_next_login_decides() -> None:
     clock = FakeClock()
     async with (

@@ -51,33 +51,10 @@ async def test_after_a_failure_the_other_broker_is_next() -> None:
 
 
 @on_loop
-async def test_a_request_to_a_given_broker_is_sent_to_no_other() -> None:
-    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
-        first.other_brokers, second.other_brokers = [second], [first]
-        async with client(first) as our:
-            await our.describe(node=2)
-            await our.describe(node=2)
-            assert (first.count(DESCRIBE_CLIENT_QUOTAS), second.count(DESCRIBE_CLIENT_QUOTAS)) == (
-                0,
-                2,
-            )
-            assert second.connections == 1
-
-
-@on_loop
 async def test_an_unknown_broker_id_is_an_error_that_lists_the_known_ones() -> None:
     async with ScriptedBroker(node_id=7) as broker, client(broker) as our:
         with pytest.raises(ClientError, match="no live broker with the id 9, only 7"):
             await our.describe(node=9)
-
-
-@on_loop
-async def test_an_unknown_server_error_is_retried_twice_and_then_raised() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.on(DESCRIBE_CLIENT_QUOTAS, *[acts.code(-1)] * 9)
-        with pytest.raises(BrokerError) as caught:
-            await our.describe()
-        assert (caught.value.code, caught.value.attempt) == (-1, 3)
 
 
 @pytest.mark.parametrize("code", [33, 35, 42, 44, 58, 89, 999])
@@ -162,18 +139,6 @@ async def test_a_throttled_connection_is_not_used_until_the_throttle_time_has_pa
 
 
 @on_loop
-async def test_throttling_applies_to_one_connection() -> None:
-    clock = FakeClock()
-    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
-        first.other_brokers, second.other_brokers = [second], [first]
-        async with client(first, clock=clock) as our:
-            first.on(DESCRIBE_CLIENT_QUOTAS, acts.throttled(60_000))
-            await our.describe(node=1)
-            await our.describe(node=2)
-            assert clock.slept == []
-
-
-@on_loop
 async def test_throttling_beyond_the_deadline_fails_immediately_as_throttled() -> None:
     clock = FakeClock()
     async with ScriptedBroker() as broker, client(broker, clock=clock) as our:
@@ -239,18 +204,6 @@ async def test_a_broker_that_never_answers_is_reported_at_the_time_in_the_messag
     assert named is not None, caught.value.message
     assert spent / 2 < float(named[1]) < spent + 0.1
     assert int(named[2]) == len(recorder.of("connecting"))
-
-
-@on_loop
-async def test_after_a_long_time_without_a_response_the_bootstrap_addresses_are_used() -> None:
-    recorder, clock = Recorder(), FakeClock()
-    async with ScriptedBroker() as broker, client(broker, recorder=recorder, clock=clock) as our:
-        await our.describe()
-        clock.advance(301)
-        await our.describe()
-        assert [event.reason for event in recorder.of("rebootstrap")] == [
-            "no data from the broker for 300 s"
-        ]
 
 
 @on_loop

@@ -4,13 +4,6 @@ import pytest
 
 from reconciler.errors import ManifestErrors
 from reconciler.manifest.foreign import json_nodes
-from reconciler.manifest.syntax.nodes import ScalarNode, find
-
-
-def test_every_value_has_its_line_and_column():
-    root = json_nodes.read('\ufeff{\n  "a": [1,\n    "x"]\n}', "f")
-    node = find(root, ("a", 1))
-    assert node == ScalarNode("x", False, 3, 5)
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,16 @@ def test_the_losing_document_is_reported_with_its_pair_and_the_winner_and_claims
     assert settled.desired.halted == frozenset()
 
 
+def test_a_losing_document_keeps_the_keys_that_it_alone_declares():
+    first = claim("a", producer_byte_rate=1)
+    second = claim("b", producer_byte_rate=2, consumer_byte_rate=3)
+    desired = resolve_claims([first, second], owned=NOTHING).desired
+    assert desired.limits[ALICE] == limits_of({PRODUCE: 1.0, CONSUME: 3.0})
+    declaration = desired.claim(ALICE, CONSUME)
+    assert declaration is not None
+    assert declaration.document == "team/b"
+
+
 def test_a_document_with_an_end_wins_over_another_one_of_its_namespace_only():
     def ending(namespace, until=9.0):
         raised = claim("raise", producer_byte_rate=20)

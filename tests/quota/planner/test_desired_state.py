@@ -3,10 +3,16 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.quota.entity import entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.planner.desired_state import (
+    Declaration,
+    DesiredState,
+    conflict_problems,
+    merge,
+)
 from reconciler.quota.state import limits_of, set_values
 from tests.quota.strategies import ENTITIES, declarations
 
@@ -24,6 +30,13 @@ def document(name: str, *, line: int = 1, suspended: bool = False, **limits: flo
         lines=(line + 5, 0, 0, 0, 0),
         suspended=suspended,
     )
+
+
+def test_a_key_has_the_selection_that_defines_its_limit():
+    selections = ("clusterLimits[0] matches region=eu", "", "", "", "")
+    declaration = replace(document("team/one", producer_byte_rate=1.0), selections=selections)
+    assert declaration.selection_of(RATE) == "clusterLimits[0] matches region=eu"
+    assert declaration.selection_of(SHARE) == ""
 
 
 @given(st.data())
@@ -71,6 +84,30 @@ def test_equal_values_for_one_pair_are_a_conflict_with_both_places_and_no_limit(
     assert dict(set_values(desired.limits[ALICE])) == {}
     (conflict,) = desired.conflicts
     assert [claim.place(RATE) for claim in conflict.claims] == ["a.yaml:8", "a.yaml:14"]
+
+
+def test_a_conflict_is_one_problem_at_each_of_its_places():
+    first, second = (document(name, producer_byte_rate=1.0) for name in ("t/one", "t/two"))
+    third = replace(first, document="t/three", path="")
+    words = "producer_byte_rate of user=alice is declared by"
+    assert list(map(str, conflict_problems(merge([first, second, third]).conflicts))) == [
+        f":6:1: {words} t/three, and by t/one at a.yaml:6, t/two at a.yaml:6",
+        f"a.yaml:6:1: {words} t/one, and by t/three, t/two at a.yaml:6",
+        f"a.yaml:6:1: {words} t/two, and by t/three, t/one at a.yaml:6",
+    ]
+
+
+def test_documents_decide_what_they_declare_unless_a_frozen_one_owns_it():
+    desired = merge(
+        [
+            document("t/one", producer_byte_rate=1.0),
+            document("t/two", line=20, suspended=True, request_percentage=5.0),
+        ]
+    )
+    assert (desired.value(ALICE, RATE), desired.value(ALICE, SHARE)) == (1.0, None)
+    assert desired.decides(ALICE, RATE, "t/one")
+    assert not desired.decides(ALICE, RATE, "t/two")
+    assert not desired.decides(ALICE, SHARE, "t/one")
 
 
 def test_a_desired_state_with_a_limit_without_a_claim_is_rejected():

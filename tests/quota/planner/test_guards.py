@@ -12,6 +12,7 @@ from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EVERYTHING, EntityPattern, NamePattern
 from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.effects import PlanEffects
 from reconciler.quota.planner.guards import (
     ALLOWED_WITH,
     Guard,
@@ -83,6 +84,18 @@ def broken(
     )
     new_plan = Plan(cluster_id="c", changes=changes, **plan)
     return [violation.guard for violation in check(new_plan, guards, live or before)]
+
+
+@pytest.mark.parametrize("origin", ["those of the plan", "of another state", "of other changes"])
+def test_effects_that_are_known_are_used_if_they_are_those_of_the_plan(origin):
+    live = QuotaState().with_values([(ALICE, RATE, 1e6)])
+    too_much = change(1e6, 1e9)
+    plan_effects = PlanEffects(
+        QuotaState() if origin == "of another state" else live,
+        () if origin == "of other changes" else (too_much,),
+    )
+    violations = check(Plan(cluster_id="c", changes=(too_much,)), Guards(), live, plan_effects)
+    assert Guard.MAX_CHANGE_FACTOR in [violation.guard for violation in violations]
 
 
 def test_ten_removals_are_allowed_and_eleven_are_refused():

@@ -40,40 +40,6 @@ def rates(**values: float) -> QuotaState:
     )
 
 
-def test_directions_are_computed_for_clients_and_not_for_pairs():
-    live = QuotaState().with_values(
-        [
-            (entity(user=DEFAULT), RATE, 10.0),
-            (entity(user="same"), RATE, 10.0),
-            (entity(user="up"), RATE, 10.0),
-            (entity(user="last"), SHARE, 1.0),
-        ]
-    )
-    impact = assess(
-        plan(
-            live,
-            (entity(user="new"), RATE, 5.0),
-            (entity(user="same"), RATE, None),
-            (entity(user="up"), RATE, 20.0),
-            (entity(user="first"), SHARE, 1.0),
-            (entity(user="last"), SHARE, None),
-        ),
-        live,
-    )
-    assert [(effect.direction, effect.factor) for effect in impact.effects] == [
-        (Direction.TIGHTENED, 0.5),
-        (Direction.UNCHANGED, 1.0),
-        (Direction.LOOSENED, 2.0),
-        (Direction.NEWLY_LIMITED, None),
-        (Direction.NEWLY_UNLIMITED, None),
-    ]
-    assert [impact.count(direction) for direction in Direction] == [1, 1, 1, 1, 1, 0]
-    assert [(effect.before, effect.after) for effect in impact.effects][:2] == [
-        (10.0, 5.0),
-        (10.0, 10.0),
-    ]
-
-
 @given(states(), states())
 def test_exactly_the_clients_whose_limit_or_bucket_changes_are_affected(live, target):
     values = {(e, k): None for e, k, _ in live.pairs()} | {(e, k): v for e, k, v in target.pairs()}
@@ -105,6 +71,12 @@ def test_a_limit_of_the_empty_client_id_is_that_of_no_client():
     clients = [Principal(user="alice", client_id="")]
     impact = assess(plan(live, (nameless, RATE, 4.0)), live, known_principals=clients)
     assert (impact.affected, impact.affected_count) == ((), 0)
+
+
+def test_a_client_whose_new_limit_is_its_own_is_counted_and_not_named():
+    new_plan = plan(QuotaState(), (entity(user="alice"), RATE, 5.0))
+    impact = assess(new_plan, QuotaState(), known_principals=[Principal(user="alice")])
+    assert (impact.affected, impact.affected_count) == ((), 1)
 
 
 def test_an_equal_limit_in_another_bucket_is_a_move():

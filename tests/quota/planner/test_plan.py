@@ -2,11 +2,21 @@
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.planner.plan import RESTRICTABLE, Finding, Plan
+from reconciler.quota.planner.plan import (
+    RESTRICTABLE,
+    Finding,
+    Plan,
+    PlanRemainder,
+    QuotaChange,
+)
 from reconciler.quota.policy import Action, Cause
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 ALICE = entity(user="alice")
+
+
+def change(subject=ALICE, before=1.0, after=2.0, key=RATE, cause=Cause.SPEC) -> QuotaChange:
+    return QuotaChange(entity=subject, key=key, before=before, after=after, cause=cause)
 
 
 def finding(cause: Cause, action: Action = Action.REPORT, **more: object) -> Finding:
@@ -30,3 +40,28 @@ def test_findings_are_listed_by_their_meaning():
     assert [entry.cause for entry in plan.unmanaged] == [Cause.UNMANAGED]
     assert plan.findings_for(Cause.GONE, Cause.ADOPT) == (finding(Cause.ADOPT), finding(Cause.GONE))
     assert (plan.orphans, plan.ignored) == ((), ())
+
+
+def test_live_limits_equal_to_the_declared_ones_are_adopted():
+    adopted, converged = finding(Cause.ADOPT), finding(Cause.CONVERGED)
+    plan = Plan(cluster_id="c", findings=(adopted, finding(Cause.GONE), converged))
+    assert plan.adopted == (adopted, converged)
+
+
+def test_a_remainder_adds_findings_and_counts_and_keeps_the_changes():
+    part = Plan(
+        cluster_id="c",
+        changes=(change(),),
+        findings=(finding(Cause.DRIFT),),
+        documents=1,
+        desired_pairs=2,
+        in_sync=1,
+    )
+    remainder = PlanRemainder(
+        documents=10, desired_pairs=20, in_sync=19, findings=(finding(Cause.UNMANAGED),)
+    )
+    plan = remainder.added_to(part)
+    assert plan.changes == part.changes
+    assert [item.cause for item in plan.findings] == [Cause.DRIFT, Cause.UNMANAGED]
+    assert (plan.documents, plan.desired_pairs, plan.in_sync) == (11, 22, 20)
+    assert PlanRemainder().added_to(part) == part

@@ -76,6 +76,20 @@ class Loop:
         return counts
 
 
+def test_a_namespace_that_deletes_ten_documents_a_pass_for_an_hour_does_not_get_through():
+    loop = Loop(Guards(max_removed_percent=100), a=700, b=50)
+    assert loop.turn(a=10) == {"a": 10}
+    for _ in range(60):
+        assert loop.turn(a=10, b=0) == {}
+    assert loop.turn(b=3) == {"b": 3}, "another namespace goes on"
+    loop.turn(after=2 * COUNTED_SECONDS)
+    assert loop.owned == {"a": 690, "b": 47}
+    assert loop.messages["a"] == (
+        "namespace a: 600 removals are more than the 10 that are allowed, 0 of them made in the last hour;"
+        " none of them is made until guards.approvedRemovals has the namespace"
+    )
+
+
 def test_removals_of_the_last_hour_count_and_are_then_forgotten():
     loop = Loop(Guards(max_removals=2), a=9)
     assert [loop.turn(a=1)["a"] for _ in range(3)] == [1, 1, 0]

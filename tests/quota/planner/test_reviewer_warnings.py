@@ -1,10 +1,14 @@
 """Warnings of a plan: it limits the principal that applies it; a value looks like bits in place of bytes."""
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.quota.entity import entity
-from reconciler.quota.planner.effects import bit_slips, own_limits, unranked_limits
-from reconciler.quota.policy import Cause
+from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.effects import bit_slips, blocked_limits, own_limits, unranked_limits
+from reconciler.quota.policy import Cause, Rules
 from reconciler.quota.precedence import Principal
 from reconciler.quota.state import QuotaState, limits_of
 from tests.quota.planner.test_guards import RATE, SHARE, change
@@ -19,6 +23,27 @@ def test_a_plan_that_limits_the_principal_of_kquota_causes_a_warning():
     live = QuotaState(limits={entity(user="admin"): limits_of({RATE: 1e6})})
     assert own_limits(live, [change(None, 1e6)], us) == ()
     assert own_limits(live, [change(1e6, None, subject=entity(user="admin"))], us) == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [({RATE: 9.0}, "1 declared limit,"), ({RATE: 9.0, SHARE: 9.0}, "2 declared limits,")],
+)
+def test_limits_that_a_suspended_document_owns_are_counted(values, text):
+    alice, owner = entity(user="alice"), Owner(document="team/one")
+    records = [Recorded(entity=alice, key=key, value=5.0, owner=owner) for key in values]
+    plan = compare(
+        desired=merge(
+            [Declaration(document="team/two", entity=alice, limits=limits_of(values))],
+            frozen=["team/one"],
+        ),
+        owned=OwnershipRecords(cluster_id="lkc-1").with_changes(records),
+        live=QuotaState(limits={alice: limits_of(dict.fromkeys(values, 5.0))}),
+        rules=Rules(),
+    )
+    (warning,) = blocked_limits(plan)
+    assert warning.startswith(f"not written: {text} because another document")
+    assert blocked_limits(replace(plan, findings=())) == ()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,12 @@ from reconciler.quota.entity import DEFAULT, entity, level, sort_key
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.send_order import MAX_OPERATIONS, SendSchedule, batches, chunks
+from reconciler.quota.planner.send_order import (
+    MAX_OPERATIONS,
+    SendSchedule,
+    batches,
+    chunks,
+)
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState
 from tests.hypothesis_profiles import count_examples
@@ -82,6 +87,12 @@ def test_chunks_stay_within_bounds_in_order_and_never_split_an_entity(sizes, rep
     for first, second in itertools.pairwise(new_alterations):
         operations = sum(len(alteration.operations) for alteration in first)
         assert operations + len(second[0].operations) > MAX_OPERATIONS
+
+
+def test_an_entity_larger_than_a_chunk_is_sent_alone():
+    large = Alteration(ALICE, ((str(RATE), 1.0),) * (MAX_OPERATIONS + 1))
+    small = Alteration(entity(user="bob"), ((str(RATE), 1.0),))
+    assert list(chunks([large, small])) == [(large,), (small,)]
 
 
 # -- dependencies -------------------------------------------------------------------------------------

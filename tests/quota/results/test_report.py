@@ -84,6 +84,12 @@ def test_visible_everywhere_requires_one_broker_that_shows_it_and_none_that_lags
     assert not Visibility(visible=(), lagging=(), unreachable={1: "down"}).everywhere
 
 
+def test_the_digest_of_a_preview_is_that_of_what_is_reviewed():
+    ended = replace(preview(CHANGE), plan=replace(preview(CHANGE).plan, changes=()))
+    pending = replace(ended, plan=replace(ended.plan, pending=(CHANGE,)))
+    assert preview(CHANGE).digest == pending.digest != ended.digest
+
+
 def outcome(**more: object) -> Outcome:
     done = PairOutcome(change=CHANGE, result=Applied(), visibility=PairVisibility.VISIBLE)
     return Outcome(cluster_id="c", digest="d", **{"pairs": (done,), **more})
@@ -99,6 +105,14 @@ def test_an_outcome_is_complete_only_if_every_change_was_applied_is_visible_and_
     assert not outcome(pairs=(lost,)).complete
     assert outcome(pairs=(lost,)).count("UNKNOWN") == 1
     assert outcome().count("UNKNOWN") == 0
+
+
+def test_an_outcome_is_applied_if_the_cluster_acknowledged_every_change():
+    applied, refused = (
+        PairOutcome(change=CHANGE, result=result) for result in (Applied(), Held(waits_for=()))
+    )
+    assert outcome(pairs=(applied,)).is_applied
+    assert not outcome(pairs=(applied, refused)).is_applied
 
 
 def test_a_reconciliation_is_in_order_if_everything_was_compared_and_nothing_is_open():
@@ -204,6 +218,13 @@ def test_a_reported_expired_override_has_the_declared_value_and_its_document():
     (override,) = expired_overrides(plan(findings=(REPORTED,)), OWNED, now=NOW)
     assert (override.override, override.expected, override.live) == (OVERRIDE, 5.0, 50.0)
     assert (override.document, override.pair) == ("team/one", (ALICE, RATE))
+
+
+def test_a_planned_expired_override_counts_until_it_is_reverted():
+    planned = plan(changes=(PLANNED, replace(PLANNED, cause=Cause.SPEC)))
+    (override,) = expired_overrides(planned, OWNED, now=NOW)
+    assert (override.expected, override.live) == (5.0, 50.0)
+    assert expired_overrides(planned, OWNED, now=NOW, reverted={(ALICE, RATE)}) == ()
 
 
 def test_ignored_overrides_and_other_causes_do_not_count():

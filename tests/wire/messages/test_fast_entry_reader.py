@@ -93,6 +93,13 @@ def rows_of(values: list[float]) -> list[int]:
     return [id(row) for row in gathering.entries.values()]
 
 
+def test_the_memo_is_dropped_when_values_do_not_repeat() -> None:
+    trial = fast_entry_reader.MEMO_TRIAL
+    unique = [float(n) for n in range(trial + 2)]
+    rows = rows_of([*unique, 1.0, 1.0])
+    assert rows[-1] != rows[-2]
+
+
 def test_the_memo_is_kept_when_values_repeat_and_stops_growing_at_its_limit() -> None:
     limit = fast_entry_reader.MEMO_LIMIT
     tiers = [float(n // 3) for n in range(3 * limit + 30)]
