@@ -5,13 +5,24 @@ from msgspec.structs import replace
 
 from reconciler.codecs.outcome import outcome_document, read_undo
 from reconciler.quota.planner.desired_state import merge
+from reconciler.quota.planner.guards import Guard
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause, DeletionPolicy, Policy
 from reconciler.quota.results.report import Outcome
 from reconciler.reconcile import rollback_orders
 from reconciler.render.json_values import dump
 from tests.fakes.cluster import LOST
-from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE, World, declared, documents, state
+from tests.reconcile.scenarios import (
+    ALICE,
+    BOB,
+    OPEN,
+    RATE,
+    SHARE,
+    World,
+    declared,
+    documents,
+    state,
+)
 
 OLD = documents({ALICE: {RATE: 100.0}})
 NEW = documents({ALICE: {RATE: 900.0}, BOB: {SHARE: 5.0}})
@@ -87,3 +98,19 @@ def test_a_write_that_is_late_when_its_apply_is_rolled_back_is_overwritten():
     world.apply(OLD)
     assert world.cluster.truth.value(ALICE, RATE) == 100.0
     assert world.owned().overrides == {}
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_declared_value_that_was_never_applied_is_judged_after_a_rollback(times):
+    world = World(policy=Policy.UPSERT)
+    world.apply(OLD)
+    outcome = world.apply(NEW)
+    slip = documents({ALICE: {RATE: 9e9}, BOB: {SHARE: 5.0}})
+    for _ in range(times):
+        roll_back(world, outcome, slip)
+    world.orders = world.options(guards=replace(OPEN, max_change_factor=30.0))
+    for _ in range(2):
+        (violation,) = world.plan(slip).preview.violations
+        assert (violation.guard, violation.entity) == (Guard.MAX_CHANGE_FACTOR, ALICE)
+        world.cluster.clock.advance(86_400.0)
+    assert world.plan(NEW).preview.violations == ()
