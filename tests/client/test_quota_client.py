@@ -1,4 +1,4 @@
-"""The rest of the client's API: cluster description, resolve, visibility, SCRAM users, the callback."""
+"""The rest of the client's API: visibility, SCRAM users, the callback, missing rights."""
 
 import asyncio
 

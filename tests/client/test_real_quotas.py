@@ -1,4 +1,4 @@
-"""Quotas on real brokers of each version: results with each set of rights, and under throttling."""
+"""What only a real broker shows of quotas: a custom callback, and its own words about unknown types of entities."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""An outcome for display reads back equal; an edited one is refused with the place."""
+"""An edited outcome for display is refused with the place."""
 
 import json
 

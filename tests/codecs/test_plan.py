@@ -1,4 +1,4 @@
-"""The JSON document of a plan: three separate facts, sections, places, and equal bytes for equal facts."""
+"""The JSON document of a plan: its published form, and each finding in exactly one section."""
 
 import json
 

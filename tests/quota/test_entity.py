@@ -78,6 +78,12 @@ def test_levels_run_from_the_closest_to_the_widest():
         level(Entity((ABSENT, ABSENT, ABSENT)))
 
 
+@given(entities)
+def test_parts_and_entities_are_converted_in_both_directions(subject):
+    assert from_parts(parts(subject)) == subject
+    assert from_parts(reversed(parts(subject))) == subject
+
+
 @pytest.mark.parametrize(
     ("named", "words"),
     [

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import Cluster, QuotaState
+from reconciler.quota.state import Cluster, QuotaState, limits_of
 from tests.quota.strategies import entities, keys_of, numbers, states
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -22,6 +22,12 @@ def test_setting_and_removing_change_one_pair_of_a_new_state(state, data):
     assert after.value(subject, key) == value
     assert state.limits == before
     assert after.with_values([(subject, key, state.value(subject, key))]) == state
+
+
+def test_an_entity_without_values_disappears():
+    state = QuotaState(limits={entity(user="a"): limits_of({RATE: 1.0})})
+    assert state.with_values([(entity(user="a"), RATE, None)]).limits == {}
+    assert state.with_values([(entity(user="b"), RATE, None)]).limits == state.limits
 
 
 def test_foreign_entities_survive_every_change():

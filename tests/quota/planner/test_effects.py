@@ -10,6 +10,7 @@ from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.effects import (
     LimitEffect,
+    PlanEffects,
     candidates_by_client,
     change_factor,
     effects_of,
@@ -64,6 +65,13 @@ def test_each_kind_of_client_is_resolved_before_and_after(live, subject, data):
         reach = LimitEffect(before=was.value, after=will.value, is_decisive=holds)
         expected.append(reach)
     assert list(effects) == expected
+
+
+def test_the_effect_is_that_on_clients_to_which_the_limit_applies():
+    live = state({entity(user="alice", client_id=DEFAULT): 7.0})
+    new_change = change(entity(user="alice"), None, 5.0)
+    reach = PlanEffects(live, [new_change]).effects[0]
+    assert (reach.before, reach.after) == (None, 5.0)
 
 
 @given(entities)
