@@ -89,6 +89,16 @@ def test_chunks_stay_within_bounds_in_order_and_never_split_an_entity(sizes, rep
         assert operations + len(second[0].operations) > MAX_OPERATIONS
 
 
+def test_a_chunk_is_full_when_another_entity_has_too_many_operations_for_it():
+    for operations in (1, 2, 3):
+        most = MAX_OPERATIONS // operations
+        many = [
+            Alteration(entity(user=str(n)), ((str(RATE), 1.0),) * operations)
+            for n in range(most + 1)
+        ]
+        assert [len(chunk) for chunk in chunks(many)] == [most, 1]
+
+
 def test_an_entity_larger_than_a_chunk_is_sent_alone():
     large = Alteration(ALICE, ((str(RATE), 1.0),) * (MAX_OPERATIONS + 1))
     small = Alteration(entity(user="bob"), ((str(RATE), 1.0),))
