@@ -163,10 +163,7 @@ def test_the_record_of_a_pair_that_disappeared_is_removed():
 
 @pytest.mark.parametrize(
     "other_declaration",
-    [
-        wants(5.0, document="team/renamed"),
-        wants(5.0, deletion_policy=DeletionPolicy.DELETE),
-    ],
+    [wants(5.0, document="team/renamed"), wants(5.0, deletion_policy=DeletionPolicy.DELETE)],
 )
 def test_another_document_or_deletion_policy_is_recorded_without_a_finding(other_declaration):
     new_plan = plan(other_declaration, live=5.0, owned=owns(applied(5.0)))
