@@ -12,16 +12,16 @@ import pyarrow.compute as pc
 
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import KquotaError, LakeError, TelemetryError
-from reconciler.evidence.ingest.dialects.cluster_sources import (
+from reconciler.evidence.ingest import openmetrics
+from reconciler.evidence.ingest.cluster_sources import (
     CLUSTER_LABELS,
     ClusterMatcher,
     ClusterSource,
 )
-from reconciler.evidence.ingest.dialects.definitions import Dialect, DialectTable
+from reconciler.evidence.ingest.dialect import Dialect, DialectTable
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.points import PointCollector
-from reconciler.evidence.ingest.readers import openmetrics
-from reconciler.evidence.ingest.readers.series import RecordedSeries
+from reconciler.evidence.ingest.recorded_series import RecordedSeries
 from reconciler.evidence.ingest.sample_days import (
     OVERLAP_MS,
     ClusterArrivals,

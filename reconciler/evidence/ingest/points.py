@@ -10,16 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.evidence.ingest import row_codes
-from reconciler.evidence.ingest.dialects.cluster_sources import (
+from reconciler.evidence.ingest.cluster_sources import (
     ClusterMatcher,
     ClusterSource,
     SampleOrigin,
     ScrapeTarget,
     broker_id,
 )
-from reconciler.evidence.ingest.dialects.definitions import ABOUT_QUOTAS, Dialect, SeriesMeaning
+from reconciler.evidence.ingest.dialect import ABOUT_QUOTAS, Dialect, SeriesMeaning
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.readers.series import RecordedSeries
+from reconciler.evidence.ingest.recorded_series import RecordedSeries
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import Measure
 

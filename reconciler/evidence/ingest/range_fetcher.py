@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest.dialects.definitions import DialectTable
-from reconciler.evidence.ingest.dialects.label_matchers import LabelMatcher, selector
+from reconciler.evidence.ingest.dialect import DialectTable
 from reconciler.evidence.ingest.drop_reasons import PARTIAL, DropCounts, DropReason
-from reconciler.evidence.ingest.readers.prometheus import (
+from reconciler.evidence.ingest.label_matchers import LabelMatcher, selector
+from reconciler.evidence.ingest.prometheus import (
     PrometheusClient,
     ResponseTooLarge,
     ResponseTooSlow,
 )
-from reconciler.evidence.ingest.readers.series import RecordedSeries
+from reconciler.evidence.ingest.recorded_series import RecordedSeries
 
 WINDOW_MS: Final = 7_200_000
 """Length of one chunk: a block of Prometheus' storage."""

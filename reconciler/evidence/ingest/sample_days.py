@@ -17,13 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.evidence.analysis import rollup
-from reconciler.evidence.ingest import row_codes, snapshot_import
-from reconciler.evidence.ingest.assembly import day_tables, limit_history
-from reconciler.evidence.ingest.assembly.day_tables import AssembledDay
-from reconciler.evidence.ingest.assembly.limit_history import LimitDigests, LimitSnapshot
-from reconciler.evidence.ingest.assembly.scrapes import HOUR_MS
+from reconciler.evidence.ingest import day_tables, limit_history, row_codes, snapshot_import
+from reconciler.evidence.ingest.day_tables import AssembledDay
 from reconciler.evidence.ingest.drop_reasons import DropCounts
+from reconciler.evidence.ingest.limit_history import LimitDigests, LimitSnapshot
 from reconciler.evidence.ingest.points import Points
+from reconciler.evidence.ingest.scrapes import HOUR_MS
 from reconciler.evidence.store import scrape_interval, stored_days
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake

@@ -8,9 +8,11 @@ from typing import Final
 
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import LakeError, TelemetryError
-from reconciler.evidence.ingest.dialects.cluster_sources import ClusterMatcher, ClusterSource
-from reconciler.evidence.ingest.dialects.definitions import Dialect, DialectTable
+from reconciler.evidence.ingest.cluster_sources import ClusterMatcher, ClusterSource
+from reconciler.evidence.ingest.dialect import Dialect, DialectTable
+from reconciler.evidence.ingest.http_config import HttpConfig
 from reconciler.evidence.ingest.points import PointCollector, Points, seen_labels
+from reconciler.evidence.ingest.prometheus import BOUNDS, PrometheusClient, PrometheusLimits
 from reconciler.evidence.ingest.range_fetcher import (
     WINDOW_MS,
     DiscoveredSeries,
@@ -19,8 +21,6 @@ from reconciler.evidence.ingest.range_fetcher import (
     chunks,
     discovered,
 )
-from reconciler.evidence.ingest.readers.http_config import HttpConfig
-from reconciler.evidence.ingest.readers.prometheus import BOUNDS, PrometheusClient, PrometheusLimits
 from reconciler.evidence.ingest.sample_days import (
     OVERLAP_MS,
     REFETCH_MS,

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from reconciler.codecs.state import read_state
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest.assembly.limit_history import LimitSnapshot
+from reconciler.evidence.ingest.limit_history import LimitSnapshot
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.quota_snapshots import complete_snapshots, state_of

@@ -5,9 +5,9 @@ from datetime import date
 
 import pyarrow as pa
 
-from reconciler.evidence.ingest.assembly import day_tables, limit_history
-from reconciler.evidence.ingest.assembly.broker_readings import DayCarryover
-from reconciler.evidence.ingest.dialects.cluster_sources import SampleOrigin, ScrapeTarget
+from reconciler.evidence.ingest import day_tables, limit_history
+from reconciler.evidence.ingest.broker_readings import DayCarryover
+from reconciler.evidence.ingest.cluster_sources import SampleOrigin, ScrapeTarget
 from reconciler.evidence.ingest.points import Points, PointSeries, SeriesNames
 from reconciler.usage.samples import Cadence, cadence, start_of
 from reconciler.usage.tables import Measure

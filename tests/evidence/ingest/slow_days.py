@@ -6,7 +6,7 @@ For brokers with one instance and one replica that never fail; other cases have 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from reconciler.evidence.ingest.assembly.limit_history import (
+from reconciler.evidence.ingest.limit_history import (
     LimitHistory,
     LimitSnapshot,
     UnknownLimit,

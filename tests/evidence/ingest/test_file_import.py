@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest import file_import
-from reconciler.evidence.ingest.dialects import label_matchers, parser
-from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
+from reconciler.evidence.ingest import dialect_tables, file_import, label_matchers
+from reconciler.evidence.ingest.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.file_import import FileImportRequest
 from reconciler.evidence.store.lake import Lake
@@ -41,7 +40,7 @@ def lake(store=None):
 
 
 def read(where, *paths, sources=(ORDERS,), **more):
-    files = FileImportRequest(paths=paths, dialects=parser.shipped(), **more)
+    files = FileImportRequest(paths=paths, dialects=dialect_tables.shipped(), **more)
     return file_import.read(where, sources, files, clock=FakeClock(BEGIN / 1000 + 86_400))
 
 

@@ -5,9 +5,8 @@ import asyncio
 import pytest
 
 from reconciler.errors import LakeError, TelemetryError
-from reconciler.evidence.ingest import server_import
-from reconciler.evidence.ingest.dialects import label_matchers, parser
-from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
+from reconciler.evidence.ingest import dialect_tables, label_matchers, server_import
+from reconciler.evidence.ingest.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.sample_days import SampleDays, cursor, last_dialect
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.samples import DAY_MS
@@ -83,7 +82,7 @@ def fetch(where, server, begin=None, end=END, **asking):
     async def fetch_span():
         async with server:
             options = server_import.ServerImportOptions(
-                dialects=parser.shipped(), **{"window_ms": HOUR} | asking
+                dialects=dialect_tables.shipped(), **{"window_ms": HOUR} | asking
             )
             return await server_import.fetched(
                 where,
@@ -219,7 +218,7 @@ def test_a_cluster_with_unreadable_client_names_is_not_idle(name):
 
 
 def test_a_previous_dialect_that_is_no_longer_known_is_ignored():
-    dialects = parser.shipped()
+    dialects = dialect_tables.shipped()
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
         dialects.select({"up": frozenset()}, lambda: "gone")
     with pytest.raises(TelemetryError, match="no metric of client quotas"):

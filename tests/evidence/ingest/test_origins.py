@@ -1,14 +1,13 @@
 """Which responses and points count for a broker: of one job and one target, and never of two brokers with one id."""
 
-from reconciler.evidence.ingest.assembly import day_tables
-from reconciler.evidence.ingest.dialects import parser
-from reconciler.evidence.ingest.dialects.cluster_sources import (
+from reconciler.evidence.ingest import day_tables, dialect_tables
+from reconciler.evidence.ingest.cluster_sources import (
     ClusterMatcher,
     ClusterSource,
     ScrapeTarget,
 )
 from reconciler.evidence.ingest.points import PointCollector
-from reconciler.evidence.ingest.readers.series import RecordedSeries
+from reconciler.evidence.ingest.recorded_series import RecordedSeries
 from tests.evidence.ingest.point_rows import (
     DAY,
     PACE,
@@ -214,7 +213,7 @@ def test_a_broker_that_moved_to_another_instance_is_one():
 def test_jobs_are_distinguished_by_the_labels_of_their_series():
     collector = PointCollector(
         ClusterMatcher([ClusterSource(cluster="c", cluster_id="c")]),
-        parser.shipped().get("kquota"),
+        dialect_tables.shipped().get("kquota"),
         read_ms=START + 86_400_000,
     )
     host = {"instance": "host-1", "job": "kafka"}

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.evidence.ingest.dialects import label_matchers, parser
-from reconciler.evidence.ingest.dialects.cluster_sources import (
+from reconciler.evidence.ingest import dialect_tables, label_matchers
+from reconciler.evidence.ingest.cluster_sources import (
     BrokerIdRule,
     ClusterMatcher,
     ClusterSource,
@@ -15,11 +15,11 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
 )
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.points import AHEAD_MS, PointCollector, Points, SeriesNames
-from reconciler.evidence.ingest.readers.series import RecordedSeries
+from reconciler.evidence.ingest.recorded_series import RecordedSeries
 from reconciler.usage.tables import Measure
 
 NOW = 1_700_000_000_000
-KQUOTA = parser.shipped().get("kquota")
+KQUOTA = dialect_tables.shipped().get("kquota")
 RATE = "kafka_server_client_quota_byte_rate"
 
 

@@ -9,16 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import TelemetryError, TelemetryUnavailable
-from reconciler.evidence.ingest import range_fetcher
-from reconciler.evidence.ingest.dialects import label_matchers, parser
+from reconciler.evidence.ingest import dialect_tables, label_matchers, range_fetcher
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.range_fetcher import DiscoveredSeries, FetchedChunk, SeriesSelector
-from reconciler.evidence.ingest.readers.prometheus import (
+from reconciler.evidence.ingest.prometheus import (
     BOUNDS,
     PrometheusClient,
     PrometheusLimits,
     ResponseTooLarge,
 )
+from reconciler.evidence.ingest.range_fetcher import DiscoveredSeries, FetchedChunk, SeriesSelector
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import QUERY, FakePrometheus, Fault, error
 
@@ -238,7 +237,7 @@ def discovered(
     async def discover() -> DiscoveredSeries:
         async with server, PrometheusClient(server.url, clock=FakeClock(), bounds=bounds) as client:
             return await range_fetcher.discovered(
-                client, parser.shipped(), label_matchers.parsed(text), T, T + WINDOW
+                client, dialect_tables.shipped(), label_matchers.parsed(text), T, T + WINDOW
             )
 
     return asyncio.run(discover())
@@ -263,7 +262,7 @@ def test_existing_series_are_discovered_with_their_labels() -> None:
         "cluster",
     }
     assert everything.labels["go_threads"] == frozenset()
-    assert parser.shipped().detected(everything.labels).name == "jmx_exporter"
+    assert dialect_tables.shipped().detected(everything.labels).name == "jmx_exporter"
     assert {labels["__name__"] for labels in everything.series} == {
         "up",
         "kafka_server_quota_byte_rate",
@@ -295,7 +294,7 @@ def test_series_of_single_topics_are_neither_discovered_nor_fetched() -> None:
         for matcher in parameters["match[]"]
         if TOTAL in matcher
     )
-    dialects = parser.shipped()
+    dialects = dialect_tables.shipped()
     assert dialects.excluded(TOTAL) == ("topic",)
     selector = SeriesSelector(metric=TOTAL, without=dialects.excluded(TOTAL))
     (chunk,), _ = fetch(topics(FakePrometheus()), T, T + WINDOW, [selector])

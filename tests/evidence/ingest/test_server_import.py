@@ -5,9 +5,13 @@ import asyncio
 import pytest
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest import server_import, snapshot_import
-from reconciler.evidence.ingest.dialects import label_matchers, parser
-from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
+from reconciler.evidence.ingest import (
+    dialect_tables,
+    label_matchers,
+    server_import,
+    snapshot_import,
+)
+from reconciler.evidence.ingest.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.sample_days import REFETCH_MS, ClusterArrivals, SampleDays, cursor
 from reconciler.evidence.store.lake import Lake
@@ -58,7 +62,9 @@ def fetch(
 
     async def fetch_span():
         async with server:
-            asking = server_import.ServerImportOptions(dialects=parser.shipped(), window_ms=window)
+            asking = server_import.ServerImportOptions(
+                dialects=dialect_tables.shipped(), window_ms=window
+            )
             return await server_import.fetched(
                 where,
                 source(server, **more),

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest import file_import
-from reconciler.evidence.ingest.dialects import label_matchers, parser
-from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
+from reconciler.evidence.ingest import dialect_tables, file_import, label_matchers
+from reconciler.evidence.ingest.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.file_import import FileImportRequest, FileImportResult
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, SampleDays
@@ -49,7 +48,7 @@ def arrive(own_source: ClusterSource, *neighbours: ClusterSource) -> ClusterArri
                 replace(source, prometheus=server.url) for source in (own_source, *neighbours)
             ]
             asking = ServerImportOptions(
-                dialects=parser.shipped(), sources_of_address=tuple(everybody)
+                dialects=dialect_tables.shipped(), sources_of_address=tuple(everybody)
             )
             days = SampleDays(lake, everybody[0].cluster_id, everybody[0].cadence)
             return await fetched(lake, everybody[0], SPAN, asking, days=days, clock=clock)
@@ -73,7 +72,7 @@ def in_a_file(tmp_path: Path, *lines: str) -> FileImportResult:
     path = tmp_path / "saved.prom"
     path.write_text("\n".join([*lines, "# EOF\n"]))
     lake = Lake(PassingStore(), clock=FakeClock())
-    files = FileImportRequest(paths=(path,), dialects=parser.shipped())
+    files = FileImportRequest(paths=(path,), dialects=dialect_tables.shipped())
     return file_import.read(lake, [source("a", "")], files, clock=FakeClock())
 
 

@@ -8,18 +8,16 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest import range_fetcher
-from reconciler.evidence.ingest.dialects import label_matchers, parser
-from reconciler.evidence.ingest.dialects.cluster_sources import ClusterMatcher, ClusterSource
+from reconciler.evidence.ingest import dialect_tables, label_matchers, openmetrics, range_fetcher
+from reconciler.evidence.ingest.cluster_sources import ClusterMatcher, ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.points import PointCollector
-from reconciler.evidence.ingest.range_fetcher import FetchedChunk, SeriesSelector
-from reconciler.evidence.ingest.readers import openmetrics
-from reconciler.evidence.ingest.readers.prometheus import (
+from reconciler.evidence.ingest.prometheus import (
     PrometheusClient,
     PrometheusLimits,
     ResponseTooLarge,
 )
+from reconciler.evidence.ingest.range_fetcher import FetchedChunk, SeriesSelector
 from reconciler.usage.tables import Measure
 from tests.evidence.ingest.kafka_names import jmx, sanitized
 from tests.fakes.clock import FakeClock
@@ -199,10 +197,12 @@ def test_a_response_above_the_limit_is_queried_in_parts(stored: Stored) -> None:
 def test_the_dialect_is_recognised_and_the_points_belong_to_the_cluster(stored: Stored) -> None:
     async def discover() -> range_fetcher.DiscoveredSeries:
         async with PrometheusClient(stored.url, clock=FakeClock()) as client:
-            return await range_fetcher.discovered(client, parser.shipped(), OF_ORDERS, T, T + HOUR)
+            return await range_fetcher.discovered(
+                client, dialect_tables.shipped(), OF_ORDERS, T, T + HOUR
+            )
 
     discovered_series = asyncio.run(discover())
-    dialect = parser.shipped().detected(discovered_series.labels)
+    dialect = dialect_tables.shipped().detected(discovered_series.labels)
     assert dialect.name == "kquota"
     source = ClusterSource(cluster="orders", cluster_id="ORDERS", matchers=OF_ORDERS)
     collector = PointCollector(ClusterMatcher([source]), dialect, read_ms=T + DAY)

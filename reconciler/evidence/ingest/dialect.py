@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest.dialects.cluster_sources import broker_id
-from reconciler.evidence.ingest.dialects.label_names import DECODERS
+from reconciler.evidence.ingest.cluster_sources import broker_id
 from reconciler.evidence.ingest.drop_reasons import DropReason
+from reconciler.evidence.ingest.label_names import DECODERS
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import Measure
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.evidence.ingest.dialects import label_names
+from reconciler.evidence.ingest import label_names
 from tests.evidence.ingest.kafka_names import jmx, quoted, sanitized
 
 ANY = st.text(st.characters(exclude_categories=["Cs"]))

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from reconciler.codecs.reader import DocumentReader
 from reconciler.errors import ConfigError, TelemetryError
-from reconciler.evidence.ingest.dialects.definitions import (
+from reconciler.evidence.ingest.dialect import (
     ABOUT_QUOTAS,
     Dialect,
     DialectTable,
@@ -18,8 +18,8 @@ from reconciler.evidence.ingest.dialects.definitions import (
     NameRule,
     QuotaTypeLabel,
 )
-from reconciler.evidence.ingest.dialects.label_names import DECODERS
 from reconciler.evidence.ingest.drop_reasons import DropReason
+from reconciler.evidence.ingest.label_names import DECODERS
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import Measure
 

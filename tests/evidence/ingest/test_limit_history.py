@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.evidence.ingest.assembly.limit_history import (
+from reconciler.evidence.ingest.limit_history import (
     LimitDigests,
     LimitHistory,
     LimitSnapshot,

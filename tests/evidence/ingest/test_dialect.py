@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest.dialects import parser
-from reconciler.evidence.ingest.dialects.definitions import Dialect, SeriesMeaning
+from reconciler.evidence.ingest import dialect_tables, openmetrics
+from reconciler.evidence.ingest.dialect import Dialect, SeriesMeaning
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.readers import openmetrics
 from reconciler.usage.tables import Measure
 from tests.evidence.ingest.kafka_names import jmx, sanitized
 
-SHIPPED = parser.shipped()
+SHIPPED = dialect_tables.shipped()
 USER, CLIENT = "CN=al ice,O=ü", 'x",user="admin*?\\\n'
 ENCODED, QUOTED = sanitized(USER), jmx(CLIENT)
 RATE = Measure.RATE
@@ -462,7 +461,7 @@ def own(tmp_path: Path, text: str) -> Path:
 
 
 def test_a_file_of_the_user_adds_a_dialect_and_keeps_the_shared_metrics(tmp_path: Path) -> None:
-    table = parser.read(own(tmp_path, OWN))
+    table = dialect_tables.read(own(tmp_path, OWN))
     dialect = table.detected({"acme_kafka_kilobytes": {"kind"}})
     assert dialect.meaning(
         "acme_kafka_kilobytes", {"kind": "w", "principal": "-"}
@@ -476,7 +475,7 @@ def test_a_file_of_the_user_adds_a_dialect_and_keeps_the_shared_metrics(tmp_path
 
 
 def test_a_dialect_of_the_same_name_replaces_the_shipped_one(tmp_path: Path) -> None:
-    table = parser.read(own(tmp_path, OWN.replace('"ours"', '"confluent"')))
+    table = dialect_tables.read(own(tmp_path, OWN.replace('"ours"', '"confluent"')))
     assert len(table.all) == len(SHIPPED.all)
     assert table.get("confluent").is_needed("acme_kafka_kilobytes")
 
@@ -505,16 +504,16 @@ def test_an_error_in_the_table_is_reported_with_its_file(
     text = OWN.replace(before, after, 1)
     assert text != OWN
     with pytest.raises(TelemetryError, match=r"own\.toml") as slip:
-        parser.read(own(tmp_path, text))
+        dialect_tables.read(own(tmp_path, text))
     assert message in slip.value.message
 
 
 def test_a_malformed_table_is_reported_with_its_file(tmp_path: Path) -> None:
     for text in ("", "x = ", "[dialect]\nname = 1"):
         with pytest.raises(TelemetryError, match=r"own\.toml"):
-            parser.read(own(tmp_path, text))
+            dialect_tables.read(own(tmp_path, text))
     with pytest.raises(TelemetryError, match=r"missing\.toml"):
-        parser.read(tmp_path / "missing.toml")
+        dialect_tables.read(tmp_path / "missing.toml")
 
 
 def test_dialects_name_the_metrics_that_they_read() -> None:

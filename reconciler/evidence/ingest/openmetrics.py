@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.readers.series import RecordedSeries, milliseconds, number_of
+from reconciler.evidence.ingest.recorded_series import RecordedSeries, milliseconds, number_of
 
 _SIMPLE: Final = re.compile(
     r"(?P<head>[a-zA-Z_:][\w:]*(?:\{.*\})?|\{.*\})[ \t]+(?P<value>[^\s{}\"]+)(?:[ \t]+(?P<at>[^\s{}\"#]+))?[ \t]*",

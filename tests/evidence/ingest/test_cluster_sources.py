@@ -5,15 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest.dialects import label_matchers
-from reconciler.evidence.ingest.dialects.cluster_sources import (
+from reconciler.evidence.ingest import label_matchers
+from reconciler.evidence.ingest.cluster_sources import (
     BrokerIdRule,
     ClusterMatcher,
     ClusterSource,
     source_of,
 )
-from reconciler.evidence.ingest.dialects.label_matchers import LabelMatcher
 from reconciler.evidence.ingest.drop_reasons import DropReason
+from reconciler.evidence.ingest.label_matchers import LabelMatcher
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 
 LABEL = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True)

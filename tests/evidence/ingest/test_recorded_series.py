@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.evidence.ingest.readers.series import RecordedSeries
+from reconciler.evidence.ingest.recorded_series import RecordedSeries
 
 TIMES = st.integers(-(2**62), 2**62)
 

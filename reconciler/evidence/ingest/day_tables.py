@@ -14,16 +14,16 @@ from typing import Final
 import pyarrow as pa
 
 from reconciler.evidence.ingest import row_codes
-from reconciler.evidence.ingest.assembly.broker_readings import (
+from reconciler.evidence.ingest.broker_readings import (
     BrokerReadings,
     DayCarryover,
     readings,
 )
-from reconciler.evidence.ingest.assembly.censored_samples import censored
-from reconciler.evidence.ingest.assembly.limit_history import LimitHistory, LimitSnapshot
-from reconciler.evidence.ingest.assembly.sample_grid import SampleGrid, grid
+from reconciler.evidence.ingest.censored_samples import censored
 from reconciler.evidence.ingest.drop_reasons import DropCounts
+from reconciler.evidence.ingest.limit_history import LimitHistory, LimitSnapshot
 from reconciler.evidence.ingest.points import Points
+from reconciler.evidence.ingest.sample_grid import SampleGrid, grid
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.usage.samples import CONTROLLER, DAY_MS, MAX_UNITS, MILLION, Cadence, half_up
 from reconciler.usage.series import spans

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from reconciler.errors import KquotaError, TelemetryError
-from reconciler.evidence.ingest.dialects import label_matchers
-from reconciler.evidence.ingest.dialects.label_matchers import LabelMatcher
+from reconciler.evidence.ingest import label_matchers
 from reconciler.evidence.ingest.drop_reasons import DropReason
+from reconciler.evidence.ingest.label_matchers import LabelMatcher
 from reconciler.manifest.project.cluster import QuotaCluster, seconds
 from reconciler.usage import samples
 from reconciler.usage.samples import Cadence

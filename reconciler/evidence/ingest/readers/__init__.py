@@ -1,1 +1,0 @@
-"""Readers of recorded series: the Prometheus HTTP API and files."""
