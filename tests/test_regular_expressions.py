@@ -340,7 +340,7 @@ DYNAMIC = {
     "manifest/files.py:_matcher": "globs of the trusted project file, over names of files",
     "manifest/explanation.py:_compile": "patterns of the schemas of this package, over texts of bounded length",
     "evidence/ingest/dialect_tables.py:_pattern": "of the caller's own file of dialects",
-    "evidence/ingest/label_matchers.py:__post_init__": "of the caller's own settings",
+    "evidence/ingest/cluster_sources.py:__post_init__": "of the caller's own settings",
     "evidence/ingest/cluster_sources.py:parsed": "of the caller's own settings",
     "wire/sasl/scram.py:__init__": "a constant of the module: one class",
 }

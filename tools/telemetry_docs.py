@@ -88,8 +88,7 @@ def _row(dialect: Dialect) -> str:
 
 def _name(dialect: Dialect, part: str) -> str:
     name = dialect.names[part]
-    none = f", {', '.join(f'`{word}`' for word in name.none)} = none" if name.none else ""
-    return f"{', '.join(f'`{label}`' for label in name.labels)} ({name.decoder}{none})"
+    return f"{', '.join(f'`{label}`' for label in name.labels)} ({name.decoder})"
 
 
 def words() -> str:

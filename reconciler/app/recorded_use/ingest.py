@@ -21,7 +21,6 @@ from reconciler.evidence.ingest import (
     dialect_tables,
     file_import,
     http_config,
-    label_matchers,
     server_import,
     snapshot_import,
 )
@@ -91,7 +90,7 @@ def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSourc
     matchers, rule, step = overrides.matchers, overrides.broker_id, overrides.step
     typed: dict[str, Any] = {
         "prometheus": overrides.prometheus,
-        "matchers": None if matchers is None else label_matchers.parsed(matchers),
+        "matchers": None if matchers is None else cluster_sources.parsed_matchers(matchers),
         "broker_rule": None if rule is None else BrokerIdRule.parsed(rule),
         "scrape_ms": None if step is None else round(step * 1000),
         "evidence_uri": overrides.previews,
@@ -174,11 +173,10 @@ def _ingest_cluster(
             window = span.from_ms, span.to_ms
             arrived = run(
                 server_import.fetched(
-                    lake,
+                    writer,
                     source,
                     span,
                     _server_options(work),
-                    days=writer,
                     clock=clock,
                     progress=progress,
                 )

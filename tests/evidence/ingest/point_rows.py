@@ -8,7 +8,8 @@ import pyarrow as pa
 from reconciler.evidence.ingest import day_tables, limit_history
 from reconciler.evidence.ingest.broker_readings import DayCarryover
 from reconciler.evidence.ingest.cluster_sources import SampleOrigin, ScrapeTarget
-from reconciler.evidence.ingest.points import Points, PointSeries, SeriesNames
+from reconciler.evidence.ingest.dialect import SeriesNames
+from reconciler.evidence.ingest.points import Points, PointSeries
 from reconciler.usage.samples import Cadence, cadence, start_of
 from reconciler.usage.tables import Measure
 
@@ -86,7 +87,9 @@ def day(
     pace: Cadence = PACE,
     on: date = DAY,
 ) -> day_tables.AssembledDay:
-    return day_tables.assembled("c", on, points(rows), pace=pace, before=before, snapshots=looks)
+    return day_tables.assembled(
+        "c", on, points(rows), pace=pace, before=before, limits=limit_history.LimitHistory(looks)
+    )
 
 
 def usage(done: day_tables.AssembledDay, **values: str) -> list[Mapping[str, object]]:

@@ -7,7 +7,7 @@ import pytest
 from reconciler.codecs.state import state_document
 from reconciler.errors import ConfigError, TelemetryError
 from reconciler.evidence.ingest import snapshot_import
-from reconciler.evidence.ingest.limit_history import LimitDigests
+from reconciler.evidence.ingest.limit_history import LimitHistory
 from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.stored_days import UnitContent
@@ -188,7 +188,7 @@ def test_only_snapshots_that_apply_since_a_day_are_read(looked, since, expected)
     every = snapshot_import.limit_snapshots(where, "c")
     for number in range(3):
         span = (start_of(day) + number * DAY_MS, start_of(day) + (number + 1) * DAY_MS)
-        assert LimitDigests(recent).of(*span) == LimitDigests(every).of(*span)
+        assert LimitHistory(recent).digest(*span) == LimitHistory(every).digest(*span)
 
 
 def test_older_snapshots_are_not_opened(tmp_path):
