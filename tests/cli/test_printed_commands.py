@@ -148,7 +148,7 @@ def test_every_option_that_an_error_or_a_hint_names_exists() -> None:
         "app/clusters/state_files.py",
         "evidence/spark/",
         "spark/",
-        "evidence/ingest/prometheus.py",
+        "evidence/ingest/readers/prometheus.py",
         "manifest/foreign/kafka_configs.py",
     )  # their options
     unknown = {

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from reconciler.errors import KquotaError
 from reconciler.evidence.ingest.drop_reasons import DropCounts
-from reconciler.evidence.ingest import openmetrics
+from reconciler.evidence.ingest.readers import openmetrics
 def main(name):
     path = Path(name)
     try:

@@ -17,7 +17,7 @@ from reconciler.base import properties
 from reconciler.base.clock import SystemClock
 from reconciler.base.text_files import read_text
 from reconciler.errors import KquotaError
-from reconciler.evidence.ingest.prometheus import PrometheusClient
+from reconciler.evidence.ingest.readers.prometheus import PrometheusClient
 from reconciler.forge.rest_client import RestClient
 from reconciler.inventory.file import RecordsFile
 from reconciler.manifest.files import read_paths

@@ -16,19 +16,13 @@ from reconciler.base.clock import SystemClock
 from reconciler.base.text_files import read_text
 from reconciler.errors import LakeError, TelemetryError, UsageError
 from reconciler.evidence.analysis import rollup
-from reconciler.evidence.ingest import (
-    cluster_sources,
-    dialect_tables,
-    file_import,
-    http_config,
-    server_import,
-    snapshot_import,
-)
+from reconciler.evidence.ingest import cluster_sources, dialect_tables, file_import, server_import
 from reconciler.evidence.ingest.cluster_sources import BrokerIdRule, ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
+from reconciler.evidence.ingest.readers import http_config
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport, SampleDays
 from reconciler.evidence.output.ingest_report import ClusterIngestSummary, IngestSummary
-from reconciler.evidence.store import previews
+from reconciler.evidence.store import previews, snapshot_import
 from reconciler.evidence.store.files import table_store
 
 if TYPE_CHECKING:

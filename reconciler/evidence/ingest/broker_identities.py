@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from reconciler.evidence.ingest.cluster_sources import SampleOrigin, ScrapeTarget
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.row_codes import is_whole
+from reconciler.evidence.store.files.row_codes import is_whole
 from reconciler.usage.samples import LEAST_STEP_MS
 
 MAX_ID = 2**31

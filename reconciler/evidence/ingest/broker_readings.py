@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest import row_codes
 from reconciler.evidence.ingest.broker_identities import (
     MutationScrape,
     active_controller_rows,
@@ -20,6 +19,7 @@ from reconciler.evidence.ingest.scrapes import (
     ScrapeTime,
     placed,
 )
+from reconciler.evidence.store.files import row_codes
 from reconciler.usage.samples import CONTROLLER, Cadence, QuotaType
 from reconciler.usage.tables import Measure
 from reconciler.usage.tags import Bucket, GroupKind, bucket_of

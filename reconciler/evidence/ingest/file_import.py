@@ -8,7 +8,6 @@ from typing import Final
 
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import KquotaError, LakeError, TelemetryError, UsageError
-from reconciler.evidence.ingest import openmetrics
 from reconciler.evidence.ingest.cluster_sources import (
     CLUSTER_LABELS,
     ClusterMatcher,
@@ -16,8 +15,8 @@ from reconciler.evidence.ingest.cluster_sources import (
 )
 from reconciler.evidence.ingest.dialect import Dialect, DialectTable
 from reconciler.evidence.ingest.drop_reasons import DropCounts
-from reconciler.evidence.ingest.points import PointCollector
-from reconciler.evidence.ingest.recorded_series import RecordedSeries
+from reconciler.evidence.ingest.points import PointCollector, RecordedSeries
+from reconciler.evidence.ingest.readers import openmetrics
 from reconciler.evidence.ingest.sample_days import (
     ClusterArrivals,
     DayReading,
@@ -157,18 +156,18 @@ class _FileContent:
         points = sum(len(series.times) for series in self.series)
         for series in openmetrics.read(path, counts):
             is_needed = self._files.dialects.is_needed(series.name)
-            kept = (
+            in_window = (
                 series.within(*self._files.window)
                 if is_needed
                 else series._replace(times=array("q"), values=array("d"))
             )
-            points += len(kept.times)
+            points += len(in_window.times)
             if points > MOST_POINTS:
                 raise UsageError(
                     f"there are more than {MOST_POINTS:,} points, too many for one run",
                     hint="read the same files in several runs, each with --from and --to at midnight UTC",
                 )
-            self.series.append(kept)
+            self.series.append(in_window)
 
     def dialect(self, lake: Lake, clusters: ClusterMatcher) -> tuple[Dialect, str]:
         """Return the dialect, and a remark if it is only assumed from the last run.

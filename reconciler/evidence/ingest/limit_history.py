@@ -3,25 +3,17 @@
 import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from reconciler.evidence.store.snapshot_import import LimitSnapshot
 from reconciler.quota.state import QuotaState
 from reconciler.usage.samples import KEY_OF, QuotaType, ValueState, limit_state, limit_units
 from reconciler.usage.tags import Bucket, GroupKind, KeyLimits, book, bucket_of, limit_of, tags_of
 
 _NO_LIMIT: Final = 2**31 - 1
 """Kafka's value for an ip without a limit (``UnlimitedConnectionCreationRate``), the largest 32-bit integer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitSnapshot:
-    """A quota snapshot of a cluster."""
-
-    observed_ms: int
-    snapshot_id: str
-    state: QuotaState = field(repr=False)
 
 
 class UnknownLimit(Enum):

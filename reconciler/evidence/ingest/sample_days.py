@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.evidence.analysis import rollup
-from reconciler.evidence.ingest import day_tables, row_codes, snapshot_import
+from reconciler.evidence.ingest import day_tables
 from reconciler.evidence.ingest.day_tables import AssembledDay
 from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.ingest.limit_history import LimitHistory
 from reconciler.evidence.ingest.points import Points
 from reconciler.evidence.ingest.scrapes import HOUR_MS
-from reconciler.evidence.store import scrape_interval, stored_days
-from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store import scrape_interval, snapshot_import, stored_days
+from reconciler.evidence.store.files import arrow_tables, row_codes
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.stored_days import CURSOR, LIMITS_ASKED, StoredDay, Unit, UnitContent
 from reconciler.usage.samples import DAY_MS, Cadence, start_of

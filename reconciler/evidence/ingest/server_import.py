@@ -19,15 +19,14 @@ from reconciler.evidence.ingest.cluster_sources import (
 )
 from reconciler.evidence.ingest.dialect import Dialect, DialectTable
 from reconciler.evidence.ingest.drop_reasons import PARTIAL, DropReason
-from reconciler.evidence.ingest.http_config import HttpConfig
-from reconciler.evidence.ingest.points import PointCollector, Points
-from reconciler.evidence.ingest.prometheus import (
+from reconciler.evidence.ingest.points import PointCollector, Points, RecordedSeries
+from reconciler.evidence.ingest.readers.http_config import HttpConfig
+from reconciler.evidence.ingest.readers.prometheus import (
     BOUNDS,
     PrometheusClient,
     PrometheusLimits,
     ResponseTooLarge,
 )
-from reconciler.evidence.ingest.recorded_series import RecordedSeries
 from reconciler.evidence.ingest.sample_days import (
     OVERLAP_MS,
     REFETCH_MS,
@@ -131,44 +130,45 @@ async def fetched(
         bounds=options.bounds,
         counts=arrived.counts,
     ) as server:
-        found = await discovered(
+        discovered_series = await discovered(
             server, options.dialects, source.matchers, span.from_ms - OVERLAP_MS, span.to_ms
         )
-        if not found.labels:
+        if not discovered_series.labels:
             window = f"between {instant(span.from_ms / 1000)} and {instant(span.to_ms / 1000)}"
             nothing = f"{server.shown} has no series of this cluster {window}"
-            if found.partial:
+            if discovered_series.partial:
                 raise TelemetryError(
                     f"{nothing}, and warns that its answer is not complete", hint=_ONCE_ALL_ANSWER
                 )
             arrived.remarks.append(f"{nothing}: the window is empty")
             return arrived
-        dialect = _dialect(days, found, options, arrived)
-        others = [
-            other
-            for other in options.sources_of_address
-            if other.cluster_id != source.cluster_id and other.prometheus == source.prometheus
+        dialect = _dialect(days, discovered_series, options, arrived)
+        neighbours = [
+            neighbour
+            for neighbour in options.sources_of_address
+            if neighbour.cluster_id != source.cluster_id
+            and neighbour.prometheus == source.prometheus
         ]
-        clusters = ClusterMatcher([source, *others])
+        clusters = ClusterMatcher([source, *neighbours])
         clusters.check(
             labels
-            for labels in found.series
+            for labels in discovered_series.series
             if options.dialects.has_quota_rate(labels.get("__name__", ""), labels)
         )
         selectors = [
             _selector(name, source.matchers, dialect.excluded())
-            for name in sorted(found.labels)
+            for name in sorted(discovered_series.labels)
             if dialect.is_needed(name)
         ]
         fetch = _DayFetch(server, selectors, span, options.window_ms, progress)
-        fetch.is_partial = found.partial
+        fetch.is_partial = discovered_series.partial
         for begin in range(span.from_ms, span.to_ms, DAY_MS):
             collector = PointCollector(clusters, dialect, read_ms=round(clock.now() * 1000))
             try:
                 await fetch.day(begin, collector)
             except TelemetryError as error:
-                kept_to = instant(max(fetch.reached, span.from_ms) / 1000)
-                arrived.failures.append(f"{error.message}; what came before {kept_to} is kept")
+                stored_to = instant(max(fetch.reached, span.from_ms) / 1000)
+                arrived.failures.append(f"{error.message}; what came before {stored_to} is kept")
                 fetch.missing.append((fetch.reached, span.to_ms))
             points = collector.points().get(source.cluster_id, Points.none())
             arrived.counts.merge(collector.counts)
@@ -183,8 +183,8 @@ async def fetched(
                     report = await asyncio.to_thread(days.write, day_of(begin), reading)
                 except LakeError as error:
                     hint = f" ({error.hint})" if error.hint else ""
-                    kept = f"what came before {instant(begin / 1000)} is kept"
-                    arrived.failures.append(f"{error.message}{hint}; {kept}")
+                    note = f"what came before {instant(begin / 1000)} is kept"
+                    arrived.failures.append(f"{error.message}{hint}; {note}")
                     return arrived
                 if report is not None:
                     arrived.days[report.day] = report
@@ -265,7 +265,7 @@ def _selector(metric: str, matchers: tuple[LabelMatcher, ...], without: Iterable
 
 def _dialect(
     days: SampleDays,
-    found: DiscoveredSeries,
+    discovered_series: DiscoveredSeries,
     options: ServerImportOptions,
     arrived: ClusterArrivals,
 ) -> Dialect:
@@ -275,12 +275,12 @@ def _dialect(
 
     def before() -> str:
         # While a store is unavailable, an idle cluster and missing data look the same.
-        return "" if found.partial else last_dialect(days.lake, days.cluster_id)
+        return "" if discovered_series.partial else last_dialect(days.lake, days.cluster_id)
 
     try:
-        dialect, remark = options.dialects.select(found.labels, before)
+        dialect, remark = options.dialects.select(discovered_series.labels, before)
     except TelemetryError as error:
-        if not found.partial:
+        if not discovered_series.partial:
             raise
         raise TelemetryError(
             f"{error.message}; the server warns that its answer is not complete",

@@ -10,6 +10,7 @@ from reconciler.evidence.ingest.broker_readings import DayCarryover
 from reconciler.evidence.ingest.cluster_sources import SampleOrigin, ScrapeTarget
 from reconciler.evidence.ingest.dialect import SeriesNames
 from reconciler.evidence.ingest.points import Points, PointSeries
+from reconciler.evidence.store.snapshot_import import LimitSnapshot
 from reconciler.usage.samples import Cadence, cadence, start_of
 from reconciler.usage.tables import Measure
 
@@ -82,7 +83,7 @@ def points(rows: Iterable[Row]) -> Points:
 def day(
     rows: Iterable[Row],
     *,
-    looks: Sequence[limit_history.LimitSnapshot] = (),
+    looks: Sequence[LimitSnapshot] = (),
     before: DayCarryover | None = None,
     pace: Cadence = PACE,
     on: date = DAY,

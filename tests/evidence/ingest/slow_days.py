@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from reconciler.evidence.ingest.limit_history import (
     LimitHistory,
-    LimitSnapshot,
     UnknownLimit,
 )
+from reconciler.evidence.store.snapshot_import import LimitSnapshot
 from reconciler.usage.samples import Cadence, Censored, QuotaType
 from reconciler.usage.series import thinned
 from reconciler.usage.tags import Bucket, bucket_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.evidence.ingest.limit_history import LimitSnapshot
+from reconciler.evidence.store.snapshot_import import LimitSnapshot
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of

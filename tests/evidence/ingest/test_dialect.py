@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest import dialect_tables, openmetrics
+from reconciler.evidence.ingest import dialect_tables
 from reconciler.evidence.ingest.dialect import Dialect, SeriesMeaning, SeriesNames
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
+from reconciler.evidence.ingest.readers import openmetrics
 from reconciler.usage.tables import Measure
 from tests.evidence.ingest.kafka_names import jmx, sanitized
 

@@ -4,11 +4,11 @@ import pytest
 
 from reconciler.evidence.ingest.limit_history import (
     LimitHistory,
-    LimitSnapshot,
     RequestQuotaCover,
     UnknownLimit,
     may_share,
 )
+from reconciler.evidence.store.snapshot_import import LimitSnapshot
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of

@@ -6,8 +6,7 @@ from reconciler.evidence.ingest.cluster_sources import (
     ClusterSource,
     ScrapeTarget,
 )
-from reconciler.evidence.ingest.points import PointCollector
-from reconciler.evidence.ingest.recorded_series import RecordedSeries
+from reconciler.evidence.ingest.points import PointCollector, RecordedSeries
 from tests.evidence.ingest.point_rows import (
     DAY,
     PACE,

@@ -15,8 +15,7 @@ from reconciler.evidence.ingest.cluster_sources import (
 )
 from reconciler.evidence.ingest.dialect import SeriesNames
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.points import AHEAD_MS, PointCollector, Points
-from reconciler.evidence.ingest.recorded_series import RecordedSeries
+from reconciler.evidence.ingest.points import AHEAD_MS, PointCollector, Points, RecordedSeries
 from reconciler.usage.tables import Measure
 
 NOW = 1_700_000_000_000
@@ -247,3 +246,17 @@ def test_the_digest_of_a_part_is_that_of_its_points_alone(
     points = points_of(readings, DropCounts())
     part = points_of([row for row in readings if row[3] < at], DropCounts())
     assert points.between(0, at).digest() == part.digest()
+
+
+TIMES = st.integers(-(2**62), 2**62)
+
+
+@given(st.lists(st.tuples(TIMES, st.floats(allow_nan=False))), TIMES, TIMES)
+def test_points_of_a_time_range_keep_their_order(
+    points: list[tuple[int, float]], begin: int, end: int
+) -> None:
+    series = RecordedSeries.of("m", {"a": "b"}, points)
+    assert series.points == points
+    within = series.within(begin, end)
+    assert within.points == [point for point in points if begin <= point[0] < end]
+    assert (within.name, within.labels) == ("m", {"a": "b"})

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from reconciler.errors import LakeDamaged
 from reconciler.evidence.analysis import rollup
-from reconciler.evidence.ingest import snapshot_import
 from reconciler.evidence.ingest.sample_days import (
     NOT_REPLACED,
     SETTLED,
@@ -17,8 +16,9 @@ from reconciler.evidence.ingest.sample_days import (
     SampleDays,
     cursor,
 )
-from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
+from reconciler.evidence.store import snapshot_import
 from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.snapshot_import import SnapshotDocument
 from reconciler.evidence.store.stored_days import CURSOR, Unit
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key

@@ -8,15 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import LakeError, TelemetryError
-from reconciler.evidence.ingest import (
-    cluster_sources,
-    dialect_tables,
-    server_import,
-    snapshot_import,
-)
+from reconciler.evidence.ingest import cluster_sources, dialect_tables, server_import
 from reconciler.evidence.ingest.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropReason
-from reconciler.evidence.ingest.prometheus import (
+from reconciler.evidence.ingest.readers.prometheus import (
     BOUNDS,
     PrometheusClient,
     PrometheusLimits,
@@ -29,6 +24,7 @@ from reconciler.evidence.ingest.sample_days import (
     cursor,
     last_dialect,
 )
+from reconciler.evidence.store import snapshot_import
 from reconciler.evidence.store.lake import Lake
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -123,7 +119,7 @@ def fetch(
                 dialects=dialect_tables.shipped(),
                 sources_of_address=(
                     own,
-                    *(replace(other, prometheus=server.url) for other in neighbours),
+                    *(replace(each_source, prometheus=server.url) for each_source in neighbours),
                 ),
                 **{"window_ms": HOUR} | (asking or {}),
             )
@@ -258,9 +254,9 @@ def test_labels_too_many_for_one_response_are_queried_in_parts():
         server.put("up", [(MIDNIGHT, "1"), (END - 1, "1")], client_id="always")
         return server
 
-    whole = discovered(crowded())
+    at_once = discovered(crowded())
     in_parts = discovered(crowded(), bounds=PrometheusLimits(answer_bytes=600))
-    assert sorted(map(repr, in_parts.series)) == sorted(map(repr, whole.series))
+    assert sorted(map(repr, in_parts.series)) == sorted(map(repr, at_once.series))
     with pytest.raises(ResponseTooLarge):
         discovered(crowded(), bounds=PrometheusLimits(answer_bytes=100))
 
@@ -305,14 +301,14 @@ def test_several_clusters_without_matchers_are_refused():
 
 
 def test_a_series_that_matches_two_clusters_of_one_server_belongs_to_neither():
-    def other(text):
+    def neighbour(text):
         matchers = cluster_sources.parsed_matchers(text)
         return ClusterSource(cluster="b", cluster_id="id-b", matchers=matchers)
 
-    arrived = fetch(lake(), small(), MIDNIGHT, neighbours=[other('instance=~"orders-.*"')])
+    arrived = fetch(lake(), small(), MIDNIGHT, neighbours=[neighbour('instance=~"orders-.*"')])
     assert arrived.counts[DropReason.TWO_CLUSTERS] == arrived.counts[DropReason.SERIES]
     with pytest.raises(TelemetryError, match=r"b has no telemetry\.matchers"):
-        fetch(lake(), small(), MIDNIGHT, neighbours=[other("")])
+        fetch(lake(), small(), MIDNIGHT, neighbours=[neighbour("")])
 
 
 def resting():

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest import cluster_sources, dialect_tables, openmetrics, server_import
+from reconciler.evidence.ingest import cluster_sources, dialect_tables, server_import
 from reconciler.evidence.ingest.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.prometheus import (
+from reconciler.evidence.ingest.readers import openmetrics
+from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusClient,
     PrometheusLimits,
     ResponseTooLarge,

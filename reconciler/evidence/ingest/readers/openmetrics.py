@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.recorded_series import RecordedSeries, milliseconds, number_of
+from reconciler.evidence.ingest.points import RecordedSeries, milliseconds, number_of
 
 _LABELS: Final = r"\{(?:[^\"{}]++|\"(?:[^\"\\]++|\\.)*+\")*+\}"
 _LINE: Final = re.compile(

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest import openmetrics
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.recorded_series import RecordedSeries
+from reconciler.evidence.ingest.points import RecordedSeries
+from reconciler.evidence.ingest.readers import openmetrics
 
 T = 1_700_000_000
 ANY = st.text(st.characters(exclude_categories=["Cs"]))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest import http_config
-from reconciler.evidence.ingest.http_config import HttpConfig
-from reconciler.evidence.ingest.prometheus import PrometheusClient
+from reconciler.evidence.ingest.readers import http_config
+from reconciler.evidence.ingest.readers.http_config import HttpConfig
+from reconciler.evidence.ingest.readers.prometheus import PrometheusClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus
 from tests.servers.certs import Authority

@@ -6,10 +6,10 @@ import pytest
 
 from reconciler.codecs.state import state_document
 from reconciler.errors import ConfigError, TelemetryError
-from reconciler.evidence.ingest import snapshot_import
 from reconciler.evidence.ingest.limit_history import LimitHistory
-from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
+from reconciler.evidence.store import snapshot_import
 from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.snapshot_import import SnapshotDocument
 from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key

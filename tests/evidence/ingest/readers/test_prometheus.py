@@ -12,14 +12,14 @@ import pytest
 
 from reconciler.errors import TelemetryError, TelemetryUnavailable
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.http_config import HttpConfig
-from reconciler.evidence.ingest.prometheus import (
+from reconciler.evidence.ingest.points import RecordedSeries
+from reconciler.evidence.ingest.readers.http_config import HttpConfig
+from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusClient,
     PrometheusLimits,
     ResponseTooLarge,
     series_of,
 )
-from reconciler.evidence.ingest.recorded_series import RecordedSeries
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus, Fault, error
 

@@ -17,8 +17,8 @@ from reconciler.base.http.retry import POLICIES, Failure, Peer, with_retries
 from reconciler.base.protocols import Clock
 from reconciler.errors import TelemetryError, TelemetryUnavailable
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.http_config import HttpConfig
-from reconciler.evidence.ingest.recorded_series import RecordedSeries, milliseconds, number_of
+from reconciler.evidence.ingest.points import RecordedSeries, milliseconds, number_of
+from reconciler.evidence.ingest.readers.http_config import HttpConfig
 
 _SPLIT_WORDS: Final = (
     "too many samples",

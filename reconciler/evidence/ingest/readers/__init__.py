@@ -1,0 +1,1 @@
+"""Readers of Prometheus and of OpenMetrics text: what a source has, as recorded series."""
