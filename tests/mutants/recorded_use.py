@@ -9,6 +9,7 @@ LOAD = "tests/usage/kernel/test_broker_load.py"
 RECORDED = "tests/usage/impact/test_recorded_limits.py"
 SIZING = "tests/usage/recommendation/test_limit_sizes.py"
 ASSEMBLY = "tests/evidence/ingest/test_day_tables.py"
+LAWS = "tests/evidence/ingest/test_assembly_laws.py"
 DAYS = "tests/evidence/ingest/test_sample_days.py"
 SERVER = "tests/evidence/ingest/test_server_import.py"
 THROTTLING = "tests/usage/kernel/test_throttling.py"
@@ -67,7 +68,7 @@ FAULTS: tuple[Fault, ...] = (
             "the rate of a throttled consumer counts as its demand",
             "pc.or_(pc.and_(far, throttled), lingers)",
             "lingers",
-            ASSEMBLY,
+            LAWS,
         ),
         (
             "usage/recommendation/limit_sizes",
@@ -172,8 +173,8 @@ FAULTS: tuple[Fault, ...] = (
         (
             "evidence/store/lake",
             "a day that another writer replaced meanwhile is overwritten",
-            "after=after.version if after else None)",
-            "after=self.store.version(unit.path))",
+            "self.store.put(unit.path, written, after=version)",
+            "self.store.put(unit.path, written, after=self.store.version(unit.path))",
             LAKE,
         ),
         (
