@@ -9,7 +9,6 @@ LOAD = "tests/usage/kernel/test_broker_load.py"
 RECORDED = "tests/usage/impact/test_recorded_limits.py"
 SIZING = "tests/usage/recommendation/test_limit_sizes.py"
 ASSEMBLY = "tests/evidence/ingest/test_day_tables.py"
-LAWS = "tests/evidence/ingest/test_assembly_laws.py"
 DAYS = "tests/evidence/ingest/test_sample_days.py"
 SERVER = "tests/evidence/ingest/test_server_import.py"
 THROTTLING = "tests/usage/kernel/test_throttling.py"
@@ -68,7 +67,7 @@ FAULTS: tuple[Fault, ...] = (
             "the rate of a throttled consumer counts as its demand",
             "pc.or_(pc.and_(far, throttled), lingers)",
             "lingers",
-            LAWS,
+            ASSEMBLY,
         ),
         (
             "usage/recommendation/limit_sizes",

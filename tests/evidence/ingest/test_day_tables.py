@@ -306,6 +306,18 @@ def throttled(values=(100.0, 100.0, 80.0, 100.0), delays=(500, NAN, 500, 0), kin
     return [*broker(1, AT), *rate, *delay]
 
 
+@pytest.mark.parametrize(("rate", "judged"), [(90.0, "yes"), (89.4, "no"), (150.0, "yes")])
+def test_a_sample_is_near_its_limit_from_nine_tenths_of_it(rate, judged):
+    done = day(throttled([rate] * 4), looks=[look(START, ("alice", PRODUCER, 100.0))])
+    assert column(done, "censored") == [judged, "no", judged, "no"]
+
+
+def test_a_consumer_that_is_throttled_far_below_its_limit_is_possibly_censored():
+    snapshot = look(START, ("alice", Key.CONSUMER_BYTE_RATE, 100.0))
+    done = day(throttled([100.0, 10.0, 10.0, 10.0], [500, 500, NAN, 0], "fetch"), looks=[snapshot])
+    assert column(done, "censored") == ["yes", "unknown", "no", "no"]
+
+
 def test_between_two_snapshots_that_differ_no_limit_is_certain():
     looks = [
         look(START, ("alice", PRODUCER, 100.0)),
