@@ -69,8 +69,8 @@ def value_of(word: str) -> str:
 
 @pytest.mark.parametrize("line", FORMS.strip().split("\n"))
 def test_series_are_read_in_the_form_of_each_exporter_or_refused(line: str) -> None:
-    told, _, expected = line.partition(" -> ")
-    dialect, name, *pairs = told.split(" ")
+    series_text, _, expected = line.partition(" -> ")
+    dialect, name, *pairs = series_text.split(" ")
     words = {label: value for label, _, value in (pair.partition("=") for pair in pairs)}
     labels = {
         label: word if label.endswith("type") else value_of(word) for label, word in words.items()

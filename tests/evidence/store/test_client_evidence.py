@@ -29,8 +29,8 @@ def test_only_the_series_and_limits_of_the_client_are_read(tmp_path: Path) -> No
 
 
 def test_changes_of_the_audit_log_are_in_force_from_their_time(tmp_path: Path) -> None:
-    def entry(at_ms: int, value: float | None, **other: object) -> AuditEntry:
-        fields = {"cluster_id": "c1", "outcome": "APPLIED", "user": "alice"} | other
+    def entry(at_ms: int, value: float | None, **differences: object) -> AuditEntry:
+        fields = {"cluster_id": "c1", "outcome": "APPLIED", "user": "alice"} | differences
         return AuditEntry(
             v=1,
             time=datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds"),
