@@ -178,6 +178,20 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "evidence/store/lake",
+            "damaged sums stay damaged",
+            "                if not is_derived:",
+            "                if True:",
+            f"{DAYS}::test_damaged_sums_are_made_from_the_samples_by_the_next_run",
+        ),
+        (
+            "evidence/store/client_evidence",
+            "a change of another cluster in the audit log counts",
+            "entry.cluster_id != cluster_id or ",
+            "",
+            "tests/evidence/store/test_client_evidence.py",
+        ),
+        (
+            "evidence/store/lake",
             "an object in the wrong place is read",
             "        if facts.unit != str(unit):",
             "        if not facts.unit:",
