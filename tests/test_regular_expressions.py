@@ -339,9 +339,9 @@ DYNAMIC = {
     "git/repository.py:tree": "a constant over bytes: one class",
     "manifest/files.py:_matcher": "globs of the trusted project file, over names of files",
     "manifest/explanation.py:_compile": "patterns of the schemas of this package, over texts of bounded length",
-    "evidence/ingest/dialects/parser.py:_pattern": "of the caller's own file of dialects",
-    "evidence/ingest/dialects/label_matchers.py:__post_init__": "of the caller's own settings",
-    "evidence/ingest/dialects/cluster_sources.py:parsed": "of the caller's own settings",
+    "evidence/ingest/dialect_tables.py:_pattern": "of the caller's own file of dialects",
+    "evidence/ingest/cluster_sources.py:__post_init__": "of the caller's own settings",
+    "evidence/ingest/cluster_sources.py:parsed": "of the caller's own settings",
     "wire/sasl/scram.py:__init__": "a constant of the module: one class",
 }
 """Functions that build an expression from variable text, and the source of the text."""

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest import row_codes
-from reconciler.evidence.ingest.assembly.broker_readings import (
+from reconciler.evidence.ingest.broker_readings import (
     BrokerBucket,
     BrokerReadings,
     DayCarryover,
     TrackValues,
 )
-from reconciler.evidence.ingest.assembly.limit_history import LimitHistory
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
+from reconciler.evidence.ingest.limit_history import LimitHistory
+from reconciler.evidence.store.files import row_codes
 from reconciler.usage.samples import MAX_UNITS, SCALE, Cadence, QuotaType
 
 

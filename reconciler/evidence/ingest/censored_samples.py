@@ -10,17 +10,17 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest import row_codes
-from reconciler.evidence.ingest.assembly.broker_readings import BrokerBucket
-from reconciler.evidence.ingest.assembly.limit_history import (
+from reconciler.evidence.ingest.broker_readings import BrokerBucket
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
+from reconciler.evidence.ingest.limit_history import (
     Covering,
     LimitHistory,
     RequestQuotaCover,
     UnknownLimit,
     may_share,
 )
-from reconciler.evidence.ingest.assembly.sample_grid import SampleGrid
-from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
+from reconciler.evidence.ingest.sample_grid import SampleGrid
+from reconciler.evidence.store.files import row_codes
 from reconciler.usage.samples import Censored, QuotaType
 from reconciler.usage.tags import Bucket
 

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from reconciler.codecs.state import read_state
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest.assembly.limit_history import LimitSnapshot
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.quota_snapshots import complete_snapshots, state_of
@@ -46,6 +45,15 @@ class SnapshotDocument:
     def day(self) -> date:
         """The day of its unit."""
         return day_of(self.observed_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitSnapshot:
+    """A quota snapshot of a cluster."""
+
+    observed_ms: int
+    snapshot_id: str
+    state: QuotaState = field(repr=False)
 
 
 def read(text: str, *, source: str) -> SnapshotDocument:

@@ -7,19 +7,19 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest import row_codes
-from reconciler.evidence.ingest.assembly.broker_identities import (
+from reconciler.evidence.ingest.broker_identities import (
     MutationScrape,
     active_controller_rows,
 )
-from reconciler.evidence.ingest.assembly.scrapes import (
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
+from reconciler.evidence.ingest.points import Points
+from reconciler.evidence.ingest.scrapes import (
     AssignedPoints,
     DayScrapes,
     ScrapeTime,
     placed,
 )
-from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.points import Points
+from reconciler.evidence.store.files import row_codes
 from reconciler.usage.samples import CONTROLLER, Cadence, QuotaType
 from reconciler.usage.tables import Measure
 from reconciler.usage.tags import Bucket, GroupKind, bucket_of

@@ -2,15 +2,13 @@
 
 import pytest
 
-from reconciler.evidence.ingest.assembly.limit_history import (
-    LimitDigests,
+from reconciler.evidence.ingest.limit_history import (
     LimitHistory,
-    LimitSnapshot,
     RequestQuotaCover,
     UnknownLimit,
     may_share,
-    relevant,
 )
+from reconciler.evidence.store.snapshot_import import LimitSnapshot
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
@@ -145,15 +143,11 @@ def test_buckets_share_clients_unless_a_name_differs():
     assert not may_share(U, bucket_of("v", "c"))
 
 
-def test_a_day_depends_on_its_snapshots_and_their_neighbours():
-    looks = [look(at, state(u=at)) for at in (10, 20, 100, 150, 200, 300)]
-    assert [snapshot.observed_ms for snapshot in relevant(looks, 100, 200)] == [100, 150, 200]
-    assert [snapshot.observed_ms for snapshot in relevant(looks, 30, 90)] == [20, 100]
-
-
 def test_the_digest_of_the_limits_of_a_day_changes_only_with_the_limits_of_that_day():
     base = [look(10, state(u=5)), look(500, state(u=5))]
     same = [*base, look(50, state(u=5)), look(150, state(u=5)), look(900, state(u=9))]
-    assert LimitDigests(base).of(100, 200) == LimitDigests(same).of(100, 200)
+    assert LimitHistory(base).digest(100, 200) == LimitHistory(same).digest(100, 200)
     for snapshot in (look(150, state(u=6)), look(50, state(u=6)), look(300, state(u=6))):
-        assert LimitDigests([*base, snapshot]).of(100, 200) != LimitDigests(base).of(100, 200)
+        assert LimitHistory([*base, snapshot]).digest(100, 200) != LimitHistory(base).digest(
+            100, 200
+        )

@@ -1,13 +1,14 @@
 """Dialects: the meaning of metrics and labels, as defined in dialects.toml; and detection of the dialect of a source."""
 
+import ipaddress
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
+from urllib.parse import quote, unquote
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest.dialects.cluster_sources import broker_id
-from reconciler.evidence.ingest.dialects.label_names import DECODERS
+from reconciler.evidence.ingest.cluster_sources import broker_id
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import Measure
@@ -21,6 +22,69 @@ _ASKABLE: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 """Label names that PromQL accepts without quotes."""
 
 _RATES: Final = frozenset({Measure.RATE, Measure.RATE_TOTAL})
+_USER: Final = re.compile(r"(?:[A-Za-z0-9._-]|%[0-9A-Fa-f]{2})*", re.ASCII)
+"""Output of Sanitizer.sanitize: the alphabet of URLEncoder, but ``*`` and spaces are percent-encoded."""
+
+_PLAIN_CLIENT_ID: Final = re.compile(r"[A-Za-z0-9_%. \t-]*", re.ASCII)
+"""Client ids that Sanitizer.jmxSanitize does not quote; all others are quoted with ObjectName.quote."""
+
+_QUOTED: Final = re.compile(r'"((?:[^"*?\\\n]|\\["*?\\n])*)"', re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+
+
+def percent_decoded(text: str) -> str | None:
+    """Decode a user encoded by Kafka (``Sanitizer.sanitize``); return ``None`` if Kafka cannot have written it.
+
+    Kafka encodes UTF-8 bytes and has one encoding for each name. Other encodings and invalid UTF-8 are rejected.
+    """
+    if not _USER.fullmatch(text):
+        return None
+    if "%" not in text:
+        return text
+    try:
+        decoded = unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        return None
+    return decoded if quote(decoded, safe="").replace("~", "%7E") == text else None
+
+
+def unquoted(text: str) -> str | None:
+    """Decode a client id in a JMX property value (``ObjectName.quote``); return ``None`` if it is invalid.
+
+    Kafka quotes only ids with special characters. A special character without quotes means that a greedy exporter rule
+    cut it out of a longer value: ``y"`` from ``"x, client-id=y"``.
+    """
+    if _PLAIN_CLIENT_ID.fullmatch(text):
+        return text
+    match = _QUOTED.fullmatch(text)
+    if match is None:
+        return None
+    name = _ESCAPED.sub(lambda escape: "\n" if escape[1] == "n" else escape[1], match[1])
+    return None if _PLAIN_CLIENT_ID.fullmatch(name) else name
+
+
+def address(text: str) -> str | None:
+    """Return an ip in canonical form, without JMX quotes; ``None`` if it is invalid."""
+    plain = unquoted(text)
+    try:
+        return str(ipaddress.ip_address(plain if plain is not None else text))
+    except ValueError:
+        return None
+
+
+def as_it_is(text: str) -> str | None:
+    """Return the text unchanged."""
+    return text
+
+
+DECODERS: Final[dict[str, Callable[[str], str | None]]] = {
+    "percent": percent_decoded,
+    "object_name": unquoted,
+    "address": address,
+    "plain": as_it_is,
+}
+"""Decoders by their name in a dialect; each returns ``None`` for invalid text."""
+
 _BAD: Final[dict[str, DropReason]] = {
     "user": DropReason.BAD_USER,
     "client_id": DropReason.BAD_CLIENT_ID,
@@ -28,16 +92,20 @@ _BAD: Final[dict[str, DropReason]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesMeaning:
-    """The meaning of the values of a series."""
+class SeriesNames(NamedTuple):
+    """What a series measures, with decoded names: one for all origins of a broker."""
 
     measure: Measure
-    quota_type: str = ""  # the quota type; "" for metrics of a broker
-    user: str = ""  # decoded, or ""
-    client_id: str = ""  # decoded, or ""
-    ip: str = ""  # canonical, or ""
-    factor: float = 1.0
+    quota_type: str = ""  # "" for metrics of a broker
+    user: str = ""
+    client_id: str = ""
+    ip: str = ""  # canonical
+
+
+class SeriesMeaning(NamedTuple):
+    """The meaning of the values of a series."""
+
+    names: SeriesNames
     # The broker id in the labels of an identity series; "" = the value is the id.
     broker_id: str = ""
 
@@ -51,7 +119,6 @@ class MetricRule:
     types: tuple[QuotaType, ...] = ()
     needs: tuple[str, ...] = ()
     id: tuple[str, ...] = ()
-    factor: float = 1.0
 
     def fits(self, name: str, labels: Collection[str]) -> re.Match[str] | None:
         """Return the match of the metric name if the series has the required labels, otherwise ``None``."""
@@ -65,7 +132,6 @@ class NameRule:
 
     labels: tuple[str, ...]
     decoder: str
-    none: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,18 +162,21 @@ class Dialect:
 
     def meaning(self, name: str, labels: Mapping[str, str]) -> SeriesMeaning | DropReason:
         """Return the meaning of a series, or why it is dropped."""
-        metric, match = self._metric(name, labels)
+        fitting = ((metric, metric.fits(name, labels)) for metric in self.metrics)
+        metric, match = next((pair for pair in fitting if pair[1]), (None, None))
         if metric is None or match is None:
-            is_unread = any(pattern.fullmatch(name) for pattern in self.unread)
+            is_unread = _any_fits(self.unread, name)
             return DropReason.NAME_LOST if is_unread else DropReason.OTHER_METRIC
         for label, word in self.refuse.items():
             if labels.get(label):
                 return word
-        if metric.measure is Measure.BROKER_ID:
-            return _identity(metric, labels)
-        if metric.measure not in ABOUT_QUOTAS:
-            return SeriesMeaning(measure=metric.measure, factor=metric.factor)
-        return self._of_quota(metric, match, labels)
+        if metric.measure in ABOUT_QUOTAS:
+            return self._of_quota(metric, match, labels)
+        raw = next((labels[label] for label in metric.id if labels.get(label)), "")
+        identity = broker_id(raw) if raw else ""
+        if identity is None:
+            return DropReason.BAD_BROKER_ID
+        return SeriesMeaning(SeriesNames(metric.measure), identity)
 
     def is_needed(self, name: str) -> bool:
         """Whether series with this metric name must be read."""
@@ -130,15 +199,6 @@ class Dialect:
             for metric in self.metrics
         )
 
-    def _metric(
-        self, name: str, labels: Mapping[str, str]
-    ) -> tuple[MetricRule | None, re.Match[str] | None]:
-        for metric in self.metrics:
-            match = metric.fits(name, labels)
-            if match:
-                return metric, match
-        return None, None
-
     def _of_quota(
         self, metric: MetricRule, match: re.Match[str], labels: Mapping[str, str]
     ) -> SeriesMeaning | DropReason:
@@ -158,15 +218,6 @@ class Dialect:
             if quota_type not in metric.types:
                 return DropReason.UNKNOWN_TYPE
             kind = quota_type
-        return self._decode_names(metric, kind, labels, user_beside)
-
-    def _decode_names(
-        self,
-        metric: MetricRule,
-        kind: QuotaType,
-        labels: Mapping[str, str],
-        user_beside: str | None,
-    ) -> SeriesMeaning | DropReason:
         decoded: dict[str, str] = {}
         for part in ("ip",) if kind is QuotaType.IP else ("user", "client_id"):
             name_rule = self.names.get(part)
@@ -175,27 +226,11 @@ class Dialect:
             raw = next((labels[label] for label in name_rule.labels if labels.get(label)), "")
             if part == "user" and user_beside:
                 raw = user_beside
-            if not raw or raw in name_rule.none:
-                continue
             plain = DECODERS[name_rule.decoder](raw)
-            if plain is None:
+            if raw and plain is None:
                 return _BAD[part]
-            decoded[part] = plain
-        return SeriesMeaning(
-            measure=metric.measure, quota_type=kind.value, factor=metric.factor, **decoded
-        )
-
-
-def _identity(metric: MetricRule, labels: Mapping[str, str]) -> SeriesMeaning | DropReason:
-    raw = next((labels[label] for label in metric.id if labels.get(label)), "")
-    if not raw:
-        return SeriesMeaning(measure=metric.measure)
-    identity = broker_id(raw)
-    return (
-        DropReason.BAD_BROKER_ID
-        if identity is None
-        else SeriesMeaning(measure=metric.measure, broker_id=identity)
-    )
+            decoded[part] = plain or ""
+        return SeriesMeaning(SeriesNames(metric.measure, kind.value, **decoded))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +253,10 @@ class DialectTable:
     def is_needed(self, name: str) -> bool:
         """Whether series with this metric name must be read in any dialect."""
         return any(dialect.is_needed(name) for dialect in self.all)
+
+    def has_quota_rate(self, name: str, labels: Collection[str]) -> bool:
+        """Whether this metric with these label names is a quota rate in any dialect."""
+        return any(dialect.has_quota_rate(name, labels) for dialect in self.all)
 
     def excluded(self, name: str) -> tuple[str, ...]:
         """Return the labels that all dialects with this metric exclude in queries."""

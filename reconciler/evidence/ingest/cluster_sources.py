@@ -1,13 +1,12 @@
 """Sources of recorded use: parses ``telemetry`` of a QuotaCluster, and matches series to clusters."""
 
+import ast
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from reconciler.errors import KquotaError, TelemetryError
-from reconciler.evidence.ingest.dialects import label_matchers
-from reconciler.evidence.ingest.dialects.label_matchers import LabelMatcher
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.manifest.project.cluster import QuotaCluster, seconds
 from reconciler.usage import samples
@@ -88,6 +87,113 @@ class BrokerIdRule:
         return None if match is None else broker_id(match[1] or "")
 
 
+_NAME: Final = re.compile(r"\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*")
+_QUOTED: Final = re.compile(r"`([^`]*)`|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'")
+_ESCAPE: Final = re.compile(
+    r"\\(?:[abfnrtv\\\"']|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"
+)
+"""The escapes of PromQL; each has the same meaning in Python."""
+
+_MATCHER_HINT: Final = 'write it as in PromQL, such as cluster="orders",job=~"kafka.*"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelMatcher:
+    """A condition on one label."""
+
+    label: str  # its name; an absent label equals an empty one
+    # `=`, `!=`, `=~` or `!~`; expressions are anchored at both ends, as in Prometheus.
+    operator: str
+    value: str
+    _pattern: re.Pattern[str] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.operator.endswith("~"):
+            return
+        try:
+            pattern = re.compile(self.value, re.DOTALL)
+        except (re.error, OverflowError, RecursionError) as wrong:
+            raise TelemetryError(
+                f"{self.value!r} is not a regular expression: {wrong}", hint=_MATCHER_HINT
+            ) from wrong
+        object.__setattr__(self, "_pattern", pattern)
+
+    def fits(self, labels: Mapping[str, str]) -> bool:
+        """Whether a series with these labels matches."""
+        actual_value = labels.get(self.label, "")
+        is_match = (
+            self._pattern.fullmatch(actual_value) is not None
+            if self._pattern is not None
+            else actual_value == self.value
+        )
+        return is_match is not self.operator.startswith("!")
+
+    def __str__(self) -> str:
+        return f"{self.label}{self.operator}{quoted(self.value)}"
+
+
+def quoted(text: str) -> str:
+    """Return a PromQL string literal."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def all_fit(matchers: tuple[LabelMatcher, ...], labels: Mapping[str, str]) -> bool:
+    """Whether a series matches all matchers; without matchers, every series does."""
+    return all(matcher.fits(labels) for matcher in matchers)
+
+
+def selector(metric: str, matchers: tuple[LabelMatcher, ...]) -> str:
+    """Return a PromQL selector."""
+    return f"{metric}{{{','.join(str(matcher) for matcher in matchers)}}}"
+
+
+def parsed_matchers(text: str) -> tuple[LabelMatcher, ...]:
+    """Parse matchers such as ``cluster="orders",job=~"kafka.*"``, with or without braces.
+
+    Raises:
+        TelemetryError: The text is invalid.
+    """
+    inner = text.strip()
+    if inner.startswith("{") and inner.endswith("}"):
+        inner = inner[1:-1]
+    matchers: list[LabelMatcher] = []
+    at = 0
+    while inner[at:].strip():
+        name_match = _NAME.match(inner, at)
+        value = name_match and _QUOTED.match(inner, name_match.end())
+        if name_match is None or value is None:
+            raise TelemetryError(
+                f"label matchers cannot be read from {inner[at : at + 40]!r} on", hint=_MATCHER_HINT
+            )
+        raw = value[1] if value[1] is not None else _unescaped(value[0])
+        matchers.append(LabelMatcher(label=name_match[1], operator=name_match[2], value=raw))
+        remaining_text = inner[value.end() :]
+        stripped = remaining_text.lstrip()
+        if stripped and not stripped.startswith(","):
+            raise TelemetryError(
+                f"expected a comma between two matchers, found {stripped[:20]!r}",
+                hint=_MATCHER_HINT,
+            )
+        at = len(inner) - len(stripped) + (1 if stripped else 0)
+    return tuple(matchers)
+
+
+def _unescaped(literal: str) -> str:
+    if "\\" in _ESCAPE.sub("", literal):
+        raise TelemetryError(
+            f"{literal} has an escape that PromQL does not know", hint=_MATCHER_HINT
+        )
+    try:
+        text = _ESCAPE.sub(lambda escape: ast.literal_eval(f'"{escape[0]}"'), literal[1:-1])
+        _ = text.encode()
+    except (SyntaxError, ValueError):
+        raise TelemetryError(
+            f"{literal} in a label matcher has an escape that is no character", hint=_MATCHER_HINT
+        ) from None
+    return text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSource:
     """The source of the recorded use of one cluster."""
@@ -156,7 +262,7 @@ def source_of(cluster: QuotaCluster) -> ClusterSource:
         cluster=cluster.name,
         cluster_id=cluster_id,
         prometheus=str(spec.get("prometheus", "")),
-        matchers=label_matchers.parsed(str(spec.get("matchers", ""))),
+        matchers=parsed_matchers(str(spec.get("matchers", ""))),
         broker_rule=None if rule is None else BrokerIdRule.parsed(str(rule)),
         scrape_ms=_milliseconds(spec, "scrapeStep"),
         max_gap_ms=_milliseconds(spec, "maxGap"),
@@ -189,9 +295,7 @@ class ClusterMatcher:
 
     def of(self, labels: Mapping[str, str]) -> ClusterSource | DropReason:
         """Return the cluster of a series, or why it has none."""
-        matching_sources = [
-            source for source in self.sources if label_matchers.fits(source.matchers, labels)
-        ]
+        matching_sources = [source for source in self.sources if all_fit(source.matchers, labels)]
         match matching_sources:
             case [source]:
                 return source

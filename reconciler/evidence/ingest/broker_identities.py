@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reconciler.evidence.ingest.dialects.cluster_sources import SampleOrigin, ScrapeTarget
+from reconciler.evidence.ingest.cluster_sources import SampleOrigin, ScrapeTarget
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.row_codes import is_whole
+from reconciler.evidence.store.files.row_codes import is_whole
 from reconciler.usage.samples import LEAST_STEP_MS
 
 MAX_ID = 2**31

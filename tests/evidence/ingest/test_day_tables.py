@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.evidence.ingest.assembly.limit_history import LimitSnapshot
+from reconciler.evidence.store.snapshot_import import LimitSnapshot
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
@@ -167,25 +167,10 @@ def test_brokers_with_clocks_that_disagree_are_independent_of_each_other():
 # ---- silence ------------------------------------------------------------------------------------
 
 
-def test_a_bucket_without_a_point_in_a_successful_scrape_has_used_nothing():
-    bob = gauge("rate", AT, 1, kind="produce", user="bob")
-    done = day([*broker(1, AT), *bob, *alice([AT[1]], 50)])
-    assert column(done, "rate_units", user="alice") == [50, 0, 0]
-    assert column(done, "throttle_ms", user="alice") == [None, 0, 0]
-    assert column(done, "censored", user="alice") == ["unknown", "no", "no"]
-    assert done.counts["filled"] == 2
-
-
 def test_a_missing_point_is_a_gap_unless_the_broker_is_known_to_count():
     done = day([*broker(1, AT), *alice([AT[0]], 50)])
     assert column(done, "ts_ms", user="alice") == [AT[0]]
     assert done.counts["not_measured"] == 3
-
-
-def test_a_limit_of_the_quota_type_implies_that_the_broker_counts():
-    snapshot = look(START, ("bob", PRODUCER, 1000.0))
-    done = day([*broker(1, AT), *alice([AT[0]], 50)], looks=[snapshot])
-    assert column(done, "rate_units", user="alice") == [50, 0, 0, 0]
 
 
 def test_a_limit_of_another_quota_type_implies_no_counting():
@@ -225,12 +210,6 @@ def test_a_bucket_continues_at_midnight_and_its_first_sample_covers_the_time_sin
     bob = gauge("rate", next_day, 1, kind="produce", user="bob")
     again = day([*broker(1, next_day), *bob], before=done.carry, on=DAY.replace(day=3))
     assert usage(again, user="alice") == []
-
-
-def test_a_long_gap_starts_a_new_session():
-    at = [START, START + 30_000, START + 30_000 + 150_001, START + 30_000 + 300_001]
-    done = day([*broker(1, at), *alice(at)])
-    assert column(done, "dt_ms") == [STEP, STEP, STEP, 150_000]
 
 
 # ---- values -------------------------------------------------------------------------------------
@@ -327,12 +306,6 @@ def throttled(values=(100.0, 100.0, 80.0, 100.0), delays=(500, NAN, 500, 0), kin
     return [*broker(1, AT), *rate, *delay]
 
 
-def test_a_sample_near_its_limit_with_a_delay_is_censored():
-    done = day(throttled(), looks=[look(START, ("alice", PRODUCER, 100.0))])
-    assert column(done, "censored") == ["yes", "no", "no", "no"]
-    assert not done.counts
-
-
 @pytest.mark.parametrize(("rate", "judged"), [(90.0, "yes"), (89.4, "no"), (150.0, "yes")])
 def test_a_sample_is_near_its_limit_from_nine_tenths_of_it(rate, judged):
     done = day(throttled([rate] * 4), looks=[look(START, ("alice", PRODUCER, 100.0))])
@@ -353,15 +326,6 @@ def test_between_two_snapshots_that_differ_no_limit_is_certain():
     done = day(throttled(), looks=looks)
     assert column(done, "censored") == ["yes", "unknown", "no", "no"]
     assert done.counts["quota_changed"] == 1
-
-
-def test_an_unrelated_change_keeps_the_limit_of_the_bucket_certain():
-    looks = [
-        look(START, ("alice", PRODUCER, 100.0)),
-        look(AT[3], ("alice", PRODUCER, 100.0), ("bob", PRODUCER, 5.0), name="t"),
-    ]
-    done = day(throttled(), looks=looks)
-    assert column(done, "censored") == ["yes", "no", "no", "no"]
 
 
 def test_without_a_snapshot_no_limit_is_certain():

@@ -6,10 +6,10 @@ import pytest
 
 from reconciler.codecs.state import state_document
 from reconciler.errors import ConfigError, TelemetryError
-from reconciler.evidence.ingest import snapshot_import
-from reconciler.evidence.ingest.assembly.limit_history import LimitDigests
-from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
+from reconciler.evidence.ingest.limit_history import LimitHistory
+from reconciler.evidence.store import snapshot_import
 from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.snapshot_import import SnapshotDocument
 from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
@@ -60,50 +60,17 @@ def test_rows_contain_kinds_units_and_marks_of_values_that_are_not_finite():
     where = lake()
     snapshot_import.keep(where, [snapshot_import.read(document(), source="a.json")])
     rows = where.read(where.days(QUOTA_ENTRY), table=QUOTA_ENTRY).to_pylist()
-    columns = {
-        (row["entity_json"], row["quota_key"]): tuple(
-            row[name]
-            for name in ("user_kind", "client_kind", "ip_kind", "quota_units", "value_state")
-        )
+    names = ("user_kind", "client_kind", "ip_kind", "quota_units", "value_state")
+    assert {
+        f"{row['entity_json']} {row['quota_key']}: {' '.join(str(row[name]) for name in names)}"
         for row in rows
-    }
-    assert columns == {
-        ('[["user","\\"<default>\\"\\n"]]', "producer_byte_rate"): (
-            "named",
-            "absent",
-            "absent",
-            2,
-            "finite",
-        ),
-        ('[["user","\\"<default>\\"\\n"]]', "request_percentage"): (
-            "named",
-            "absent",
-            "absent",
-            None,
-            "unlimited",
-        ),
-        ('[["user",null],["client-id","app"]]', "consumer_byte_rate"): (
-            "default",
-            "named",
-            "absent",
-            None,
-            "unlimited",
-        ),
-        ('[["ip","::1"]]', "connection_creation_rate"): (
-            "absent",
-            "absent",
-            "named",
-            7_000_000,
-            "finite",
-        ),
-        ('[["ip","::1"]]', "made_up_rate"): ("absent", "absent", "named", None, "invalid"),
-        ('[["client-id-prefix","a"],["user",null]]', "producer_byte_rate"): (
-            "foreign",
-            "foreign",
-            "foreign",
-            5,
-            "finite",
-        ),
+    } == {
+        r'[["user","\"<default>\"\n"]] producer_byte_rate: named absent absent 2 finite',
+        r'[["user","\"<default>\"\n"]] request_percentage: named absent absent None unlimited',
+        '[["user",null],["client-id","app"]] consumer_byte_rate: default named absent None unlimited',
+        '[["ip","::1"]] connection_creation_rate: absent absent named 7000000 finite',
+        '[["ip","::1"]] made_up_rate: absent absent named None invalid',
+        '[["client-id-prefix","a"],["user",null]] producer_byte_rate: foreign foreign foreign 5 finite',
     }
 
 
@@ -120,14 +87,6 @@ def test_the_same_snapshot_again_changes_nothing_and_a_later_one_is_added():
     assert [snapshot.state for snapshot in snapshot_import.limit_snapshots(where, "c")] == [
         ODD,
         QuotaState(),
-    ]
-
-
-def test_a_snapshot_without_limits_is_an_empty_state_and_not_a_missing_snapshot():
-    where = lake()
-    snapshot_import.keep(where, [snapshot_import.read(document(QuotaState()), source="a")])
-    assert [snapshot.state for snapshot in snapshot_import.limit_snapshots(where, "c")] == [
-        QuotaState()
     ]
 
 
@@ -188,7 +147,7 @@ def test_only_snapshots_that_apply_since_a_day_are_read(looked, since, expected)
     every = snapshot_import.limit_snapshots(where, "c")
     for number in range(3):
         span = (start_of(day) + number * DAY_MS, start_of(day) + (number + 1) * DAY_MS)
-        assert LimitDigests(recent).of(*span) == LimitDigests(every).of(*span)
+        assert LimitHistory(recent).digest(*span) == LimitHistory(every).digest(*span)
 
 
 def test_older_snapshots_are_not_opened(tmp_path):
@@ -221,6 +180,3 @@ def test_a_document_without_a_time_is_refused(taken_at):
 def test_a_truncated_document_is_refused():
     with pytest.raises(ConfigError, match=r"a\.json"):
         snapshot_import.read(document()[:-40], source="a.json")
-
-
-# ---- what we applied ----------------------------------------------------------------------------

@@ -3,25 +3,17 @@
 import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from reconciler.evidence.store.snapshot_import import LimitSnapshot
 from reconciler.quota.state import QuotaState
 from reconciler.usage.samples import KEY_OF, QuotaType, ValueState, limit_state, limit_units
 from reconciler.usage.tags import Bucket, GroupKind, KeyLimits, book, bucket_of, limit_of, tags_of
 
 _NO_LIMIT: Final = 2**31 - 1
 """Kafka's value for an ip without a limit (``UnlimitedConnectionCreationRate``), the largest 32-bit integer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitSnapshot:
-    """A quota snapshot of a cluster."""
-
-    observed_ms: int
-    snapshot_id: str
-    state: QuotaState = field(repr=False)
 
 
 class UnknownLimit(Enum):
@@ -66,10 +58,30 @@ class LimitHistory:
         )
         self._starts = [limit_period.from_ms for limit_period in self.spans]
         self._books: dict[tuple[int, QuotaType], tuple[KeyLimits, ...]] = {}
+        self._names: dict[int, str] = {}
 
     def at(self, ts_ms: int) -> int:
         """Return the index in :attr:`spans` of a time."""
         return bisect_right(self._starts, ts_ms) - 1
+
+    def digest(self, from_ms: int, to_ms: int) -> str:
+        """Return a digest that differs if limits, or the times of their changes, in a time range differ.
+
+        A snapshot with the same limits as the one before has no effect, so frequent snapshots cause no new assembly.
+        """
+        spans = self.spans[self.at(from_ms) : self.at(to_ms - 1) + 1]
+        parts = [
+            (max(span.from_ms, from_ms), [self._name(state) for state in span.states])
+            for span in spans
+        ]
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+    def _name(self, state: QuotaState) -> str:
+        if id(state) not in self._names:
+            text = "\n".join(sorted(map(repr, state.limits.items())))
+            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            self._names[id(state)] = digest
+        return self._names[id(state)]
 
     def measured(self, span: int, kind: QuotaType) -> bool | None:
         """Whether brokers record metrics of this quota type; they do not if there is no limit of it.
@@ -98,11 +110,10 @@ class LimitHistory:
         return next(iter(possible_covers), UnknownLimit.UNSEEN)
 
     def _of(self, span: int, kind: QuotaType) -> tuple[KeyLimits, ...]:
-        cached_books = self._books.get((span, kind))
-        if cached_books is None:
-            cached_books = tuple(book(state, KEY_OF[kind]) for state in self.spans[span].states)
-            self._books[span, kind] = cached_books
-        return cached_books
+        if (span, kind) not in self._books:
+            states = self.spans[span].states
+            self._books[span, kind] = tuple(book(state, KEY_OF[kind]) for state in states)
+        return self._books[span, kind]
 
 
 def _everywhere(answers: Iterable[bool]) -> bool | None:
@@ -165,46 +176,3 @@ def may_share(first: Bucket, second: Bucket) -> bool:
             (first.client_id, second.client_id),
         )
     )
-
-
-def relevant(
-    snapshots: Iterable[LimitSnapshot], from_ms: int, to_ms: int
-) -> tuple[LimitSnapshot, ...]:
-    """Return the snapshots that determine the limits in a range: those in it, the last before, the first after."""
-    order = sorted(snapshots, key=lambda snapshot: (snapshot.observed_ms, snapshot.snapshot_id))
-    before = [snapshot for snapshot in order if snapshot.observed_ms <= from_ms][-1:]
-    within = [snapshot for snapshot in order if from_ms < snapshot.observed_ms < to_ms]
-    after = [snapshot for snapshot in order if snapshot.observed_ms >= to_ms][:1]
-    return (*before, *within, *after)
-
-
-class LimitDigests:
-    """Digests of the limits in time ranges; the digest of each state is cached.
-
-    Args:
-        snapshots: All snapshots; must not change.
-    """
-
-    def __init__(self, snapshots: Sequence[LimitSnapshot]) -> None:
-        self._snapshots = tuple(snapshots)
-        self._names: dict[int, str] = {}
-
-    def of(self, from_ms: int, to_ms: int) -> str:
-        """Return a digest that differs if limits, or the times of their changes, in the range differ.
-
-        A snapshot with the same limits as the one before has no effect, so frequent snapshots cause no new assembly.
-        """
-        digest = hashlib.sha256()
-        for span in LimitHistory(relevant(self._snapshots, from_ms, to_ms)).spans:
-            if span.from_ms < to_ms:
-                names = [self._name(state) for state in span.states]
-                digest.update(repr((max(span.from_ms, from_ms), names)).encode())
-        return digest.hexdigest()[:16]
-
-    def _name(self, state: QuotaState) -> str:
-        cached_name = self._names.get(id(state))
-        if cached_name is None:
-            text = "\n".join(sorted(map(repr, state.limits.items())))
-            cached_name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-            self._names[id(state)] = cached_name
-        return cached_name

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest.dialects import label_matchers
-from reconciler.evidence.ingest.dialects.cluster_sources import (
+from reconciler.evidence.ingest import cluster_sources
+from reconciler.evidence.ingest.cluster_sources import (
     BrokerIdRule,
     ClusterMatcher,
     ClusterSource,
+    LabelMatcher,
     source_of,
 )
-from reconciler.evidence.ingest.dialects.label_matchers import LabelMatcher
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 
@@ -29,7 +29,7 @@ def cluster(**telemetry: object) -> QuotaCluster:
 
 def source(name: str, text: str = "") -> ClusterSource:
     return ClusterSource(
-        cluster=name, cluster_id=name.upper(), matchers=label_matchers.parsed(text)
+        cluster=name, cluster_id=name.upper(), matchers=cluster_sources.parsed_matchers(text)
     )
 
 
@@ -40,8 +40,8 @@ def source(name: str, text: str = "") -> ClusterSource:
 )
 def test_matchers_are_parsed_as_they_are_written(several: list[LabelMatcher]) -> None:
     text = ",".join(str(matcher) for matcher in several)
-    assert label_matchers.parsed(text) == tuple(several)
-    assert label_matchers.parsed("{" + text + "}") == tuple(several)
+    assert cluster_sources.parsed_matchers(text) == tuple(several)
+    assert cluster_sources.parsed_matchers("{" + text + "}") == tuple(several)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_matchers_are_parsed_as_they_are_written(several: list[LabelMatcher]) ->
     ],
 )
 def test_strings_have_the_escapes_of_promql(text: str, value: str) -> None:
-    (matcher,) = label_matchers.parsed(text)
+    (matcher,) = cluster_sources.parsed_matchers(text)
     assert matcher.value == value
 
 
@@ -76,7 +76,7 @@ def test_strings_have_the_escapes_of_promql(text: str, value: str) -> None:
 )
 def test_other_expressions_are_refused(text: str) -> None:
     with pytest.raises(TelemetryError):
-        label_matchers.parsed(text)
+        cluster_sources.parsed_matchers(text)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_other_expressions_are_refused(text: str) -> None:
 def test_expressions_are_anchored_and_an_absent_label_is_an_empty_one(
     text: str, fits: bool
 ) -> None:
-    assert label_matchers.fits(label_matchers.parsed(text), {"job": "kafka"}) is fits
+    assert cluster_sources.all_fit(cluster_sources.parsed_matchers(text), {"job": "kafka"}) is fits
 
 
 def test_a_quotacluster_defines_its_source() -> None:

@@ -10,15 +10,15 @@ from typing import Final, TypeVar
 
 from reconciler.codecs.reader import DocumentReader
 from reconciler.errors import ConfigError, TelemetryError
-from reconciler.evidence.ingest.dialects.definitions import (
+from reconciler.evidence.ingest.dialect import (
     ABOUT_QUOTAS,
+    DECODERS,
     Dialect,
     DialectTable,
     MetricRule,
     NameRule,
     QuotaTypeLabel,
 )
-from reconciler.evidence.ingest.dialects.label_names import DECODERS
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import Measure
@@ -131,31 +131,21 @@ def _dialect(
 
 
 def _metric(metric: DocumentReader) -> MetricRule:
-    fields = metric.fields("name", "measure", optional=("types", "needs", "id", "factor"))
-    factor = fields["factor"].number() if "factor" in fields else 1.0
-    if not 0 < factor < 1e18:
-        fields["factor"].fail("a number above zero")
-    if fields["measure"].value == "utilization":
-        fields["measure"].fail(
-            "another measure: utilization is not read any more, because rates and limits give it; remove this"
-            " [[dialect.metric]]"
-        )
+    fields = metric.fields("name", "measure", optional=("types", "needs", "id"))
     return MetricRule(
         name=_pattern(fields["name"]),
         measure=fields["measure"].word(Measure),
         types=_rows(fields, "types", lambda quota_type: quota_type.word(QuotaType)),
         needs=_rows(fields, "needs", DocumentReader.text),
         id=_rows(fields, "id", DocumentReader.text),
-        factor=factor,
     )
 
 
 def _name(name: DocumentReader) -> NameRule:
-    fields = name.fields("labels", optional=("decoder", "none"))
+    fields = name.fields("labels", optional=("decoder",))
     return NameRule(
         labels=_rows(fields, "labels", DocumentReader.text),
         decoder=fields["decoder"].choice(DECODERS) if "decoder" in fields else "plain",
-        none=_rows(fields, "none", DocumentReader.text),
     )
 
 

@@ -13,18 +13,17 @@ from typing import Final
 
 import pyarrow as pa
 
-from reconciler.evidence.ingest import row_codes
-from reconciler.evidence.ingest.assembly.broker_readings import (
+from reconciler.evidence.ingest.broker_readings import (
     BrokerReadings,
     DayCarryover,
     readings,
 )
-from reconciler.evidence.ingest.assembly.censored_samples import censored
-from reconciler.evidence.ingest.assembly.limit_history import LimitHistory, LimitSnapshot
-from reconciler.evidence.ingest.assembly.sample_grid import SampleGrid, grid
+from reconciler.evidence.ingest.censored_samples import censored
 from reconciler.evidence.ingest.drop_reasons import DropCounts
+from reconciler.evidence.ingest.limit_history import LimitHistory
 from reconciler.evidence.ingest.points import Points
-from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.ingest.sample_grid import SampleGrid, grid
+from reconciler.evidence.store.files import arrow_tables, row_codes
 from reconciler.usage.samples import CONTROLLER, DAY_MS, MAX_UNITS, MILLION, Cadence, half_up
 from reconciler.usage.series import spans
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Measure
@@ -55,7 +54,7 @@ def assembled(
     *,
     pace: Cadence,
     before: DayCarryover | None = None,
-    snapshots: Iterable[LimitSnapshot] = (),
+    limits: LimitHistory | None = None,
 ) -> AssembledDay:
     """Assemble the rows of a day.
 
@@ -64,12 +63,12 @@ def assembled(
         points: All its points, in any order.
         pace: The scrape interval.
         before: The carry-over of the previous day; ``None`` if it has no points.
-        snapshots: Quota snapshots; those that :func:`.limit_history.relevant` omits have no effect.
+        limits: The limits over time; ``None`` = unknown.
     """
     tally = DropCounts()
     previous_carry = before or DayCarryover()
     day_readings = readings(points, pace, previous_carry, tally)
-    limits = LimitHistory(snapshots)
+    limits = limits or LimitHistory(())
     samples = grid(day_readings, previous_carry, limits, pace, tally)
     times = [moment.ts_ms for moment in day_readings.scrapes.moments]
     up = target_up(cluster_id, day, day_readings, previous_carry, pace)

@@ -12,12 +12,13 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest import row_codes
-from reconciler.evidence.ingest.assembly import broker_identities
-from reconciler.evidence.ingest.assembly.broker_identities import BrokerIdentities
-from reconciler.evidence.ingest.dialects.cluster_sources import SampleOrigin
+from reconciler.evidence.ingest import broker_identities
+from reconciler.evidence.ingest.broker_identities import BrokerIdentities
+from reconciler.evidence.ingest.cluster_sources import SampleOrigin
+from reconciler.evidence.ingest.dialect import SeriesNames
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.points import Points, SeriesNames
+from reconciler.evidence.ingest.points import Points
+from reconciler.evidence.store.files import row_codes
 from reconciler.usage.samples import LEAST_STEP_MS
 from reconciler.usage.series import thinned
 from reconciler.usage.tables import Measure
