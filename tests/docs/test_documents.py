@@ -170,3 +170,13 @@ def test_a_console_block_is_parsed_as_commands_with_output_and_exit_code() -> No
         Step(command="kquota a \\\n  b", output="x\n...\n", code=3),
         Step(command="true", output="", code=0),
     ]
+
+
+def test_the_page_about_speed_repeats_figures_that_were_measured():
+    rows = [
+        line for line in (ROOT / "docs/benchmarks.md").read_text().splitlines() if line[:2] == "| "
+    ]
+    figures = {figure for row in rows for figure in re.findall(r"\d+\.\d+", row)}
+    measured = (ROOT / "tests/bench/benchmarks.md").read_text()
+    assert figures
+    assert figures <= set(re.findall(r"\d+\.\d+", measured))
