@@ -269,10 +269,10 @@ class GitHubApi:
         inside = request.path.removeprefix(f"/repos/{self.repository}")
         _need(inside != request.path or inside == "/user", 404)
         for method, pattern, rights, work in ROUTES:
-            found = re.fullmatch(pattern, inside)
-            if found and method == request.method:
+            match = re.fullmatch(pattern, inside)
+            if match and method == request.method:
                 _need(not rights or account.rights & set(rights), 403)
-                return work(self, request, account, *found.groups())
+                return work(self, request, account, *match.groups())
         raise Refusal(404, REFUSALS[404])
 
     def _user(self, _: ApiRequest, account: Account) -> Answer:
@@ -284,8 +284,8 @@ class GitHubApi:
 
     def _list_comments(self, request: ApiRequest, _: Account, number: str) -> Answer:
         _need(int(number) in {*self.pulls, *(card.number for card in self.issues)}, 404)
-        found = [each for each in self.comments if str(each.number) == number]
-        return self._page(request, map(self._comment, found))
+        matching = [each for each in self.comments if str(each.number) == number]
+        return self._page(request, map(self._comment, matching))
 
     def _post_comment(self, request: ApiRequest, account: Account, number: str) -> Answer:
         _ = self._list_comments(request, account, number)
@@ -313,8 +313,8 @@ class GitHubApi:
             IssueCard(pull.number, "someone", pull.title, "", pull.state)
             for pull in self.pulls.values()
         ]
-        found = [card for card in (*self.issues, *pulls) if state in {card.state, "all"}]
-        return self._page(request, map(self._issue, found))
+        matching = [card for card in (*self.issues, *pulls) if state in {card.state, "all"}]
+        return self._page(request, map(self._issue, matching))
 
     def _post_issue(self, request: ApiRequest, account: Account) -> Answer:
         card = self.issue(account.login, request.body["title"], self._text_of(request))
@@ -389,8 +389,10 @@ class GitHubApi:
             ):
                 yield pull
 
-    def _page(self, request: ApiRequest, found: Iterable[Any], *, field_name: str = "") -> Answer:
-        items = list(found)
+    def _page(
+        self, request: ApiRequest, matching: Iterable[Any], *, field_name: str = ""
+    ) -> Answer:
+        items = list(matching)
         size = min(int(request.query.get("per_page", "30")), self.largest_page)
         number = int(request.query.get("page", "1"))
         page = items[(number - 1) * size : number * size]
@@ -493,9 +495,9 @@ def _need(fact: object, status: int) -> None:
 
 
 def _one(items: Iterable[Any], **facts: int) -> Any:
-    found = [item for item in items if all(getattr(item, n) == v for n, v in facts.items())]
-    _need(found, 404)
-    return found[0]
+    matching = [item for item in items if all(getattr(item, n) == v for n, v in facts.items())]
+    _need(matching, 404)
+    return matching[0]
 
 
 WRITE_COMMENTS, WRITE_ISSUES = ("issues: write", "pull-requests: write"), ("issues: write",)
