@@ -10,7 +10,7 @@ from reconciler.quota.entity import from_parts
 from reconciler.quota.outcome import Alteration, Applied
 from reconciler.sandbox import SandboxSettings, profile_named
 from tests.cli.brokers import SandboxThread
-from tests.cli.kip_examples import ALTER, EXAMPLES
+from tests.cli.kip_examples import EXAMPLES
 from tests.servers.processes import HANG_SECONDS
 
 
@@ -44,12 +44,6 @@ def test_each_example_of_the_kip_prints_the_same_on_a_real_broker(name, empty_ka
     assert capsys.readouterr() == (example.prints, "")
 
 
-def test_alter_sets_and_removes_values_in_one_request(sandbox, kip):
-    sandbox.seed(dict(ALTER.before))
-    kip(*ALTER.arguments)
-    assert list(sandbox.values().values()) == [{"consumer_byte_rate": 2_000_000.0}]
-
-
 def test_validate_only_changes_nothing(sandbox, kip):
     ran = kip("--alter", "--names=user=a", "--add=producer_byte_rate=1000", "--validate-only")
     assert (ran.code, ran.out, ran.err) == (0, "", "")
@@ -75,11 +69,6 @@ def test_without_a_filter_everything_is_described_in_order_with_ips_and_foreign_
     )
 
 
-def test_an_empty_cluster_prints_nothing(kip):
-    ran = kip("--describe")
-    assert (ran.code, ran.out, ran.err) == (0, "", "")
-
-
 def test_names_with_commas_are_set_and_described(sandbox, kip):
     names = '--names=user="CN=a,O=b"'
     assert kip("--alter", names, "--add=producer_byte_rate=1024").code == 0
@@ -96,12 +85,6 @@ def test_without_a_client_id_only_user_quotas_apply(sandbox, kip):
         }
     )
     assert kip("--resolve", "--names=user=a").out == "producer_byte_rate=2 {user=<default>}\n"
-
-
-def test_an_ip_is_resolved_together_with_a_user(sandbox, kip):
-    sandbox.seed({(("ip", "10.0.0.1"),): {"connection_creation_rate": 5}})
-    ran = kip("--resolve", "--names=user=a,ip=10.0.0.1")
-    assert ran.out == "connection_creation_rate=5 {ip=10.0.0.1}\n"
 
 
 @pytest.mark.parametrize(

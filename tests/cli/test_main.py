@@ -8,7 +8,7 @@ import pytest
 
 from reconciler import __version__
 from reconciler.base.installation import incomplete_installation, install_hint
-from reconciler.cli.main import COMMANDS, main
+from reconciler.cli.main import main
 
 
 def test_the_version_is_printed(capsys):
@@ -84,14 +84,6 @@ def test_a_reader_that_closes_early_causes_no_message():
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_of_every_command_contains_an_example(name, capsys):
-    assert main([name, "--help"]) == 0
-    output = capsys.readouterr().out
-    assert "Example:" in output
-    assert f"kquota {name}" in output
 
 
 INCOMPLETE = """
