@@ -3,7 +3,7 @@
 import re
 from html import unescape
 
-from tests.render.terminal_picture import LINES, PICTURE, output_of, picture, spans
+from tests.render.terminal_picture import PICTURE, output_of, picture, spans
 
 
 def picture_lines(svg: str) -> list[str]:
@@ -21,13 +21,6 @@ def test_the_colours_of_a_line_become_attributes_and_its_text_is_unchanged():
         ("no", ' fill="#f38ba8" font-weight="bold"'),
         (" &", ""),
     ]
-
-
-def test_a_picture_is_well_formed_and_ends_with_a_mark_if_lines_are_omitted():
-    svg = picture("kquota plan", "<x> & y\n" * (LINES + 5))
-    assert svg.count("<tspan") == svg.count("</tspan>") == LINES + 2
-    assert picture_lines(svg) == ["$ kquota plan", *["<x> & y"] * LINES, "…"]
-    assert picture_lines(picture("kquota plan", "x\n")) == ["$ kquota plan", "x"]
 
 
 def test_the_picture_of_the_readme_shows_the_changes_that_the_command_prints():

@@ -16,9 +16,8 @@ from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import Simulation
 from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.recommendation.limit_sizes import Advice
-from reconciler.usage.reports.usage import ResultOrigin, UsageReport, UsageState
+from reconciler.usage.reports.usage import ResultOrigin, UsageReport
 from reconciler.usage.samples import DAY_MS, QuotaType
-from reconciler.usage.tags import bucket_of
 from tests.cli import recommendations
 from tests.render.use_reports import (
     EVIDENCE,
@@ -206,48 +205,6 @@ def test_results_from_the_lake_show_their_window_and_their_snapshot() -> None:
     assert "What the change would have done" in plain
 
 
-def test_recommendations_for_consumers_are_marked_as_the_best_case() -> None:
-    (advice,) = whole_report().recommendations[:1]
-    fetch = replace(advice, quota_type=QuotaType.FETCH, train_share_ppm=None, test_share_ppm=1_000)
-    (plain, marked) = map(texts, report_tables.RECOMMENDATIONS.of([advice, fetch]).rows)
-    assert not any(figure.startswith("≥") for figure in plain[9:12])
-    assert marked[9:11] == ("-", "≥ 0.1 %")
-
-
-def names(chart: str) -> list[str]:
-    """The names of a bar chart of a page, and the lines below them."""
-    return re.findall(r'text-anchor="end">([^<]*)</text>', chart)
-
-
-def bars(report: UsageReport, anchor: str) -> list[str]:
-    (chart,) = re.findall(rf'<section id="{anchor}">.*?</section>', page(report), re.DOTALL)
-    return names(chart)
-
-
-def test_bars_name_their_type_and_broker_and_one_of_several_clusters() -> None:
-    fetch = replace(IMPACT, quota_type=QuotaType.FETCH, broker_id="2")
-    changed_simulation = replace(SIMULATION, rows=(IMPACT, fetch), left_out=0, verdicts={})
-    unused = replace(USAGE, broker_id="", state=UsageState.UNUSED, max_rate_units=0)
-    report = replace(whole_report(), simulation=changed_simulation, usage=(USAGE, unused))
-    who = "user=etl,client-id=loader"
-    assert bars(report, "before-after") == [who, "produce · broker 1", who, "fetch · broker 2"]
-    assert bars(report, "headroom") == [who, "produce · broker 1", who, "produce"]
-    other_changed_report = replace(report, usage=(USAGE, replace(USAGE, cluster_id="other")))
-    assert bars(other_changed_report, "headroom") == [
-        who,
-        "produce · broker 1",
-        "prod-id",
-        who,
-        "produce · broker 1",
-        "other",
-    ]
-    long = replace(report, usage=(replace(USAGE, bucket=bucket_of("a" * 60, "b" * 60)),))
-    first, second = bars(long, "headroom")
-    assert len(first) == 36
-    assert (first[:6], first[-3:], second) == ("user=a", "bbb", "produce · broker 1")
-    assert bars(report, "capacity") == ["prod-id", "broker 1 · ingress"]
-
-
 def test_the_first_sentence_summarises_the_report() -> None:
     assert (
         headline(whole_report())
@@ -279,30 +236,6 @@ def test_only_limits_to_change_are_called_recommended(
     rows = tuple(replace(recommendations.row(), advice=of_row) for of_row in advice)
     report = UsageReport(recommendations=rows, left_out={"recommendation": left_out})
     assert headline(report) == text
-
-
-def test_unused_evidence_is_reported_first() -> None:
-    stale = replace(EVIDENCE, stale="the newest sample is 5 d old")
-    report = UsageReport(evidence=(stale,), simulation=replace(SIMULATION, evidence=(stale,)))
-    assert headline(report) == "no evidence counts: the newest sample is 5 d old"
-    assert not report.simulation.enough
-
-
-def test_parts_without_rows_are_not_shown() -> None:
-    assert [table.name for table in sheets(UsageReport(evidence=(EVIDENCE,)))] == ["evidence"]
-
-
-def test_an_unknown_figure_is_not_zero() -> None:
-    text = page(whole_report())
-    assert ">not known</text>" in text
-    assert ">≥ 30 min a day</text>" in text
-
-
-def test_an_unknown_percentile_is_not_shown_as_no_limit() -> None:
-    unknown = replace(USAGE, limit_units=None, p50_units=None, p95_units=None, p99_units=None)
-    (row,) = map(texts, report_tables.USAGE.of([unknown]).rows)
-    assert row[4] == "no limit"
-    assert row[6:9] == ("-", "-", "-")
 
 
 def test_json_has_every_column_of_every_row() -> None:
