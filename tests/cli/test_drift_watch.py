@@ -250,3 +250,16 @@ def test_a_listen_address_in_use_is_an_immediate_error(applied, kquota):
 
 
 # ---- overrides that have ended ---------------------------------------------------------------
+
+
+def test_nothing_is_corrected_with_the_records_of_another_project(applied, sandbox):
+    records = applied / ".kquota/inventory.json"
+    records.write_text(records.read_text().replace('"project":"prod"', '"project":"other"'))
+    seed(sandbox, 5000000.0)
+    with Watch(applied, "--correct-drift", "--confirm-after", "1") as watch:
+        refusal = "are those of project 'other', not of 'prod'"
+        watch.waits_for(
+            lambda: refusal in watch.err.read_text() or rate(sandbox) == TEN, "the refusal"
+        )
+        assert watch.stop() == 0
+    assert rate(sandbox) == 5000000.0

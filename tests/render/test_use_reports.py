@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.codecs.use_report import report_document
 from reconciler.render.json_values import dump
+from reconciler.render.table import Style, columns_of
 from reconciler.render.use import report_tables
 from reconciler.render.use.report_tables import sheets
 from reconciler.render.use.report_text import headline, report_markdown, report_text
@@ -50,6 +51,18 @@ def test_every_part_of_a_report_is_in_every_format(make) -> None:
     plain = text.replace("&#61;", "=")
     assert [fact for fact in FACTS if fact not in plain] == []
     assert "one day is missing" in text
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_terminal_folds_every_line_and_a_pipe_none(width) -> None:
+    piped, folded = (
+        report_text(whole_report()),
+        report_text(whole_report(), style=Style(width=width)),
+    )
+    assert (
+        max(map(columns_of, folded.splitlines())) <= width < len(max(piped.splitlines(), key=len))
+    )
+    assert "".join(folded.split()) == "".join(piped.split())
 
 
 def texts(row) -> tuple[str, ...]:
@@ -284,3 +297,10 @@ def test_a_page_with_hostile_names_has_only_the_tags_of_an_ordinary_one() -> Non
 def test_a_page_contains_only_styles_that_its_policy_allows() -> None:
     assert " style=" not in page(whole_report())
     assert page(whole_report()).count("<style>") == 1
+
+
+def test_an_unknown_percentile_is_not_shown_as_no_limit() -> None:
+    unknown = replace(USAGE, limit_units=None, p50_units=None, p95_units=None, p99_units=None)
+    (row,) = map(texts, report_tables.USAGE.of([unknown]).rows)
+    assert row[4] == "no limit"
+    assert row[6:9] == ("-", "-", "-")
