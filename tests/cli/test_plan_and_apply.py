@@ -222,3 +222,21 @@ def test_sync_removes_undeclared_limits_after_confirmation(kquota, folder, sandb
         == 0
     )
     assert list(sandbox.values()) == [USER_A]
+
+
+def test_a_user_that_is_no_longer_managed_is_shown_as_asked_and_not_as_a_mistake(
+    kquota, folder, sandbox
+):
+    project(folder, sandbox.bootstrap, quota("a", more="  deletionPolicy: Retain\n"), quota("b"))
+    assert kquota("apply", "--yes").code == 0
+    manifests(folder, quota("b"))
+    for words in ((), ("--format", "markdown")):
+        text = kquota("plan", *words).out
+        assert "asked" in text
+        assert "To remove such a limit" not in text
+        assert "Needs attention" not in text
+    assert kquota("apply", "--yes").code == 0
+    assert (("user", "a"),) in sandbox.values()
+    assert [
+        row["document"] for row in json.loads(kquota("plan", "--format", "json").out)["released"]
+    ]

@@ -12,10 +12,12 @@ from reconciler import DOCUMENTATION
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import Applied
 from reconciler.quota.planner.desired_state import DeclarationConflict, merge
+from reconciler.quota.planner.permitted_plan import NOTE_ORPHAN
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import PairOutcome, PairVisibility, RunOrigin, ValidationResult
 from reconciler.quota.rule_warnings import warnings
+from reconciler.render.cause_text import sections
 from reconciler.render.markdown.comment import GITHUB_LIMIT, CommentContext
 from reconciler.render.markdown.outcome import outcome_markdown
 from reconciler.render.markdown.plan import plan_markdown
@@ -109,6 +111,18 @@ def test_a_list_of_reasons_has_at_most_ten_lines_and_a_count():
     text = plan_markdown(replace(ready(), warnings=tuple(f"warning {at}" for at in range(14))))
     assert text.count("- warning") == 10
     assert "- … and 4 more" in text
+
+
+def test_a_limit_that_a_deleted_document_leaves_needs_attention_unless_it_asked_for_that():
+    (asked,) = sections(sample().plan)["released"]
+    left = replace(asked, note=NOTE_ORPHAN)
+    texts = [
+        plan_markdown(replace(ready(), plan=replace(ready().plan, findings=(finding,))))
+        for finding in (left, asked)
+    ]
+    assert ["### ⚠️ Needs attention" in text for text in texts] == [True, False]
+    assert "This change deletes the document `team/kept`; its limit of " in texts[0]
+    assert "**Only counted here**: left alone as asked 1." in texts[1]
 
 
 # ---- the table -----------------------------------------------------------------------------------
