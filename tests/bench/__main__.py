@@ -206,37 +206,18 @@ def tutorial_rows() -> Iterator[Row]:
     say(work)
     with operator_load.workspace() as bench:
         results = interleaved(bench.candidates(), rounds=operator_load.ROUNDS)
-        for name, counted in bench.counted.items():
-            say(f"writes of {name}: {operator_load.writes_text(counted[-1])}")
     own_figures, peer_figures = results["ours"], results["tutorial"]
     yield cost(work, peer, own_figures["wall"], peer_figures["wall"], 0.5, "s wall")
-    limits = {"statuses": operator_load.RESOURCES, "others": 3 * own_figures["batches"].median}
-    for what, most in limits.items():
-        unit = "status writes" if what == "statuses" else "other writes"
-        yield Row(
-            work=f"{work}: {unit}, Leases apart",
-            peer=peer,
-            figures=own_figures[what],
-            peer_figures=peer_figures[what],
-            unit=unit,
-            bar=f"<= {most:g}",
-            verdict=at_most(most),
-            value=own_figures[what].median,
-        )
     yield Row(
-        work=f"{work}: most memory",
+        work=f"{work}: status writes",
         peer=peer,
-        figures=own_figures["peak_mb"],
-        peer_figures=peer_figures["peak_mb"],
-        unit="MB",
-        bar="<= 150 MB",
-        verdict=at_most(150),
-        value=own_figures["peak_mb"].median,
+        figures=own_figures["statuses"],
+        peer_figures=peer_figures["statuses"],
+        unit="status writes",
+        bar=f"<= {operator_load.STATUSES:,}",
+        verdict=at_most(operator_load.STATUSES),
+        value=own_figures["statuses"].median,
     )
-    for what, figure in (("leads", "takeover"), ("has made its first pass", "takeover_pass")):
-        yield alone(
-            f"{work}: the leader is killed, a standby {what} after", own_figures[figure], "s"
-        )
 
 
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {

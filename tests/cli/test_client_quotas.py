@@ -76,17 +76,6 @@ def test_names_with_commas_are_set_and_described(sandbox, kip):
     assert kip("--describe", names).out.startswith('{user="CN=a,O=b"}')
 
 
-def test_without_a_client_id_only_user_quotas_apply(sandbox, kip):
-    sandbox.seed(
-        {
-            (("user", "a"), ("client-id", None)): {"producer_byte_rate": 1},
-            (("user", None),): {"producer_byte_rate": 2},
-            (("client-id", None),): {"consumer_byte_rate": 3},
-        }
-    )
-    assert kip("--resolve", "--names=user=a").out == "producer_byte_rate=2 {user=<default>}\n"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -106,9 +95,6 @@ def test_a_rejection_is_printed_with_the_message_of_the_broker_and_exits_1(
     assert sandbox.values() == {}
 
 
-PREFIX = {(("client-id-prefix", "etl-"),): {"producer_byte_rate": 3}}
-
-
 def test_types_that_kafka_does_not_have_are_sent_and_rejected_with_the_message_of_the_broker(kip):
     ran = kip("--alter", "--names=group=g", "--add=producer_byte_rate=1")
     assert (ran.code, ran.out) == (1, "")
@@ -118,29 +104,6 @@ def test_types_that_kafka_does_not_have_are_sent_and_rejected_with_the_message_o
     assert "Unsupported entity type group" in ran.err
     ran = kip("--alter", "--names=ip=1.2.3.4,user=a", "--add=connection_creation_rate=1")
     assert "IP entity shouldnot be combined" in ran.err
-
-
-def test_any_selects_named_and_default_entities_of_a_type(sandbox, kip):
-    sandbox.seed(
-        {
-            (("user", "a"),): {"producer_byte_rate": 1},
-            (("user", None),): {"producer_byte_rate": 2},
-            (("client-id", "c"),): {"producer_byte_rate": 3},
-        }
-    )
-    assert kip("--describe", "--any=user").out == (
-        "{user=a}\nproducer_byte_rate=1\n\n{user=<default>}\nproducer_byte_rate=2\n"
-    )
-
-
-def test_resolve_warns_that_a_limit_of_another_type_may_apply(sandbox, kip):
-    sandbox.seed(
-        PREFIX | {(("client-id", None),): {"producer_byte_rate": 1, "consumer_byte_rate": 2}}
-    )
-    ran = kip("--resolve", "--names=client-id=etl-1")
-    assert ran.out == "consumer_byte_rate=2 {client-id=<default>}\n"
-    assert "the effective producer_byte_rate is unknown, because client-id-prefix=etl-" in ran.err
-    assert "producer_byte_rate=1" in kip("--resolve", "--names=client-id=web").out
 
 
 def test_validate_only_leaves_locally_refused_values_to_the_broker(kip):
@@ -168,3 +131,16 @@ def test_the_sandbox_with_an_extra_type_sets_describes_and_removes_it(capsys, fo
             == 0
         )
         assert redpanda.values() == {}
+
+
+PREFIX = {(("client-id-prefix", "etl-"),): {"producer_byte_rate": 3}}
+
+
+def test_resolve_warns_that_a_limit_of_another_type_may_apply(sandbox, kip):
+    sandbox.seed(
+        PREFIX | {(("client-id", None),): {"producer_byte_rate": 1, "consumer_byte_rate": 2}}
+    )
+    ran = kip("--resolve", "--names=client-id=etl-1")
+    assert ran.out == "consumer_byte_rate=2 {client-id=<default>}\n"
+    assert "the effective producer_byte_rate is unknown, because client-id-prefix=etl-" in ran.err
+    assert "producer_byte_rate=1" in kip("--resolve", "--names=client-id=web").out

@@ -175,26 +175,6 @@ def test_a_label_without_a_tier_is_a_warning(kquota, folder, evidence, cluster):
     assert "unknown tier 'platinum'; tiers are batch, gold, silver" in ran.err
 
 
-def test_the_label_of_a_document_tightens_the_gate_of_its_entity(kquota, folder, evidence):
-    project_file = folder / "kquota.yaml"
-    strict = "      batch: {share: 1"
-    project_file.write_text(
-        project_file.read_text()
-        .replace(strict, "      strict: {maxDelay: 1m, newThrottledPerDay: 1ms}\n" + strict)
-        .replace("newThrottledPerDay: 10m, maxDelay: 60s", "maxDelay: 9h")
-    )
-    assert kquota("plan", "--no-inventory").code == 0
-    manifest = folder / "quotas" / "all.yaml"
-    manifest.write_text(
-        manifest.read_text().replace(
-            "  namespace: team\n", "  namespace: team\n  labels: {kafka-quotas.io/tier: strict}\n"
-        )
-    )
-    ran = kquota("plan", "--no-inventory")
-    assert ran.code == 3, ran.err
-    assert "strict" in ran.out
-
-
 def test_an_offline_plan_with_a_snapshot_reads_evidence(kquota, folder, evidence):
     (folder / "now.json").write_text(kquota("snapshot").out)
     ran = kquota("plan", "--offline", "--snapshot", "now.json", "--no-inventory")

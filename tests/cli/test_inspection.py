@@ -58,26 +58,6 @@ def test_a_snapshot_that_cannot_be_written_keeps_the_old_one(kquota, at, folder)
     assert list((folder / "s").iterdir()) == []
 
 
-def test_a_client_id_without_a_user_is_resolved_as_the_anonymous_user(kquota, kip, sandbox, at):
-    sandbox.seed(
-        {
-            (("user", None),): {"request_percentage": 0.01},
-            (("client-id", "b"),): {"request_percentage": 10000.0},
-        }
-    )
-    typed = kquota("resolve", *at, "--client-id", "b", "--key", "request_percentage")
-    of_file = kquota(
-        "resolve", *at, "--from", "-", "--key", "request_percentage", stdin="client_id\nb\n"
-    )
-    assert typed.out.startswith("user=ANONYMOUS,client-id=b\n")
-    assert "default user" in typed.out
-    assert "call a client ANONYMOUS if it does not authenticate" in typed.err
-    assert (of_file.out, of_file.err) == (typed.out, typed.err)
-    assert (
-        kip("--resolve", "--names=client-id=b").out == "request_percentage=0.01 {user=<default>}\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("stdin", "message"),
     [
@@ -135,28 +115,35 @@ def test_resolve_reports_that_another_spelling_leaves_the_limit_unknown(kquota, 
     assert (old.out, "written last" in old.err) == ("", True)
 
 
-def test_resolve_shows_one_key_and_reports_an_unknown_limit(kquota, sandbox, at):
-    sandbox.seed(
-        {
-            (("client-id", None),): {"producer_byte_rate": 1.0, "consumer_byte_rate": 2.0},
-            (("client-id-prefix", "etl-"),): {"producer_byte_rate": 3.0},
-        }
-    )
-    arguments = ("resolve", *at, "--client-id", "etl-1", "--key", "producer_byte_rate")
-    ran = kquota(*arguments)
-    assert "unknown" in ran.out
-    assert "consumer_byte_rate" not in ran.out
-    assert "client-id-prefix=etl- 3 B/s may apply" in ran.err
-    (client,) = json.loads(kquota(*arguments, "--format", "json").out)["clients"]
-    (limit,) = client["limits"].values()
-    assert (limit["known"], limit["value"]) == (False, None)
-    assert limit["unranked"] == [{"entity": [["client-id-prefix", "etl-"]], "value": 3}]
-    assert "unknown" not in kquota("resolve", *at, "--client-id", "web").out
-
-
 def test_doctor_names_entities_that_leave_limits_unknown(kquota, sandbox, at):
     sandbox.seed({(("client-id-prefix", "etl-"),): {"producer_byte_rate": 3.0}})
     output = kquota("doctor", *at).out
     assert "client-id-prefix=etl-: its entity type is not one of Kafka's" in output
     sandbox.seed(LOOPBACK)
     assert "ip=127.1: its ip is a host name or another spelling" in kquota("doctor", *at).out
+
+
+def test_a_client_id_without_a_user_is_resolved_as_the_anonymous_user(kquota, kip, sandbox, at):
+    sandbox.seed(
+        {
+            (("user", None),): {"request_percentage": 0.01},
+            (("client-id", "b"),): {"request_percentage": 10000.0},
+        }
+    )
+    typed = kquota("resolve", *at, "--client-id", "b", "--key", "request_percentage")
+    of_file = kquota(
+        "resolve", *at, "--from", "-", "--key", "request_percentage", stdin="client_id\nb\n"
+    )
+    assert typed.out.startswith("user=ANONYMOUS,client-id=b\n")
+    assert "default user" in typed.out
+    assert "call a client ANONYMOUS if it does not authenticate" in typed.err
+    assert (of_file.out, of_file.err) == (typed.out, typed.err)
+    assert (
+        kip("--resolve", "--names=client-id=b").out == "request_percentage=0.01 {user=<default>}\n"
+    )
+
+
+def test_export_requires_a_name_for_the_cluster(kquota, at):
+    ran = kquota("export", *at)
+    assert ran.code == 1
+    assert "--cluster" in ran.err

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from reconciler.sandbox import Fault
+from reconciler.sandbox import Fault, SandboxSettings
 from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.faults import CutAfter, Refuse, Truncate
-from tests.cli.projects import CLUSTER, manifests, project, quota
+from tests.cli.brokers import SandboxThread
+from tests.cli.projects import CLUSTER, PROJECT, manifests, project, quota
 
 USER_A, USER_B = (("user", "a"),), (("user", "b"),)
 TEN_MEBIBYTES = 10485760.0
@@ -240,3 +241,25 @@ def test_a_user_that_is_no_longer_managed_is_shown_as_asked_and_not_as_a_mistake
     assert [
         row["document"] for row in json.loads(kquota("plan", "--format", "json").out)["released"]
     ]
+
+
+def test_several_outcomes_are_one_document(kquota, folder, sandbox):
+    with SandboxThread(SandboxSettings(cluster_id="B" * 22)) as other_thread:
+        places = {"again": other_thread.bootstrap, "gone": "127.0.0.1:1", "prod": sandbox.bootstrap}
+        clusters = [CLUSTER.format(name=name, bootstrap=at) for name, at in places.items()]
+        (folder / "kquota.yaml").write_text("---\n".join([PROJECT, *clusters]))
+        manifests(folder, quota("a"), quota("b", cluster="again"), quota("c", cluster="gone"))
+        ran = kquota("apply", "--all", "--yes", "--timeout", "3s", "--format", "json")
+    assert ran.code == 1
+    document = json.loads(ran.out)
+    assert document["kind"] == "kquota-outcomes"
+    assert [outcome["cluster"] for outcome in document["outcomes"]] == ["again", "prod"]
+    assert all(len(outcome["outcome"]["pairs"]) == 1 for outcome in document["outcomes"])
+
+
+def test_a_suspended_cluster_is_observed_and_not_written(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"), more="  suspend: true\n")
+    ran = kquota("apply", "--yes")
+    assert ran.code == 0
+    assert "suspended" in ran.err
+    assert sandbox.values() == {}

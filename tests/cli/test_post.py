@@ -423,32 +423,6 @@ def test_an_outcome_has_its_own_comment(kquota, folder, api, plan):
     assert read_outputs((folder / "output").read_text())["complete"] == "false"
 
 
-def test_drift_opens_one_issue_and_recovery_closes_it(kquota, folder, api):
-    text = drift(folder)
-    words = (
-        "post",
-        "github",
-        text,
-        "--issue",
-        "--label",
-        "prod",
-        "--outputs",
-        "--summary",
-        "--required",
-    )
-    assert kquota(*words).code == 0
-    assert kquota(*words).code == 0
-    (issue,) = api.issues
-    assert issue.title == "Kafka quotas drifted: prod"
-    assert "user=drifted" in issue.body
-    assert len(api.sent("POST")) == 1
-    assert read_outputs((folder / "output").read_text())["issue"] == str(issue.number)
-    drift(folder, has_drift=False)
-    assert kquota(*words).code == 0
-    assert issue.state == "closed"
-    assert "No drift any more" in api.comments[0].body
-
-
 def test_a_report_without_records_leaves_the_issue_as_it_is(kquota, folder, api):
     words = ("post", "github", drift(folder), "--issue", "--label", "prod", "--required")
     assert kquota(*words).code == 0
@@ -518,3 +492,16 @@ def test_many_clusters_have_one_comment_with_outputs(kquota, folder, api):
     outputs = read_outputs((folder / "output").read_text())
     assert (outputs["clusters"], outputs["changed-clusters"]) == ("3", "2")
     assert (outputs["has-changes"], outputs["errored"]) == ("true", "true")
+
+
+def test_outside_of_a_workflow_its_files_are_not_written(kquota, api, plan, monkeypatch):
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY")
+    monkeypatch.delenv("GITHUB_OUTPUT")
+    assert kquota("post", "github", plan, "--summary").code == 1
+    assert kquota("post", "github", plan, "--outputs").code == 1
+
+
+def test_drift_without_an_issue_is_only_printed(kquota, folder, api):
+    assert kquota("post", "github", drift(folder), "--outputs", "--summary").code == 0
+    assert api.requests == []
+    assert read_outputs((folder / "output").read_text()) == {"drift": "1", "has-drift": "true"}

@@ -37,15 +37,6 @@ def below(folder, sandbox, monkeypatch) -> Path:
     return inner
 
 
-def test_the_project_file_of_a_parent_folder_is_used_with_paths_relative_to_it(
-    kquota, below, sandbox
-):
-    assert "1 to create" in kquota("plan").out
-    assert kquota("apply", "--yes").code == 0
-    assert (below.parents[1] / ".kquota" / "inventory.json").is_file()
-    assert not (below / ".kquota").exists()
-
-
 def test_the_nearest_project_file_is_used(kquota, below):
     project(below, NOWHERE, quota("a"), name="near")
     assert "near" in kquota("validate", "--cluster", "nowhere").err

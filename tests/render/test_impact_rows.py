@@ -14,7 +14,7 @@ from reconciler.render.impact_rows import (
     impact_sections,
 )
 from reconciler.render.terminal import SHOWN_AFFECTED, plan_text
-from tests.render.previews import ALICE, RATE, SHARE, empty, sample
+from tests.render.previews import ALICE, RATE, SHARE, empty
 
 
 def previewed(
@@ -26,15 +26,6 @@ def previewed(
 
 def sample_of(plan: Plan) -> Preview:
     return replace(empty(), plan=plan)
-
-
-def test_each_client_has_both_limits_both_levels_and_the_factor():
-    rows = {(row.entity, row.key): row for row in impact_sections(sample())[0].rows}
-    gone = rows["user=gone", "producer_byte_rate"]
-    assert (gone.before, gone.after) == ("5000 (5 kB/s)", "1048576 (1 MiB/s)")
-    assert gone.meaning == "loosened x210"
-    assert gone.note == "by user=gone -> by user=<default>"
-    assert len(rows) == 1  # the changes of alice contain her limits
 
 
 def test_a_split_bucket_is_reported():

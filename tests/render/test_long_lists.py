@@ -4,30 +4,9 @@ from msgspec.structs import replace
 
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import Rejected
-from reconciler.quota.planner.plan import Finding
-from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import ValidationResult
-from reconciler.render.terminal import SHOWN, SHOWN_TROUBLE, plan_text
-from tests.render.previews import RATE, empty
-
-
-def test_a_long_section_is_shortened_and_its_heading_counts_everything():
-    findings = tuple(
-        Finding(
-            entity=entity(user=f"u{at:04d}"),
-            key=RATE,
-            desired=5.0,
-            applied=5.0,
-            live=6.0,
-            cause=Cause.DRIFT,
-            action=Action.REPORT,
-        )
-        for at in range(SHOWN + 7)
-    )
-    preview = replace(empty(), plan=replace(empty().plan, findings=findings))
-    assert f"({SHOWN + 7})\n" in plan_text(preview)
-    assert "  and 7 more (--verbose" in plan_text(preview)
-    assert f"user=u{SHOWN + 6:04d}" in plan_text(preview, verbose=True)
+from reconciler.render.terminal import SHOWN_TROUBLE, plan_text
+from tests.render.previews import empty
 
 
 def test_refusals_and_violations_have_a_larger_bound():

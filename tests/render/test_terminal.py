@@ -5,10 +5,11 @@ import re
 import pytest
 from msgspec.structs import replace
 
+from reconciler.quota.planner.desired_state import DeclarationConflict
 from reconciler.quota.policy import Cause
 from reconciler.render.table import Style, columns_of
 from reconciler.render.terminal import outcome_text, plan_text
-from tests.render.previews import golden, result, sample
+from tests.render.previews import ALICE, RATE, declare, empty, golden, result, sample
 
 
 @pytest.mark.golden
@@ -80,3 +81,18 @@ def test_a_plan_fits_the_terminal_without_loss_of_text(width):
     wider = [line.strip() for line in folded.splitlines() if columns_of(line) > width]
     assert all(line.startswith("kafka-client-quotas --") for line in wider)  # a command is whole
     assert "".join(folded.split()) == "".join(plan_text(sample()).split())
+
+
+def conflicted():
+    first, second = (
+        declare(ALICE, {RATE: 1.0}, document="a/one"),
+        declare(ALICE, {RATE: 2.0}, document="b/\x1b"),
+    )
+    conflict = DeclarationConflict(entity=ALICE, key=RATE, claims=(first, second))
+    return replace(empty(), plan=replace(empty().plan, conflicts=(conflict,)))
+
+
+def test_a_conflict_names_both_places():
+    text = plan_text(conflicted())
+    assert "Conflicts (1): nothing can be applied" in text
+    assert "    quotas/5.yaml:8 (a/one)\n    quotas/3.yaml:8 (b/\\u001b)\n" in text

@@ -89,17 +89,6 @@ def test_markdown_contains_every_row_of_a_report() -> None:
     assert used.count("\n| `user=etl") == 60
 
 
-HELD_BACK = replace(
-    IMPACT,
-    verdict=ImpactVerdict.SAME,
-    before_throttled_ms=0,
-    after_throttled_ms=0,
-    after_max_delay_ms=0,
-    after_over_timeout_ms=0,
-    censored_ms=DAY_MS,
-)
-
-
 def test_rows_that_are_only_counted_are_in_the_first_sentence_of_every_format() -> None:
     simulation = Simulation(
         evidence=(EVIDENCE,),
@@ -119,17 +108,6 @@ def test_rows_that_are_only_counted_are_in_the_first_sentence_of_every_format() 
         "same": 4,
         "no data": 30,
     }
-
-
-def test_for_a_throttled_client_the_report_does_not_claim_no_change() -> None:
-    simulation = Simulation(evidence=(EVIDENCE,), rows=(HELD_BACK,))
-    assert headline(UsageReport(simulation=simulation)) == (
-        "1 bucket on a broker: 1 may get worse (what was recorded was held back)"
-    )
-    calm = replace(HELD_BACK, bound=FigureBound.EXACT)
-    assert headline(UsageReport(simulation=replace(simulation, rows=(calm,)))) == (
-        "1 bucket on a broker: nothing changes for any client"
-    )
 
 
 def test_every_figure_of_a_lower_bound_is_marked() -> None:

@@ -80,25 +80,6 @@ def test_every_field_has_a_type_and_no_unknown_fields_or_defaults(kind: str) -> 
         assert "default" not in node, f"{path}: defaults would show up in live objects"
 
 
-@pytest.mark.parametrize(
-    ("kind", "short", "scope"),
-    [("ClientQuota", "ckq", "Namespaced"), ("QuotaCluster", "qcl", "Cluster")],
-)
-def test_names_scope_and_subresources_are_correct(kind: str, short: str, scope: str) -> None:
-    spec = crd(kind)["spec"]
-    (version,) = spec["versions"]
-    assert spec["group"] == "kafka-quotas.io"
-    assert spec["scope"] == scope
-    assert spec["names"]["shortNames"] == [short]
-    assert spec["names"]["categories"] == ["kafka-quotas"]
-    assert version["name"] == "v1alpha1"
-    assert version["subresources"] == {"status": {}}
-    assert version["selectableFields"]
-    assert {"Ready", "Reason", "Age"} <= {
-        column["name"] for column in version["additionalPrinterColumns"]
-    }
-
-
 def spec_of(kind: str, *path: str) -> dict[str, Any]:
     node = root_of(kind)["properties"]["spec"]
     for step in path:

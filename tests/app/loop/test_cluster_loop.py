@@ -73,36 +73,6 @@ class Stage:
         asyncio.run(run())
 
 
-def test_the_first_reconciliation_starts_immediately_and_is_a_resync() -> None:
-    async def story(stage: Stage) -> None:
-        await settle()
-        assert stage.wakes == [LoopTrigger(resync=True)]
-        assert stage.loop.last_started == stage.loop.last_ended == stage.start
-
-    Stage().play(story)
-
-
-def test_a_message_starts_a_reconciliation_after_the_linger_time() -> None:
-    async def story(stage: Stage) -> None:
-        await stage.clock.turn(10.0)
-        stage.box.put("a")
-        stage.box.put("b")
-        await stage.clock.turn(0.2)
-        assert stage.wakes[1:] == [LoopTrigger(keys=("a", "b"))]
-        assert stage.began[1] == pytest.approx(10.1)
-
-    Stage().play(story)
-
-
-def test_without_a_message_a_resync_starts_after_the_interval() -> None:
-    async def story(stage: Stage) -> None:
-        await stage.clock.turn(250.0)
-        assert stage.began == pytest.approx([0.0, 100.0, 200.0])
-        assert all(wake == LoopTrigger(resync=True) for wake in stage.wakes)
-
-    Stage().play(story)
-
-
 def test_the_delay_after_retriable_failures_grows_and_is_reset_by_a_success() -> None:
     lost, again = ConnectError("no broker answers"), LoopOutcome(retry=True)
 
@@ -116,17 +86,6 @@ def test_the_delay_after_retriable_failures_grows_and_is_reset_by_a_success() ->
         assert stage.began[6:] == pytest.approx([100, 101])
 
     Stage(ends=[lost, again, lost, lost, again]).play(story)
-
-
-def test_a_message_ends_the_delay_after_a_failure_and_the_failure_count_remains() -> None:
-    async def story(stage: Stage) -> None:
-        await stage.clock.turn(3.5)  # reconciliations at 0, 1 and 3; the next one would be at 7
-        stage.box.put("new credentials")
-        await stage.clock.turn(1.0)
-        assert stage.began[3] == pytest.approx(4.1)  # after the pause of one second, with lingering
-        assert stage.loop.failures == 4
-
-    Stage(ends=[LoopOutcome(retry=True)] * 9).play(story)
 
 
 def test_a_terminal_failure_waits_for_a_message_or_the_resync(
@@ -147,16 +106,6 @@ def test_a_terminal_failure_waits_for_a_message_or_the_resync(
     assert [record.getMessage() for record in caplog.records] == [
         "prod: the broker refused who we are"
     ]
-
-
-def test_a_fault_of_the_program_ends_the_loop_with_its_exception() -> None:
-    async def story(stage: Stage) -> None:
-        await settle()
-        assert stage.task.done()
-        with pytest.raises(ZeroDivisionError):
-            stage.task.result()
-
-    Stage(ends=[ZeroDivisionError()]).play(story)
 
 
 def test_stop_during_a_reconciliation_cancels_it_and_waits_until_it_has_ended() -> None:
@@ -219,15 +168,6 @@ def test_the_minimum_gap_is_kept_between_two_reconciliations_and_no_message_is_l
     Stage(pace=pace, takes=takes, chance=chance).play(story)
 
 
-def test_an_observation_that_needs_confirmation_is_repeated_soon() -> None:
-    async def story(stage: Stage) -> None:
-        await stage.clock.turn(110.0)
-        assert stage.began == pytest.approx([0.0, 3.0, 6.0, 100.0])
-        assert [wake.resync for wake in stage.wakes] == [True, False, False, True]
-
-    Stage(ends=[LoopOutcome(confirm=True), LoopOutcome(confirm=True)]).play(story)
-
-
 CHANCE = st.floats(0, 1, exclude_max=True)
 PACES = st.builds(
     LoopIntervals,
@@ -275,3 +215,24 @@ def test_intervals_that_are_not_positive_are_rejected(name: str, wrong: float) -
     with pytest.raises(ConfigError, match=name) as caught:
         LoopIntervals(**{name: wrong})
     assert caught.value.key == name
+
+
+def test_a_second_cancellation_does_not_wait() -> None:
+    class Hanging(Stage):
+        async def work(self, wake: LoopTrigger) -> LoopOutcome:
+            try:
+                await self.clock.sleep(1e9)
+            except asyncio.CancelledError:
+                await self.clock.sleep(1e9)
+            return LoopOutcome()
+
+    async def story(stage: Stage) -> None:
+        await settle()
+        stage.task.cancel()
+        await settle()
+        assert not stage.task.done()
+        stage.task.cancel()
+        await settle()
+        assert stage.task.cancelled()
+
+    Hanging().play(story)

@@ -38,30 +38,6 @@ def test_a_batch_waits_for_keys_that_follow_its_first_key_within_the_linger_time
     played(story)
 
 
-def test_a_full_batch_does_not_linger() -> None:
-    async def story(clock: TurnedClock, box: Mailbox) -> None:
-        batch = waiting(box, max_keys=3)
-        for key in "abc":
-            box.put(key)
-        await settle()
-        assert (await batch).keys == ("a", "b", "c")
-
-    played(story)
-
-
-def test_too_many_keys_become_a_batch_of_everything() -> None:
-    async def story(clock: TurnedClock, box: Mailbox) -> None:
-        for number in range(5):
-            box.put(str(number))
-        assert box.depth == 3
-        assert await box.batch(linger=9.0, max_keys=100, timeout=0) == KeyBatch(everything=True)
-        assert box.depth == 0
-        box.put("after")
-        assert await box.batch(linger=0, max_keys=100, timeout=0) == KeyBatch(keys=("after",))
-
-    played(story, limit=3)
-
-
 def test_a_mailbox_without_capacity_is_rejected() -> None:
     with pytest.raises(ConfigError):
         Mailbox(clock=TurnedClock(), limit=0)
@@ -124,3 +100,16 @@ class Reader:
         batch = task.result()
         assert len(set(batch.keys)) == len(batch.keys)
         return set("abcdefgh") if batch.everything else set(batch.keys)
+
+
+def test_too_many_keys_become_a_batch_of_everything() -> None:
+    async def story(clock: TurnedClock, box: Mailbox) -> None:
+        for number in range(5):
+            box.put(str(number))
+        assert box.depth == 3
+        assert await box.batch(linger=9.0, max_keys=100, timeout=0) == KeyBatch(everything=True)
+        assert box.depth == 0
+        box.put("after")
+        assert await box.batch(linger=0, max_keys=100, timeout=0) == KeyBatch(keys=("after",))
+
+    played(story, limit=3)

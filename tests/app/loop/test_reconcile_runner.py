@@ -120,16 +120,6 @@ def test_a_removal_is_counted_before_it_is_sent() -> None:
     assert counted == [1]
 
 
-def test_a_removal_that_the_broker_rejected_is_not_counted() -> None:
-    loop = Loop(World())
-    loop.run(USERS)
-    loop.world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
-    process = loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
-    assert process.outcome is not None
-    assert [pair.status_text for pair in process.outcome.pairs] == ["REJECTED"]
-    assert loop.store.counts == ()
-
-
 def test_a_removal_with_unknown_outcome_is_counted_once_for_any_number_of_tries() -> None:
     loop = Loop(World())
     loop.run(USERS)

@@ -129,17 +129,6 @@ def test_an_invalid_commit_is_refused_as_a_whole_and_the_last_valid_one_stays_in
     assert "quotas/all.yaml:" in errors[1]
 
 
-def test_a_commit_with_invalid_client_settings_is_refused(watched: Following, caplog):
-    good = watched.origin.commit(quota("alice"))
-    watched.look()
-    watched.origin.commit(
-        quota("alice"), clusters=cluster(more="  properties: {security.protocol: NONSENSE}\n")
-    )
-    watched.look()
-    assert watched.in_force == good
-    assert watched.follower.refused
-
-
 def test_a_secret_file_that_appears_later_needs_no_new_commit(
     watched: Following, tmp_path: Path, caplog
 ):
@@ -219,3 +208,37 @@ def test_names_in_problems_cannot_forge_log_lines(watched: Following, caplog):
     commit(watched.origin.top, {"kquota.yaml": "a\x1b[31m: {\n"})
     watched.look()
     assert all("\x1b" not in record.getMessage() for record in caplog.records)
+
+
+def test_a_lost_mirror_waits_for_the_branch(watched: Following, caplog):
+    good = watched.origin.commit(quota("alice"))
+    watched.look()
+    shutil.rmtree(watched.origin.mirror.folder)
+    watched.restarted()
+    watched.restore()
+    assert watched.follower.in_force is None
+    assert "no longer in the mirror" in messages_of(caplog, logging.WARNING)[-1]
+    watched.look()
+    assert watched.in_force == good
+
+
+def test_a_last_valid_commit_that_became_invalid_is_reported(watched: Following, caplog):
+    watched.origin.commit(quota("alice"))
+    watched.look()
+    watched.places = RevisionPaths(folder="elsewhere")
+    watched.restarted()
+    watched.restore()
+    assert watched.follower.in_force is None
+    assert "can no longer be used" in messages_of(caplog, logging.ERROR)[0]
+
+
+def test_a_branch_that_was_moved_back_is_reported_as_such(watched: Following, caplog):
+    first = watched.origin.commit(quota("alice"))
+    second = watched.origin.commit(quota("bob"))
+    watched.look()
+    git(watched.origin.top, "reset", "--quiet", "--hard", first)
+    watched.look()
+    assert watched.in_force == first
+    assert messages_of(caplog, logging.WARNING) == [
+        f"the branch was moved back from {second[:12]} to {first[:12]}, an earlier commit"
+    ]

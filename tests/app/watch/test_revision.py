@@ -140,17 +140,6 @@ def test_a_file_in_the_settings_of_a_trusted_project_is_beside_it(tmp_path: Path
     check_clients(read(origin, RevisionPaths(trusted=Path("etc/kquota.yaml"))))
 
 
-def test_client_settings_are_checked_before_a_commit_comes_into_force(tmp_path: Path):
-    origin = Origin(tmp_path)
-    origin.commit(quota("alice"))
-    check_clients(read(origin))
-    origin.commit(
-        quota("alice"), clusters=cluster(more="  properties: {security.protocol: NONSENSE}\n")
-    )
-    with pytest.raises(ConfigError, match=r"security\.protocol"):
-        check_clients(read(origin))
-
-
 def test_a_revision_detects_whether_documents_or_settings_changed(tmp_path: Path):
     origin = Origin(tmp_path)
     origin.commit(quota("alice"))

@@ -107,3 +107,15 @@ def test_help_uses_the_width_of_the_terminal_within_bounds():
     )
     assert max(map(len, context.get_help().splitlines())) <= 200
     assert Screen().console.width == 100
+
+
+def test_help_for_an_unknown_command_names_the_list(capsys):
+    assert main.main(["help", "usage", "nix"]) == 1
+    err = capsys.readouterr().err
+    assert "kquota usage has no command 'nix'" in err
+    assert "kquota usage --help lists the commands" in err
+
+
+def test_help_for_a_command_without_subcommands_is_an_error(capsys):
+    assert main.main(["help", "plan", "nix"]) == 1
+    assert "kquota plan has no command 'nix'" in capsys.readouterr().err

@@ -130,25 +130,6 @@ def test_long_work_shows_a_bar_on_a_terminal_and_erases_it():
     assert screen.words == "\rsending [############------------] 500/1,000\x1b[K\r\x1b[K"
 
 
-def test_work_of_unknown_length_is_counted():
-    screen, clock = Screen(err_terminal=True), Ticking()
-    with ProgressLine(screen.console, monotonic=clock) as progress:
-        progress("reading documents", 0, 0)
-        clock.at += 1
-        progress("reading documents", 12_000, 0)
-    assert screen.words == "\rreading documents: 12,000\x1b[K\r\x1b[K"
-
-
-def test_long_work_prints_plain_lines_at_intervals_without_a_terminal():
-    screen, clock = Screen(), Ticking()
-    with ProgressLine(screen.console, monotonic=clock) as progress:
-        for done in range(0, 1000, 100):
-            progress("sending", done, 1000)
-            clock.at += 1
-        progress("verifying", 1, 2)
-    assert screen.words == "sending: 100 of 1,000\nsending: 600 of 1,000\n"
-
-
 @pytest.mark.parametrize(
     ("answer", "agreed"),
     [("y\n", True), ("Yes\n", True), ("n\n", False), ("\n", False), ("", False), ("yep\n", False)],
@@ -184,3 +165,12 @@ def test_a_closed_reader_causes_no_message():
             console.flush()
         console.abandon_output()
         console.flush()
+
+
+def test_work_of_unknown_length_is_counted():
+    screen, clock = Screen(err_terminal=True), Ticking()
+    with ProgressLine(screen.console, monotonic=clock) as progress:
+        progress("reading documents", 0, 0)
+        clock.at += 1
+        progress("reading documents", 12_000, 0)
+    assert screen.words == "\rreading documents: 12,000\x1b[K\r\x1b[K"

@@ -202,3 +202,9 @@ def test_a_real_cluster_is_adopted_with_an_empty_plan(kquota, empty_kafka, folde
     displayed_plan = plan(kquota)
     assert (displayed_plan["changes"], displayed_plan["unmanaged"]) == ([], [])
     assert kquota("validate").code == 0
+
+
+def test_without_a_project_the_error_names_the_command_that_creates_one(kquota, folder, sandbox):
+    ran = kquota("adopt", "--bootstrap-server", sandbox.bootstrap, "--cluster", "prod")
+    assert ran.code == 1
+    assert "kquota init" in ran.err

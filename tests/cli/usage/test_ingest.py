@@ -17,7 +17,7 @@ from reconciler.quota.state import QuotaState
 from reconciler.render.json_values import dump
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
 from tests.cli import projects
-from tests.cli.usage.recorded_project import BEGIN, SERIES
+from tests.cli.usage.recorded_project import BEGIN, SERIES, SETTINGS
 from tests.evidence.ingest import recorded_use
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus, Fault
@@ -259,3 +259,13 @@ def test_a_file_that_cannot_be_read_is_reported_once_and_marked_in_evidence(
     copied = Lake(table_store.opened(str(project / "evidence")), clock=FakeClock())
     for day in copied.days(USAGE_SAMPLE):
         assert day.partial == ("the file b.om was not read whole",)
+
+
+def test_with_all_clusters_those_without_telemetry_are_skipped_and_named(kquota, folder, export):
+    orders = projects.CLUSTER.format(name="orders", bootstrap="h:1") + SETTINGS
+    silent = projects.CLUSTER.format(name="silent", bootstrap="h:2") + "  expectedClusterId: s\n"
+    (folder / "kquota.yaml").write_text(f"{projects.PROJECT}---\n{orders}---\n{silent}")
+    done = ingest(kquota, "--all", "--file", export)
+    assert done.code == 0, done.err
+    assert "silent has no telemetry in the project" in done.err
+    assert "480 new points" in done.out

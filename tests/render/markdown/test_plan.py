@@ -257,3 +257,15 @@ def test_the_text_is_readable_without_a_renderer():
     text = plan_markdown(replace(ready(), warnings=("producer_byte_rate: 5 -> 10 (x2)",)))
     assert "- producer_byte_rate: 5 -> 10 (x2)" in text
     assert "&#" not in text
+
+
+def test_an_outcome_shows_changes_author_commit_and_the_undo_command():
+    text = outcome_markdown(applied(), context=PAGE)
+    assert "### ✅ Applied: Kafka quotas of prod\n" in text
+    assert (
+        "**2 of 2 changes applied and shown by the brokers** by `ci` at commit `0123456789ab` on 2025-11-21T12:00:02Z."
+        in text
+    )
+    assert "| `user=user-00001`<br>`producer_byte_rate` | no limit | 5 B/s | applied |" in text
+    assert "**Undo**: `kquota rollback outcome.json --cluster prod`" in text
+    assert "[`outcome.json`](https://ci.example/run/1/artifacts/2)" in text

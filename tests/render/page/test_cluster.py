@@ -41,18 +41,6 @@ def test_without_records_no_quota_is_shown_as_owned():
     assert {cell[0] for cell in reading.column("quotas", "State")} == {"not ours"}
 
 
-def test_recorded_use_is_in_its_own_section_and_its_refusals_among_the_obstacles():
-    reading = read_page(page(replace(look(), recorded=recorded("alice", "bob"))))
-    assert reading.cells("recorded-use", "user=bob")["Recorded use"] == [
-        "throttled 10 min a day (bob)"
-    ]
-    assert reading.cells("recorded-use", "user=bob")["Verdict"] == ["not known"]
-    notes = " ".join(reading.all_texts("p"))
-    assert "alice will be worse off" in notes
-    assert "3 rows of other brokers not listed" in notes
-    assert reading.column("use-refused", "What") == [["user=alice: worst delay 3 min"]]
-
-
 def test_a_large_plan_is_cut_and_says_so():
     cluster = large_look(3_000)
     alone, beside = read_page(page(cluster)), read_page(page(cluster, cluster))
