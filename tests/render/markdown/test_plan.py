@@ -114,11 +114,11 @@ def test_a_list_of_reasons_has_at_most_ten_lines_and_a_count():
 
 
 def test_a_limit_that_a_deleted_document_leaves_needs_attention_unless_it_asked_for_that():
-    (asked,) = sections(sample().plan)["released"]
-    left = replace(asked, note=NOTE_ORPHAN)
+    (by_request,) = sections(sample().plan)["released"]
+    by_mistake = replace(by_request, note=NOTE_ORPHAN)
     texts = [
         plan_markdown(replace(ready(), plan=replace(ready().plan, findings=(finding,))))
-        for finding in (left, asked)
+        for finding in (by_mistake, by_request)
     ]
     assert ["### ⚠️ Needs attention" in text for text in texts] == [True, False]
     assert "This change deletes the document `team/kept`; its limit of " in texts[0]
