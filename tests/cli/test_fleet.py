@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from reconciler.sandbox import SandboxSettings
+from reconciler.sandbox import Fault, SandboxSettings
+from reconciler.sandbox.broker_rules.alterations import BrokerFailure
+from reconciler.sandbox.faults import Refuse
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import CLUSTER, PROJECT, manifests, quota
 
@@ -194,3 +196,19 @@ def test_hung_clusters_end_together_at_the_deadline(fleet, folder, kquota):
         "unreachable",
         "unreachable",
     ]
+
+
+def test_a_rejected_write_exits_1_with_its_own_row(fleet, kquota):
+    failure = BrokerFailure(code=42, message="planted")
+    fleet["beta"].fail(
+        Fault(effect=Refuse(failure=failure, names=(("user", "user-beta"),)), api=49, times=-1)
+    )
+    ran = kquota("apply", "--all", "--yes", "--validate", "none")
+    assert ran.code == 1
+    assert summary(ran.out) == [
+        ["gamma", "ok", "1", "0", "0"],
+        ["beta", "failed", "0", "0", "1"],
+        ["alpha", "ok", "1", "0", "0"],
+    ]
+    assert "3 clusters: 2 ok, 1 failed; 2 changes, 0 drifted" in ran.out
+    assert [bool(sandbox.values()) for sandbox in fleet.values()] == [True, False, True]

@@ -239,3 +239,21 @@ def test_a_fault_of_the_program_ends_the_fleet_and_is_named(yard: Yard):
             yard.task.result()
 
     yard.play(story)
+
+
+def test_a_new_commit_triggers_the_loops_and_keeps_the_connection(yard: Yard):
+    yard.origin.commit(quota("alice"))
+
+    async def story(yard: Yard) -> None:
+        await yard.take()
+        await yard.clock.turn(5.0)
+        yard.origin.commit(quota("alice"), quota("bob"))
+        await yard.take()
+        await yard.clock.turn(1.0)
+        assert yard.cluster("prod").truth.value(BOB, RATE) == 10 * MIB
+        assert yard.opened == ["prod"]
+        assert yard.closed == []
+        assert ("prod", 1) in yard.telemetry.depths
+        assert ("prod", 1) in yard.telemetry.batches
+
+    yard.play(story)
