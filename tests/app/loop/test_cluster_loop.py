@@ -236,3 +236,20 @@ def test_a_second_cancellation_does_not_wait() -> None:
         assert stage.task.cancelled()
 
     Hanging().play(story)
+
+
+def test_an_exception_during_the_cancellation_of_a_reconciliation_is_raised() -> None:
+    class Broken(Stage):
+        async def work(self, wake: LoopTrigger) -> LoopOutcome:
+            try:
+                await self.clock.sleep(50.0)
+            finally:
+                raise ZeroDivisionError
+
+    async def story(stage: Stage) -> None:
+        await settle()
+        stage.task.cancel()
+        await settle()
+        assert isinstance(stage.task.exception(), ZeroDivisionError)
+
+    Broken().play(story)
