@@ -269,3 +269,10 @@ def test_an_outcome_shows_changes_author_commit_and_the_undo_command():
     assert "| `user=user-00001`<br>`producer_byte_rate` | no limit | 5 B/s | applied |" in text
     assert "**Undo**: `kquota rollback outcome.json --cluster prod`" in text
     assert "[`outcome.json`](https://ci.example/run/1/artifacts/2)" in text
+
+
+def test_removals_are_listed_before_changes_without_a_remark():
+    plan = long(200)
+    gone = replace(plan.plan.changes[-1], before=5.0, after=None, cause=Cause.PRUNE)
+    plan = replace(plan, plan=replace(plan.plan, changes=(*plan.plan.changes[:-1], gone)))
+    assert "user-00199" in plan_markdown(plan)
