@@ -37,7 +37,7 @@ STATEMENTS = {
     "ports.py": 25,
     "quota": 3040,  # effects of a plan are computed once
     "reconcile": 1028,
-    "render": 2315,  # recommended limits are counted by what they recommend
+    "render": 2306,  # recommended limits are counted by what they recommend
     "sandbox": 1210,
     "spark": 34,
     "usage": 1933,
@@ -303,8 +303,8 @@ def test_every_module_has_a_test_module_of_its_name_or_a_listed_one() -> None:
 
 
 SUPPRESSIONS = {
-    "noqa": 234,
-    "type: ignore": 20,
+    "noqa": 172,
+    "type: ignore": 19,
     "fmt: skip": 0,
 }
 """A ratchet: number of comments in reconciler/, tests/, tools/ and examples/ that disable a check. Only lower it."""

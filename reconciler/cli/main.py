@@ -86,6 +86,7 @@ Environment:
   KQUOTA_CLUSTER            value of --cluster
   KQUOTA_BOOTSTRAP_SERVERS  value of --bootstrap-server
   FORCE_COLOR, NO_COLOR     colour on or off, whatever the terminal
+  COLUMNS                   width of a terminal; in a pipe each row is one line
   KQUOTA_DEBUG=1            adds the traceback to an error
 
 Results go to standard output, all messages to standard error. Limits apply per broker."""

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import documents, floor, harness
-from tests.servers import jars, raw_quotas, tools
+from tests.bench import documents, harness
+from tests.servers import jars, tools
 from tests.servers.fault_proxy import in_front_of
 from tests.servers.kafka import KafkaCluster
 
@@ -154,10 +154,6 @@ def saved_plan(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float
         space.shift()
         run(space, "plan", "--out", "plan.json", "--validate", "none")
 
-    def frames() -> None:
-        space.shift()
-        floor.write(space.folder / "frames", space.turn)
-
     return {
         "ours": harness.wall_of(
             space.kquota("apply", "plan.json", "--yes", "--validate", "broker"),
@@ -169,14 +165,7 @@ def saved_plan(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float
             before=space.shift,
             expect="applied 10000",
         ),
-        "floor": harness.wall_of(floor_command(space), before=frames, expect="round_trips"),
     }
-
-
-def floor_command(space: Workspace) -> list[str]:
-    """The same requests, encoded in advance; see :mod:`tests.bench.floor`."""
-    port = space.bootstrap.rpartition(":")[2]
-    return [sys.executable, "-m", "tests.bench.floor", port, str(space.folder / "frames")]
 
 
 def from_yaml(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float]]]:
@@ -212,7 +201,7 @@ def run(space: Workspace, *words: str) -> None:
 
 
 def requests() -> dict[str, int]:
-    """The requests of one apply of 10,000 entities with three keys, counted by a proxy; and the minimum of them."""
+    """The requests of one apply of 10,000 entities with three keys, counted by a proxy."""
     folder = Path(tempfile.mkdtemp(prefix="kquota-bench-"))
     try:
         with (
@@ -226,13 +215,7 @@ def requests() -> dict[str, int]:
             run(space, "apply", "--yes", "--validate", "broker")
             describes = [request for request in proxy.requests if request.api_key == 48]
             alters = [request for request in proxy.requests if request.api_key == 49]
-            floor.write(folder / "frames", space.turn + 1)
-            least = floor.replay(cluster.port(), folder / "frames")
             return {
-                "round trips": proxy.round_trips,
-                "bytes": sum(len(request.frame) for request in proxy.requests) + proxy.answer_bytes,
-                "round trips of the floor": least["round_trips"],
-                "bytes of the floor": least["sent"] + least["received"],
                 "full describes": sum(is_full(request.frame) for request in describes),
                 "polls": sum(not is_full(request.frame) for request in describes),
                 "validate-only": sum(not request.writes for request in alters),
@@ -245,7 +228,3 @@ def requests() -> dict[str, int]:
 def is_full(frame: bytes) -> bool:
     """Whether a DescribeClientQuotas v1 frame has no component: its body is count+1 = 1, strict = 0, no tags."""
     return frame.endswith(b"\x01\x00\x00")
-
-
-def clear(cluster: KafkaCluster) -> None:
-    raw_quotas.clear(cluster.port())

@@ -26,9 +26,9 @@ def test_every_finding_is_in_exactly_one_section():
     assert sum(len(document[name]) for name in names) == len(sample().plan.findings)
     assert {name: len(document[name]) for name in names if document[name]} == {
         "drift": 1,
-        "newOrphans": 1,
         "overrides": 1,
         "recorded": 1,
+        "released": 1,
         "unmanaged": 1,
     }
     assert document["drift"][0]["since"] == "2025-11-21T10:00:00Z"

@@ -282,6 +282,13 @@ def test_a_retained_pair_is_orphaned_once_and_listed_in_every_plan():
     assert (only_finding(first).is_new, only_finding(second).is_new) == (True, False)
 
 
+def test_a_limit_whose_document_asked_for_it_is_left_as_asked():
+    owner = replace(GONE, deletion_policy=DeletionPolicy.RETAIN)
+    finding = only_finding(plan(live=5.0, owned=owns(applied(5.0, owner)), rules=SYNC))
+    assert (finding.action, finding.is_new) == (Action.ORPHAN, True)
+    assert "as asked" in finding.note
+
+
 def test_a_limit_that_left_the_scope_is_released_and_not_called_one_of_a_deleted_document():
     """Its document may exist, and the scope would refuse it again."""
     scope = (EntityPattern(user=NamePattern(exact="bob")),)

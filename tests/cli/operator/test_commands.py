@@ -87,13 +87,6 @@ def test_without_access_to_an_api_server_the_error_names_the_kubeconfig(
     assert "--kubeconfig" in ran.err
 
 
-def test_help_shows_the_commands_with_an_example(kquota) -> None:
-    for arguments in (["operator"], ["operator", "release"], ["operator", "check"], ["reconcile"]):
-        ran = kquota(*arguments, "--help")
-        assert ran.code == 0
-        assert "Example:" in ran.out
-
-
 def test_settings_of_a_webhook_are_complete_or_absent(tmp_path) -> None:
     with pytest.raises(UsageError, match="belong together"):
         OperatorSettings(identity="a", operator_namespace="b", webhook_cert=tmp_path)
