@@ -16,10 +16,10 @@ def test_every_kind_of_event_occurs() -> None:
 def test_demand_is_served_completely_or_waits() -> None:
     """Demand equals served units plus backlog, series by series."""
     day = next(iter(demand.days(FLEET, 0)))
-    wanted = (day.demand * FLEET.step_ms // 1000).sum(axis=-1)
+    wanted_units = (day.demand * FLEET.step_ms // 1000).sum(axis=-1)
     passed = (day.served * FLEET.step_ms // 1000).sum(axis=-1)
     waiting = day.waits_ms[..., -1] * day.limit[:, :, None, -1] // 1000
-    assert np.all(np.abs(wanted - passed - waiting) <= wanted // 1_000 + 500_000)
+    assert np.all(np.abs(wanted_units - passed - waiting) <= wanted_units // 1_000 + 500_000)
     free = day.limit[:, :, None, :] == 0
     assert np.all((day.served <= day.limit[:, :, None, :]) | free)
 

@@ -175,11 +175,11 @@ def run(faults: Sequence[Fault]) -> list[Verdict]:
 
 def run_matrix(faults: Sequence[Fault]) -> list[matrix.Row]:
     """Who sees each fault, in the order of the faults; prints each at once."""
-    known = matrix.contexts(WORKERS)
+    module_contexts = matrix.contexts(WORKERS)
 
     def row(folder: Path, fault: Fault) -> matrix.Row:
         with planted(folder, fault):
-            return matrix.row(folder, fault, known)
+            return matrix.row(folder, fault, module_contexts)
 
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:
         return list(_in_copies(copy_project(Path(place) / "0"), faults, row, str))
@@ -189,7 +189,7 @@ def _in_copies(
     first: Path,
     faults: Sequence[Fault],
     result_of: Callable[[Path, Fault], Result],
-    shown: Callable[[Result], str],
+    text_of: Callable[[Result], str],
 ) -> Iterator[Result]:
     """Results in the order of the faults; each worker has a copy of the project."""
     folders = queue.SimpleQueue[Path]()
@@ -206,7 +206,7 @@ def _in_copies(
 
     with ThreadPoolExecutor(WORKERS) as workers:
         for result in workers.map(in_a_folder, faults):
-            say(shown(result))
+            say(text_of(result))
             yield result
 
 

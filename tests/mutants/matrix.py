@@ -119,17 +119,19 @@ def _digest() -> str:
     return digest.hexdigest()
 
 
-def row(folder: Path, fault: Fault, known: Contexts) -> Row:
+def row(folder: Path, fault: Fault, module_contexts: Contexts) -> Row:
     """Run a planted fault in a copy of the project, and say who sees it."""
     named = dict.fromkeys(test.partition("::")[0] for test in fault.tests)
     text = (ROOT / fault.file).read_text(encoding="utf-8")
-    others = [module for module in known.modules(fault, text) if module not in named]
-    chosen, seconds = list(named), 0.0
-    for module in others:
-        seconds += known.seconds[module]
+    other_modules = [
+        module for module in module_contexts.modules(fault, text) if module not in named
+    ]
+    chosen_modules, seconds = list(named), 0.0
+    for module in other_modules:
+        seconds += module_contexts.seconds[module]
         if seconds > BOUND:
             break
-        chosen.append(module)
+        chosen_modules.append(module)
     caught = folder / "caught"
     caught.unlink(missing_ok=True)
     options = ("-q", "-m", FAST, *OBSERVED, "--continue-on-collection-errors")
@@ -138,16 +140,20 @@ def row(folder: Path, fault: Fault, known: Contexts) -> Row:
         subprocess.TimeoutExpired
     ):  # those that failed until then have seen it
         _ = subprocess.run(
-            [sys.executable, "-m", "pytest", *options, *chosen],
+            [sys.executable, "-m", "pytest", *options, *chosen_modules],
             cwd=folder,
             env=environment,
             capture_output=True,
             check=False,
             timeout=10 * BOUND,
         )
-    seen = caught.read_text(encoding="utf-8").splitlines() if caught.exists() else []
-    names = tuple(name.removeprefix("tests/").removesuffix(".py") for name in seen)
-    return Row(name=name_of(fault), caught=names, left_out=len(named) + len(others) - len(chosen))
+    caught_names = caught.read_text(encoding="utf-8").splitlines() if caught.exists() else []
+    names = tuple(name.removeprefix("tests/").removesuffix(".py") for name in caught_names)
+    return Row(
+        name=name_of(fault),
+        caught=names,
+        left_out=len(named) + len(other_modules) - len(chosen_modules),
+    )
 
 
 def name_of(fault: Fault) -> str:
@@ -160,8 +166,8 @@ def write(rows: Iterable[Row], faults: Iterable[Fault]) -> None:
     new = {row.name: str(row) for row in rows}
     parts = WRITTEN.read_text(encoding="utf-8").partition(ONLY) if WRITTEN.exists() else ("",)
     old = {line.partition("\t")[0]: line for line in parts[0].splitlines() if "\t" in line}
-    known = {**old, **new}
-    lines = [known[name] for name in sorted(map(name_of, faults)) if name in known]
+    rows_by_name = {**old, **new}
+    lines = [rows_by_name[name] for name in sorted(map(name_of, faults)) if name in rows_by_name]
     alone = sorted(
         f"{modules}\t{name}"
         for name, _, modules in (line.partition("\t") for line in lines)

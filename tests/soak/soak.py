@@ -284,12 +284,12 @@ class Soak:
         self._heal(way)
         healed = changed = time.monotonic()
         problems: list[str] | None = None
-        while found := list(self._problems()):
+        while found_problems := list(self._problems()):
             self._end_faults(way)
-            if found != problems:
-                problems, changed = found, time.monotonic()
+            if found_problems != problems:
+                problems, changed = found_problems, time.monotonic()
             if time.monotonic() - min(changed, healed + 450) > STANDSTILL_SECONDS:
-                names = "\n".join(found)
+                names = "\n".join(found_problems)
                 raise AssertionError(f"{self.settings.again}\n{names}\n" + "\n".join(self.history))
             time.sleep(2.0)
         counts = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
@@ -377,12 +377,12 @@ def _status_problem(item: Mapping[str, Any] | None, document: Document) -> str:
         return f"is {ready}"
     if status.get("observedGeneration") != item["metadata"]["generation"]:
         return "has a status of an earlier generation"
-    shown = {
+    shown_keys = {
         key["key"]: (key.get("desired"), key.get("applied"), key.get("live"), "intended" in key)
         for key in status.get("keys", ())
     }
     expected = {key: (value, value, value, False) for key, value in document.declared().items()}
-    if shown != expected:
-        return f"has a status that says {shown}"
+    if shown_keys != expected:
+        return f"has a status that says {shown_keys}"
     is_finalized = FINALIZER in item["metadata"].get("finalizers", ())
     return "" if is_finalized == (document.deletion_policy == "Delete") else "has a wrong finalizer"
