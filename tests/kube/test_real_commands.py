@@ -1,5 +1,6 @@
 """`kquota operator release`, `operator check` and `reconcile` as an administrator runs them, on a real API server."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -9,7 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from reconciler.base.clock import SystemClock
+from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.records import record_store
 from reconciler.kube.records.config_map_reader import read
 from reconciler.kube.records.config_maps import config_maps
 from reconciler.kube.records.stored_records import StoredRecords
@@ -251,14 +256,21 @@ def test_an_override_is_recorded_for_the_operator_and_listed_and_ended(
     patch = "application/merge-patch+json"
     path = f"/apis/kafka-quotas.io/v1alpha1/quotaclusters/{cluster}/status"
     kube.api.call("PATCH", path, status, kind=patch).need()
-    obj = quota("alice", cluster=cluster)
-    obj["metadata"] = {"name": "alice", "namespace": kube_namespace}
-    documents = QUOTAS.format(kube_namespace)
-    kube.api.call("POST", documents, obj).need()
-    key = {"key": "producer_byte_rate", "desired": 1048576, "live": 1048576}
-    kube.api.call(
-        "PATCH", f"{documents}/alice/status", {"status": {"keys": [key]}}, kind=patch
-    ).need()
+    owner = Owner(document=f"{kube_namespace}/alice", since=1.0)
+    applied = Recorded(
+        entity=entity(user="alice"), key=Key.PRODUCER_BYTE_RATE, value=1048576.0, owner=owner
+    )
+
+    async def apply() -> None:
+        async with await KubernetesApi.connect(kube.kubeconfig, clock=SystemClock()) as api:
+            _ = await record_store.change(
+                api,
+                kube_namespace,
+                f"id-{kube_namespace}",
+                lambda stored: replace(stored, owned=stored.owned.with_changes([applied])),
+            )
+
+    asyncio.run(apply())
     where = (
         "--kubernetes",
         "--cluster",
