@@ -98,7 +98,7 @@ async def run(settings: OperatorSettings) -> None:
         if settings.webhook_address is not None:
             from reconciler.kube.admission.webhook import serving  # noqa: PLC0415 - optional, and heavy
 
-            _ = await stack.enter_async_context(serving(api, settings, sessions))
+            _ = await stack.enter_async_context(serving(api, settings, clock=clock))
         await operator.run(stop)
 
 
