@@ -25,8 +25,7 @@ $ kubectl wait --for=condition=Ready ckq/alice-checkout --timeout=2m
 A fault of one document is in the status of that document. A fault of the cluster is in the status of the QuotaCluster with its details, and on its
 documents with the same reason and one sentence: tenants read them, so they name no address, no secret and no other tenant.
 
-To request a reconciliation now and wait for its result: `kquota reconcile NAME --wait` for a ClientQuota, with `--cluster` for a QuotaCluster; or set the annotation
-`kafka-quotas.io/requestedAt` to a new value and wait until `status.lastHandledReconcileAt` has it.
+To request a reconciliation of a ClientQuota or QuotaCluster now, set its annotation `kafka-quotas.io/requestedAt` to a new value and wait until `status.lastHandledReconcileAt` has it.
 
 ## What you see first
 

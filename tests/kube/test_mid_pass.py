@@ -197,7 +197,7 @@ def test_a_limit_applied_to_another_cluster_is_recorded_there_as_an_orphan():
     assert set(world.live()) == {ALICE}
     del world.api.find(QUOTA_CLUSTERS, None, "prod")["spec"]["expectedClusterId"]
     world.api.find(QUOTA_CLUSTERS, None, "prod")["metadata"]["generation"] += 1
-    world.turn()
+    world.turn(resync=True)
     counts = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
     assert (counts["orphaned"], counts["unmanaged"]) == (1, 0)
 

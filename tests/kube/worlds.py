@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
+from reconciler.errors import StalePlan
 from reconciler.kube.api.custom_resources import FINALIZER, Resource, parsed
 from reconciler.kube.api.resource_paths import (
     CLIENT_QUOTA_DEFINITION,
@@ -260,7 +261,10 @@ class World:
 
         async def run() -> LoopOutcome:
             await self.everything()
-            return await self.reconciled(LoopTrigger(**wake))
+            try:
+                return await self.reconciled(LoopTrigger(**wake))
+            except StalePlan:  # Another writer changed the records: the loop tries again.
+                return await self.reconciled(LoopTrigger(**wake, retry=True))
 
         return asyncio.run(run())
 

@@ -117,8 +117,8 @@ def warnings_about(
     sentences: list[str] = []
     for name, view in sorted(views.items()):
         prefix = f"{name}: " if view.selected_cluster else ""
-        found = _in_cluster(view, clusters.get(name), allow_references=allow_references)
-        sentences.extend(prefix + sentence for sentence in found)
+        about_view = _in_cluster(view, clusters.get(name), allow_references=allow_references)
+        sentences.extend(prefix + sentence for sentence in about_view)
     return _bounded(sentences)
 
 

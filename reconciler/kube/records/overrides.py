@@ -61,7 +61,7 @@ async def ledger(api: KubernetesApi, *, namespace: str, cluster: str) -> Overrid
     if not isinstance(cluster_id, str):
         raise ConfigError(
             f"QuotaCluster {cluster} has no cluster id yet: no operator has reached its brokers",
-            hint="kquota operator check says why",
+            hint="its status says why",
         )
     guards = read_cluster(obj, allow_references=True).guards
     return OverrideLedger(
@@ -153,7 +153,7 @@ async def wait_until_applied(ledger: OverrideLedger, *, seconds: float, clock: C
     """
     place = (ledger.api, QUOTA_CLUSTERS, None, ledger.cluster)
     value = await reconcile_request.request(*place, clock=clock)
-    return (await reconcile_request.wait(*place, value=value, seconds=seconds, clock=clock)).handled
+    return await reconcile_request.wait(*place, value=value, seconds=seconds, clock=clock)
 
 
 async def differences(

@@ -12,7 +12,6 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.removal_guard import RemovalCount
 
-_K = TypeVar("_K")
 _V = TypeVar("_V")
 
 CONTENT, DOCUMENTS = "content", "documents"
@@ -114,26 +113,3 @@ def changed_entities(
             subject for subject, owner in second.owners() if owner.document in documents
         )
     return entities
-
-
-def merge(
-    own: Mapping[_K, _V], loaded: Mapping[_K, _V], before: Mapping[_K, _V], now: Mapping[_K, _V]
-) -> Mapping[_K, _V]:
-    """Merge own values with another writer's changes; own values take precedence.
-
-    Args:
-        own: Our intended values.
-        loaded: The values at the start of this reconciliation.
-        before: The values that the ConfigMaps had when they were last read or written.
-        now: The present values of the ConfigMaps.
-    """
-    merged = dict(own)
-    for key in before.keys() | now.keys():
-        value = now.get(key)
-        if value == before.get(key) or own.get(key) != loaded.get(key):
-            continue
-        if value is None:
-            _ = merged.pop(key, None)
-        else:
-            merged[key] = value
-    return merged

@@ -115,7 +115,7 @@ class ClusterReconciler:
         result = await self._reconcile(draft)
         self._context.record_metrics(result.report, len(set(chain(*result.losses.values()))))
         pending = await self._publisher.publish(result, everything=trigger.resync)
-        if self._inventory.is_undisturbed and not draft.is_fenced:
+        if not draft.is_fenced:
             self._known = known_state(
                 result, draft.resolved, self._inventory.recorded, before=draft.part, pending=pending
             )
@@ -357,7 +357,7 @@ class ClusterReconciler:
         if not draft.trigger.resync and not might_remove(owned, resolve_claims(), rules.in_force):
             return False
         if complete := await self._context.list_everything(
-            lambda: self._inventory.is_undisturbed and is_recorded(owned, resolve_claims(), rules)
+            lambda: is_recorded(owned, resolve_claims(), rules)
         ):
             self._inventory.note_listing()
         return complete

@@ -404,11 +404,11 @@ def test_the_operators_webhook_reads_the_clusters_of_its_class_once_in_ten_secon
 
     async def run() -> None:
         api, clock = FakeKubeApi(), FakeClock()
-        other: Any = {
+        foreign: Any = {
             "metadata": {"name": "prod"},
             "spec": {"bootstrapServers": "b:1", "operatorClass": "another"},
         }
-        api.put(QUOTA_CLUSTERS, other)
+        api.put(QUOTA_CLUSTERS, foreign)
 
         async def warnings(client: Client) -> list[str]:
             return (await client.post(review(quota())))[1]["response"].get("warnings", [])
@@ -419,8 +419,8 @@ def test_the_operators_webhook_reads_the_clusters_of_its_class_once_in_ten_secon
         ):
             client = Client(session, f"https://127.0.0.1:{server.port}", authority.client_context())
             assert await warnings(client) == ["QuotaCluster prod does not exist yet"]
-            del other["spec"]["operatorClass"]
-            api.put(QUOTA_CLUSTERS, other)
+            del foreign["spec"]["operatorClass"]
+            api.put(QUOTA_CLUSTERS, foreign)
             assert await warnings(client) != []
             clock.advance(KEPT_SECONDS)
             assert await warnings(client) == []

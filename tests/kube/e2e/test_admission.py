@@ -92,14 +92,14 @@ def test_kubectl_shows_warnings_from_either_replica(world: World) -> None:
         for port in (leading, standing):
             call(world, port)
             code, text = kubectl(world, "apply", larger)
-            assert (code, "Warning" in text) == (0, False), text
+            assert (code, "guard" in text) == (0, False), text
             assert "configured (server dry run)" in text
             code, text = kubectl(world, "apply", slip)
             assert code == 0
             assert "Warning: a guard will refuse it" in text, text
             # A label, a finalizer and a status are not reviewed.
             labelled = world.kube.kubectl("-n", world.team, "label", "ckq", "alice", f"p={port}")
-            assert "Warning" not in labelled.stdout + labelled.stderr
+            assert "guard" not in labelled.stdout + labelled.stderr
 
         # The leader is gone: the standby responds without waiting for its Lease.
         leader.kill()

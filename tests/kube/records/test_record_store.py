@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.errors import InventoryError, KubernetesConflict, KubernetesUnavailable
+from reconciler.errors import InventoryError, KubernetesUnavailable, StalePlan
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.inventory import KubeInventory
@@ -159,6 +159,6 @@ def test_a_part_that_was_deleted_meanwhile_is_not_created_again() -> None:
     objects = {key: obj for key, obj in api.objects.items() if key[2] == NAMES[0]}
     api.objects = objects
     change = Recorded(entity=ALICE, key=RATE, value=1.0, owner=OWNER)
-    with pytest.raises((InventoryError, KubernetesConflict)):
+    with pytest.raises(StalePlan):
         asyncio.run(records.write(ID, [change]))
     assert api.objects == objects
