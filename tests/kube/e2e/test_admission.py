@@ -98,7 +98,7 @@ def test_kubectl_shows_warnings_from_either_replica(world: World) -> None:
             assert code == 0
             assert "Warning: a guard will refuse it" in text, text
             # A label, a finalizer and a status are not reviewed.
-            labelled = world.kube.kubectl("-n", world.team, "label", "ckq", "alice", f"p={port}")
+            labelled = world.kube.kubectl("-n", world.team, "label", "ckq", "alice", f"p{port}=1")
             assert "guard" not in labelled.stdout + labelled.stderr
 
         # The leader is gone: the standby responds without waiting for its Lease.
