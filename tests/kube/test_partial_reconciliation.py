@@ -16,7 +16,6 @@ from reconciler.kube.api.resource_paths import DEFINITIONS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_index
 from reconciler.kube.records.record_parts import part_of
 from reconciler.kube.records.record_shares import size_of
-from reconciler.kube.watch.watch_order import BURST_EVENTS, ORDER_SECONDS
 from reconciler.metrics import reconciliation_values
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
@@ -71,11 +70,6 @@ class WatchedWorld(KubeWorld):
     def tell(self, document: str) -> None:
         """Report a document to the watch."""
         _ = self.cache.observe(seen(copy.deepcopy(self.objects[document])))
-
-    def burst(self) -> None:
-        """Report many events at once, so that their order is unknown."""
-        for _ in range(BURST_EVENTS):
-            self.watch_order.note_event()
 
     def reconcile(self, **trigger: Any) -> LoopOutcome:
         """One reconciliation; a listing only on its request."""
@@ -237,9 +231,8 @@ def test_a_partial_reconciliation_gives_the_result_of_a_complete_one(
         ]
         assert documents[0] == documents[1]
         outcome = partial.reconcile(keys=documents[0])
-        complete.burst()
-        # A partial reconciliation may remove, like one with a complete listing.
-        expected = complete.reconcile(keys=documents[1], resync=partial.is_partial)
+        # A listing has no order, so that everything is compared.
+        expected = complete.reconcile(keys=(*documents[1], "listing"))
         assert not complete.is_partial
         assert (outcome.retry, outcome.confirm) == (expected.retry, expected.confirm)
         assert partial.snapshot() == complete.snapshot()
@@ -250,8 +243,8 @@ def test_a_partial_reconciliation_gives_the_result_of_a_complete_one(
             assert partial.snapshot() == complete.snapshot()
 
 
-def requests_of(count: int, *, deletes: bool) -> Counter[tuple[str, str] | str]:
-    """The requests of one changed or deleted document among this number."""
+def requests_of(count: int) -> Counter[tuple[str, str] | str]:
+    """The requests of one changed document among this number."""
     world = WatchedWorld(guards=None)
     for number in range(count):
         world.put(
@@ -264,20 +257,15 @@ def requests_of(count: int, *, deletes: bool) -> Counter[tuple[str, str] | str]:
         )
     for _ in range(2):
         _ = world.turn(resync=True)
-    document = (
-        world.remove("user3") if deletes else world.declare("user3", entity(user="user3"), 4096)
-    )
-    outcome = world.reconcile(keys=(document,))
+    outcome = world.reconcile(keys=(world.declare("user3", entity(user="user3"), 4096),))
     assert not outcome.retry
     assert world.is_partial
-    assert deletes != (document in world.objects)
     return Counter(call[:2] for call in world.api.calls) + Counter(world.kafka.requests)
 
 
-@pytest.mark.parametrize("deletes", [False, True])
-def test_a_change_needs_the_same_requests_for_any_number_of_documents(deletes: bool) -> None:
-    requests = requests_of(5, deletes=deletes)
-    assert requests == requests_of(60, deletes=deletes)
+def test_a_change_needs_the_same_requests_for_any_number_of_documents() -> None:
+    requests = requests_of(5)
+    assert requests == requests_of(60)
     assert not any(request[0] == "list" for request in requests)
     assert requests.total() <= 16
     assert requests["describe"] == 6
@@ -329,13 +317,10 @@ def test_a_new_claim_for_the_pair_of_a_deleted_document_keeps_its_limit() -> Non
     assert "team/a" not in world.objects
 
 
-def test_events_without_an_order_cause_a_complete_reconciliation_and_a_removal_lists_first() -> (
-    None
-):
+def test_a_removal_is_left_to_a_complete_reconciliation_which_lists_first() -> None:
     world, _ = worlds()
     subject = entity(user="shared")
     _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-    world.burst()
     world.put(resource("unseen", subject, {Key.PRODUCER_BYTE_RATE: 2048}))
     sent = len(world.kafka.sent)
     _ = world.reconcile(keys=(world.remove("a"),))
@@ -343,34 +328,6 @@ def test_events_without_an_order_cause_a_complete_reconciliation_and_a_removal_l
     assert ("list", "clientquotas", "", "") in world.api.calls
     assert len(world.kafka.sent) == sent
     assert world.reason("team/unseen") == "Synced"
-
-
-@pytest.mark.parametrize("bursts", [False, True])
-def test_a_claim_whose_event_a_deletion_overtook_keeps_the_limit(bursts: bool) -> None:
-    world, _ = worlds()
-    subject = entity(user="shared")
-    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-    heir = resource("b", subject, {Key.PRODUCER_BYTE_RATE: 2048}, deletionPolicy="Delete")
-    document = world.remove("a")
-    world.put(heir)
-    world.watch_order.note_event()
-    sent = len(world.kafka.sent)
-
-    def arrive(request: str) -> None:
-        if request == "describe":
-            world.kafka.faults.before = lambda _: None
-            if bursts:
-                world.burst()  # The event of the heir is still on its way.
-            else:
-                world.tell("team/b")
-
-    world.kafka.faults.before = arrive
-    outcome = world.reconcile(keys=(document,))
-    assert not outcome.retry
-    assert not world.is_partial
-    assert len(world.kafka.sent) == sent
-    assert world.kafka.truth.value(subject, Key.PRODUCER_BYTE_RATE) == 2048
-    assert "team/a" not in world.objects
 
 
 @pytest.mark.parametrize("trigger", [{"keys": ("team/b",)}, {"resync": True}])
@@ -401,18 +358,6 @@ def test_a_deletion_while_another_document_gets_its_finalizer_is_left_to_the_nex
     assert world.kafka.truth.value(subject, Key.CONSUMER_BYTE_RATE) == 4096
     assert "team/a" not in world.objects
     assert world.reason("team/c") == "Synced"
-
-
-def test_a_removal_waits_until_events_sent_before_the_deletion_have_arrived() -> None:
-    world, _ = worlds()
-    _ = world.reconcile(keys=(world.declare("a", entity(user="u"), 2048, deletionPolicy="Delete"),))
-    document = world.remove("a")
-    world.watch_order.note_event()
-    world.clock.slept.clear()
-    _ = world.reconcile(keys=(document,))
-    assert world.is_partial
-    assert entity(user="u") not in world.kafka.truth.limits
-    assert max(world.clock.slept) == pytest.approx(ORDER_SECONDS)
 
 
 def ready(world: WatchedWorld) -> str:
@@ -507,7 +452,6 @@ def test_a_removal_that_waited_is_compared_with_the_present_limit_first() -> Non
     world.api.before = delay
     outcome = world.reconcile(keys=(world.remove("a"),))
     assert outcome.retry
-    assert world.is_partial
     assert world.kafka.truth.value(subject, Key.PRODUCER_BYTE_RATE) == 4096
     assert isinstance(world.reports[-1].error, StalePlan)
 
@@ -545,7 +489,6 @@ def test_a_document_whose_deletion_was_missed_keeps_its_limit() -> None:
         document = world.declare("a", entity(user="v"), 2048)
     _ = world.remove("a")
     _ = world.reconcile(keys=(document,))
-    assert world.is_partial
     assert subject in world.kafka.truth.limits
 
 

@@ -117,8 +117,6 @@ class KubeInventory:
         self,
         entities: frozenset[Entity],
         documents: Mapping[str, Resource],
-        *,
-        deleted: Collection[str] = (),
     ) -> None:
         """Judge the records of some entities alone, for a partial reconciliation.
 
@@ -127,12 +125,9 @@ class KubeInventory:
         Args:
             entities: The entities; the records of all others stay unchanged.
             documents: The documents that the reconciliation judges, and those that own something of the entities.
-            deleted: Documents that count as deleted if the cache observed it; deletions of others wait.
         """
         stored, self._entities = self._stored, entities
-        # Limits are removed without a listing: those of a document neither present nor observed to be deleted must stay.
-        self._is_complete = True
-        self._deleted.update(self._cache.take_departed(self._name, deleted))
+        self._is_complete = False
         self.take_documents(documents)
         part = stored.owned.part(entities)
         self._update_index()

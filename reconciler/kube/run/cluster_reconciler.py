@@ -253,17 +253,12 @@ class ClusterReconciler:
     async def _find_part(
         self, draft: _ReconcileDraft, cluster: QuotaCluster, store: QuotaStore, answering: Cluster
     ) -> PartialReconciliation | None:
-        """Return the part of the cluster that has to be reconciled; ``None`` if everything has to be.
-
-        A partial reconciliation may remove limits without a listing: the deletion was reported by a watch of all
-        documents, and every claim that was made before the deletion has been reported, too.
-        """
+        """Return the part of the cluster that has to be reconciled; ``None`` if everything has to be, as for a removal."""
         context, baseline, changed = self._context, draft.baseline, frozenset(draft.trigger.keys)
         if (
             baseline is None
             or baseline.cluster != cluster
             or draft.is_fenced
-            or not context.watch_order.is_kept()
             or any(map(context.cache.selects_clusters, changed))
         ):
             return None
@@ -273,20 +268,14 @@ class ClusterReconciler:
         if not part.is_describable:
             return None
         claiming = self._assess_part(part)
-        # At once: a document that ends from now on is left to the next reconciliation, with its last spec.
-        objects = {name: each.obj for name, each in claiming.items()}
-        self._inventory.narrow(part.entities, objects, deleted=scope.documents)
-        if not await part.is_confirmed():
+        self._inventory.narrow(part.entities, {name: each.obj for name, each in claiming.items()})
+        owned, now = self._inventory.owned, context.clock.now()
+        resolved = resolve_desired_state(claiming.values(), owned, entities=part.entities, now=now)
+        removes = might_remove(owned, resolved, cluster.rules().in_force)
+        if removes or not await part.is_confirmed():
             return None
         draft.records_known = True
-        owned = self._inventory.owned
-        now = context.clock.now()
-        resolved = resolve_desired_state(claiming.values(), owned, entities=part.entities, now=now)
-        if not might_remove(owned, resolved, cluster.rules().in_force):
-            return part
-        is_certain = await context.watch_order.is_certain()
-        claimed = [obj.declared_entity for obj in context.cache.changed(self._name)]
-        return part if is_certain and part.entities.isdisjoint(claimed) else None
+        return part
 
     def _assess_part(self, part: PartialReconciliation) -> Mapping[str, Eligibility]:
         """Return all documents that the claims of a part depend on."""
