@@ -208,12 +208,6 @@ WRONG = {
     "unknown field": (PROD + "  polcy: Sync\n", 6, 3, "did you mean policy?"),
     "wrong policy": (PROD + "  policy: sync\n", 6, 11, "did you mean Sync?"),
     "a secretRef": (PROD + "  secretRef: {name: a}\n", 6, 3, "only the operator reads Secrets"),
-    "sync without a cluster id": (
-        PROD + "  policy: Sync\n",
-        5,
-        3,
-        "policy Sync needs expectedClusterId",
-    ),
     "a flag as property": (
         PROD + "  properties: {a.b: true}\n",
         6,

@@ -99,6 +99,12 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
         "    return False",
     ),
     _fault(
+        "a document never says that it has not drifted",
+        "status/client_quota.py",
+        "        if not message and any(each.drifts or each.is_settling for _, each in statuses):",
+        "        if not message:",
+    ),
+    _fault(
         "an unfinished reconciliation is not tried again",
         "run/cluster_reconciler.py",
         "            retry=bool(pending),\n",
