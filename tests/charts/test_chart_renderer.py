@@ -350,25 +350,6 @@ def test_every_object_that_releases_documents_is_a_hook_and_is_deleted_afterward
     assert of_kind(with_values("no-release-hook"), "Job") == []
 
 
-def test_the_helm_test_checks_as_the_operator_and_with_the_same_arguments() -> None:
-    objects = with_values("namespaced-only")
-    check = only(objects, "Pod")
-    assert check["metadata"]["annotations"]["helm.sh/hook"] == "test"
-    assert (
-        check["spec"]["serviceAccountName"]
-        == only(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"]
-    )
-    assert check["spec"]["containers"][0]["args"] == [
-        "operator",
-        "check",
-        f"--operator-namespace={NAMESPACE}",
-        "--namespace=kqr-one",
-        "--quota-clusters=/etc/kquota/quotaclusters/quotaclusters.yaml",
-        "--leader-elect",
-        f"--lease-name={FULLNAME}",
-    ]
-
-
 def test_extra_objects_are_rendered_as_written() -> None:
     objects = with_values("extras")
     maps = {
