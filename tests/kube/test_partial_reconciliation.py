@@ -10,16 +10,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
-from reconciler.errors import StalePlan
 from reconciler.kube.api.custom_resources import FINALIZER
-from reconciler.kube.api.resource_paths import DEFINITIONS, QUOTA_CLUSTERS
+from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from reconciler.kube.records import record_index
 from reconciler.kube.records.record_parts import part_of
 from reconciler.kube.records.record_shares import size_of
 from reconciler.metrics import reconciliation_values
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.reconcile.workflow import FRESH_SECONDS
 from tests.kube.worlds import KubeWorld, quota_cluster, resource, seen
 
 ENTITIES: tuple[Entity, ...] = (
@@ -304,19 +302,6 @@ def test_after_a_failure_or_a_foreign_write_and_for_other_keys_the_reconciliatio
     assert not world.is_partial
 
 
-def test_a_new_claim_for_the_pair_of_a_deleted_document_keeps_its_limit() -> None:
-    world, _ = worlds()
-    subject = entity(user="shared")
-    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-    documents = world.declare("b", subject, 2048), world.remove("a")
-    sent = len(world.kafka.sent)
-    _ = world.reconcile(keys=documents)
-    assert world.is_partial
-    assert len(world.kafka.sent) == sent
-    assert world.reason("team/b") == "Synced"
-    assert "team/a" not in world.objects
-
-
 def test_a_removal_is_left_to_a_complete_reconciliation_which_lists_first() -> None:
     world, _ = worlds()
     subject = entity(user="shared")
@@ -360,60 +345,6 @@ def test_a_deletion_while_another_document_gets_its_finalizer_is_left_to_the_nex
     assert world.reason("team/c") == "Synced"
 
 
-def ready(world: WatchedWorld) -> str:
-    """The reason of the QuotaCluster's condition Ready."""
-    conditions = world.obj["status"]["conditions"]
-    return str(next(each["reason"] for each in conditions if each["type"] == "Ready"))
-
-
-def test_an_orphaned_limit_needs_no_listing_and_is_not_reported_as_pending() -> None:
-    world, _ = worlds()
-    _ = world.reconcile(keys=(world.declare("a", entity(user="u"), 2048, deletionPolicy="Retain"),))
-    _ = world.reconcile(keys=(world.remove("a"),))
-    assert world.owned.orphaned
-    _ = world.reconcile(keys=("prod",))
-    assert not world.is_partial
-    assert ("list", "clientquotas", "", "") not in world.api.calls
-    assert ready(world) == "Synced"
-    _ = change(world)
-    assert world.is_partial
-
-
-def test_an_orphaned_limit_that_the_policy_now_removes_is_removed_after_a_listing() -> None:
-    world, _ = worlds()
-    subject = entity(user="u")
-    _ = world.reconcile(keys=(world.declare("a", subject, 2048),))
-    _ = world.reconcile(keys=(world.remove("a"),))
-    assert world.owned.orphaned
-    obj = world.obj
-    obj["spec"] |= {
-        "policy": "Sync",
-        "expectedClusterId": "fake-cluster",
-        "confirmSync": "fake-cluster",
-    }
-    obj["metadata"]["generation"] = 2
-    obj["metadata"]["resourceVersion"] = world.api.next_version()
-    _ = world.cache.cluster_seen(seen(copy.deepcopy(obj)))
-    _ = world.reconcile(keys=("prod",))
-    assert ("list", "clientquotas", "", "") in world.api.calls
-    assert subject not in world.kafka.truth.limits
-    assert ready(world) == "Synced"
-
-
-def test_documents_that_were_given_a_finalizer_count_as_unchanged() -> None:
-    world = WatchedWorld(guards=None)
-    for number in range(40):
-        subject = entity(user=f"user{number}")
-        world.put(
-            resource(
-                f"user{number}", subject, {Key.PRODUCER_BYTE_RATE: 2048}, deletionPolicy="Delete"
-            )
-        )
-    _ = world.turn(resync=True)
-    _ = world.reconcile(keys=(world.declare("user1", entity(user="user1"), 4096),))
-    assert world.is_partial
-
-
 def test_a_partial_reconciliation_refuses_what_has_no_room_in_the_records_as_a_complete_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -437,59 +368,6 @@ def test_a_partial_reconciliation_refuses_what_has_no_room_in_the_records_as_a_c
     _ = world.turn(resync=True)
     assert {name: world.status(name) for name in (first, second)} == statuses
     assert world.live().keys() == {entity(user="user")}
-
-
-def test_a_removal_that_waited_is_compared_with_the_present_limit_first() -> None:
-    world, _ = worlds()
-    subject = entity(user="u")
-    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-
-    def delay(verb: str, plural: str, *_: str) -> None:
-        if (verb, plural) == ("get", DEFINITIONS.plural):
-            world.clock.advance(FRESH_SECONDS + 1)
-            world.kafka.write(subject, Key.PRODUCER_BYTE_RATE, 4096)
-
-    world.api.before = delay
-    outcome = world.reconcile(keys=(world.remove("a"),))
-    assert outcome.retry
-    assert world.kafka.truth.value(subject, Key.PRODUCER_BYTE_RATE) == 4096
-    assert isinstance(world.reports[-1].error, StalePlan)
-
-
-def test_a_document_deleted_during_another_reconciliation_keeps_what_its_last_spec_retains() -> (
-    None
-):
-    world, _ = worlds()
-    subject = entity(user="u")
-    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-
-    def end(_: str) -> None:
-        # Its deletionPolicy changes, another program removes the finalizer, and it is deleted.
-        if "team/a" in world.objects:
-            _ = world.declare("a", subject, 2048, deletionPolicy="Retain")
-            world.objects["team/a"]["metadata"]["finalizers"] = []
-            assert world.remove("a")
-
-    world.kafka.faults.before = end
-    _ = change(world)
-    assert world.is_partial
-    _ = world.reconcile(keys=("team/a",))
-    assert subject in world.kafka.truth.limits
-    assert len(world.owned.orphaned) == 1
-
-
-def test_a_document_whose_deletion_was_missed_keeps_its_limit() -> None:
-    world, _ = worlds()
-    subject = entity(user="u")
-    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-    for _ in range(2):
-        # Another program removes the finalizer; it is deleted, and another one of its name is created and deleted.
-        world.objects["team/a"]["metadata"]["finalizers"] = []
-        assert world.remove("a")
-        document = world.declare("a", entity(user="v"), 2048)
-    _ = world.remove("a")
-    _ = world.reconcile(keys=(document,))
-    assert subject in world.kafka.truth.limits
 
 
 def test_a_quota_cluster_that_was_created_again_evaluates_all_documents_again() -> None:

@@ -3,9 +3,6 @@
 import asyncio
 from typing import Any
 
-import pytest
-
-from reconciler.errors import NotFound
 from reconciler.kube.api import reconcile_request
 from reconciler.kube.api.custom_resources import REQUESTED_AT
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
@@ -68,23 +65,3 @@ def test_the_wait_ends_at_its_timeout_and_the_request_counts_as_not_handled() ->
     api.put(CLIENT_QUOTAS, quota())
     assert not request_and_wait(api, clock, seconds=10)
     assert sum(clock.slept) >= 10
-
-
-def test_a_missing_resource_is_not_created() -> None:
-    api = FakeKubeApi()
-    with pytest.raises(NotFound):
-        request_and_wait(api, FakeClock())
-    assert api.objects == {}
-
-
-def test_a_resource_that_is_deleted_meanwhile_ends_the_wait() -> None:
-    api = FakeKubeApi()
-    api.put(CLIENT_QUOTAS, quota())
-
-    def gone(verb: str, *_: str) -> None:
-        if verb == "get":
-            api.objects.clear()
-
-    api.before = gone
-    with pytest.raises(NotFound):
-        request_and_wait(api, FakeClock())

@@ -9,13 +9,12 @@ import pytest
 
 from reconciler.errors import (
     AuthenticationError,
-    ConfigError,
     CredentialsError,
     KubernetesUnavailable,
     WrongCluster,
 )
 from reconciler.kube.api.resource_paths import SECRETS
-from reconciler.kube.configuration.client_sessions import REFUSED_AGAIN_SECONDS, SessionKeeper
+from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 from reconciler.sandbox.server import Sandbox
@@ -93,23 +92,6 @@ def story(test: Callable[[World], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-def test_the_client_of_a_cluster_is_reused_while_nothing_changes() -> None:
-    async def test(world: World) -> None:
-        world.write("alice", "first-planted")
-        first = await world.keeper.for_(world.cluster())
-        assert await world.answering() == world.sandbox.cluster_id
-        assert await world.keeper.for_(world.cluster()) is first
-        assert ("prod", "Metadata") in world.requests
-        state = world.keeper.state("prod")
-        assert (
-            state.version
-            == world.api.find(SECRETS, "kafka", "login")["metadata"]["resourceVersion"]
-        )
-        assert state.rotated_at == world.clock.now()
-
-    story(test)
-
-
 def test_rotated_credentials_are_used_from_the_next_call_on() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
@@ -150,23 +132,6 @@ def test_a_wrong_password_keeps_the_old_session_and_is_not_retried_immediately()
     story(test)
 
 
-def test_refused_credentials_are_retried_after_ten_minutes() -> None:
-    async def test(world: World) -> None:
-        world.write("alice", "first-planted")
-        await (await world.keeper.for_(world.cluster())).cluster()
-        world.write("carol", "third-planted")
-        await world.keeper.for_(world.cluster())
-        world.sandbox.settings.users["carol"] = "third-planted"
-        await world.keeper.for_(world.cluster())
-        assert world.keeper.state("prod").problem is not None
-        world.clock.advance(REFUSED_AGAIN_SECONDS)
-        await world.keeper.for_(world.cluster())
-        assert world.keeper.state("prod").problem is None
-        del world.sandbox.settings.users["carol"]
-
-    story(test)
-
-
 def test_a_refused_first_login_is_reported_not_retried_immediately_and_recovers() -> None:
     async def test(world: World) -> None:
         world.write("alice", "wrong-planted")
@@ -180,23 +145,6 @@ def test_a_refused_first_login_is_reported_not_retried_immediately_and_recovers(
         assert len(world.requests) == tries
         world.write("alice", "first-planted")
         assert await world.answering() == world.sandbox.cluster_id
-
-    story(test)
-
-
-def test_a_refused_first_login_is_retried_after_ten_minutes() -> None:
-    async def test(world: World) -> None:
-        world.write("alice", "wrong-planted")
-        client = await world.keeper.for_(world.cluster())
-        with pytest.raises(AuthenticationError):
-            await client.cluster()
-        with pytest.raises(AuthenticationError):
-            await world.keeper.for_(world.cluster())
-        world.clock.advance(REFUSED_AGAIN_SECONDS)
-        again = await world.keeper.for_(world.cluster())
-        assert again is not client
-        with pytest.raises(AuthenticationError):
-            await again.cluster()
 
     story(test)
 
@@ -260,18 +208,6 @@ def test_a_secret_that_no_longer_names_the_cluster_ends_its_session() -> None:
     story(test)
 
 
-def test_a_changed_label_of_a_secret_keeps_the_connection() -> None:
-    async def test(world: World) -> None:
-        world.write("alice", "first-planted")
-        client = await world.keeper.for_(world.cluster())
-        world.write("alice", "first-planted", unrelated="x")
-        assert await world.keeper.for_(world.cluster()) is client
-        version = world.api.find(SECRETS, "kafka", "login")["metadata"]["resourceVersion"]
-        assert world.keeper.state("prod").version == version
-
-    story(test)
-
-
 def test_unreachable_brokers_do_not_reject_new_credentials() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
@@ -300,17 +236,6 @@ def test_an_unreachable_api_server_does_not_affect_a_running_session() -> None:
     story(test)
 
 
-def test_a_changed_connection_setting_ends_the_old_session() -> None:
-    async def test(world: World) -> None:
-        world.write("alice", "first-planted")
-        await world.keeper.for_(world.cluster())
-        with pytest.raises(ConfigError):
-            await world.keeper.for_(world.cluster(**{"security.protocol": "BOGUS"}))
-        assert world.keeper.state("prod").version == ""
-
-    story(test)
-
-
 def test_a_client_that_met_another_cluster_is_replaced() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
@@ -322,40 +247,6 @@ def test_a_client_that_met_another_cluster_is_replaced() -> None:
             await first.cluster()
         assert first.other_cluster is not None
         assert await world.answering() == own
-
-    story(test)
-
-
-@pytest.mark.parametrize("fault", ["refused", "deleted", "unreachable"])
-def test_a_client_that_met_another_cluster_is_replaced_by_one_with_the_credentials_that_work(
-    fault: str,
-) -> None:
-    async def test(world: World) -> None:
-        world.write("alice", "first-planted")
-        own, world.sandbox._cluster.cluster_id = world.sandbox.cluster_id, "A" * 22
-        first = await world.keeper.for_(world.cluster())
-        _ = await first.cluster()
-        world.sandbox._cluster.cluster_id = own
-        with pytest.raises(WrongCluster):
-            await first.cluster()
-        if fault == "refused":
-            world.write("alice", "wrong-planted")
-        elif fault == "deleted":
-            await world.api.delete(SECRETS, "kafka", "login")
-        else:
-            world.api.before = away
-        assert await world.answering() == own
-
-    story(test)
-
-
-def test_a_deleted_cluster_leaves_no_session() -> None:
-    async def test(world: World) -> None:
-        world.write("alice", "first-planted")
-        await world.answering()
-        await world.keeper.forget("prod")
-        assert world.keeper.state("prod").version == ""
-        await world.keeper.forget("prod")
 
     story(test)
 

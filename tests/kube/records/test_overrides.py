@@ -8,15 +8,12 @@ from msgspec.structs import replace
 
 from reconciler.errors import (
     ConfigError,
-    InventoryError,
-    KubernetesConflict,
     PlanRefused,
     UsageError,
 )
 from reconciler.kube.api.custom_resources import REQUESTED_AT
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import overrides, record_store
-from reconciler.kube.records.record_parts import PARTS
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
@@ -174,33 +171,6 @@ def test_concurrent_writes_of_the_operator_are_not_lost() -> None:
     overrides_by_pair = overrides_of(api)
     assert overrides_by_pair[ALICE, RATE].value == 6 * MIB
     assert overrides_by_pair[second.entity, RATE] == second
-
-
-def test_a_part_that_was_deleted_meanwhile_is_an_error_and_not_created_again() -> None:
-    api = world()
-    begun(api)
-
-    def vandal(verb: str, *call: str) -> None:
-        if verb == "update":
-            del api.objects[call[0], call[1], call[2]]
-
-    api.before = vandal
-    with pytest.raises(InventoryError, match="is missing"):
-        begun(api, 6 * MIB)
-    assert len([key for key in api.objects if key[0] == CONFIG_MAPS.plural]) == PARTS - 1
-
-
-def test_a_writer_that_loses_every_race_raises_an_error() -> None:
-    api = world()
-    begun(api)
-
-    def busy(verb: str, *_: str) -> None:
-        if verb == "update":
-            raise KubernetesConflict("somebody else", status=409)
-
-    api.before = busy
-    with pytest.raises(KubernetesConflict):
-        begun(api, 6 * MIB)
 
 
 def test_an_unknown_cluster_and_one_without_an_id_are_reported() -> None:

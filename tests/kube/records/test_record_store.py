@@ -14,7 +14,6 @@ from reconciler.kube.records import record_store
 from reconciler.kube.records.inventory import KubeInventory
 from reconciler.kube.records.record_parts import PARTS, part_names
 from reconciler.kube.watch.resource_cache import ResourceCache
-from reconciler.quota.entity import entity
 from reconciler.quota.ownership import Intent, IntentStarted, Owner, Recorded
 from tests.fakes.kube_api import FakeKubeApi
 from tests.reconcile.scenarios import ALICE, BOB, RATE
@@ -130,26 +129,6 @@ def test_two_processes_that_create_the_parts_agree_on_one_salt() -> None:
     asyncio.run(written(inventory(api), *INTENTS))
     stored = asyncio.run(record_store.read(api, "ops", ID))
     assert stored.owned.intents.keys() == {(ALICE, RATE), (BOB, RATE)}
-
-
-def test_the_salt_of_a_process_is_random() -> None:
-    salts = {record_store.new_salt() for _ in range(20)}
-    assert len(salts) == 20
-    assert {len(salt) for salt in salts} == {32}
-
-
-def test_one_change_writes_one_part_and_an_equal_one_none() -> None:
-    api = FakeKubeApi()
-    records = inventory(api)
-    changes = [
-        Recorded(entity=entity(user=f"user-{number}"), key=RATE, value=1024.0, owner=OWNER)
-        for number in range(200)
-    ]
-    asyncio.run(written(records, *changes))
-    api.calls.clear()
-    asyncio.run(records.write(ID, [Recorded(entity=ALICE, key=RATE, value=1.0, owner=OWNER)]))
-    asyncio.run(records.write(ID, []))
-    assert [verb for verb, *_ in api.calls] == ["update"]
 
 
 def test_a_part_that_was_deleted_meanwhile_is_not_created_again() -> None:
