@@ -99,6 +99,20 @@ class KubeInventory:
         self._judge_all()
         return self.owned
 
+    async def pinned(self, answering: str) -> str:
+        """Return the id of the Kafka cluster that has to answer; statuses, which others may write, do not decide it.
+
+        Args:
+            answering: The cluster that answers; it may if it has records of this QuotaCluster, or no other one has.
+
+        Raises:
+            KubernetesError: The records cannot be listed.
+        """
+        if answering and answering == self.recorded.cluster_id:
+            return answering
+        known_ids = await record_store.cluster_ids_of(self._api, self._namespace, self._name)
+        return answering if not known_ids or answering in known_ids else min(known_ids)
+
     def note_listing(self) -> None:
         """Note that every document was listed since the records were read: documents missing from the cache do not exist."""
         self._is_complete = True
@@ -296,6 +310,7 @@ class KubeInventory:
             uids=uids,
             removals=self.removals.rows,
             corrections=self.corrections.rows,
+            manager=self._name,
         )
 
     async def _save(self) -> None:

@@ -18,6 +18,10 @@ CONTENT, DOCUMENTS = "content", "documents"
 SALT, REMOVALS, CORRECTIONS = "salt", "removals", "corrections"
 CLUSTER_LABEL: Final = f"{GROUP}/cluster"
 RECORDS_LABEL: Final = f"{GROUP}/records"
+FIRST: Final = "first"
+"""Value of the label of the first part; the others have ``part``."""
+
+QUOTA_CLUSTER: Final = "quotaCluster"
 CLUSTER_ID: Final = f"{GROUP}/cluster-id"
 
 
@@ -30,6 +34,7 @@ class StoredRecords(Struct, frozen=True, kw_only=True):
     removals: Sequence[RemovalCount] = ()  # the removals of the last hour
     # Corrections of drift within the tracker's window.
     corrections: Sequence[CorrectionHistory] = ()
+    manager: str = ""  # the QuotaCluster that wrote last; "" = none did
     # What the hash of an entity is salted with, the same in all parts; "" = there are no parts yet.
     salt: str = ""
 
@@ -68,7 +73,7 @@ def changed_parts(
 
 
 def _in_first_part(stored: StoredRecords) -> tuple[object, ...]:
-    return stored.removals, stored.corrections
+    return stored.removals, stored.corrections, stored.manager
 
 
 def changed_entities(

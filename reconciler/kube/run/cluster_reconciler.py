@@ -31,7 +31,6 @@ from reconciler.kube.status.eligibility import (
     resolve_desired_state,
 )
 from reconciler.kube.status.publisher import StatusPublisher
-from reconciler.kube.status.quota_cluster import pinned_id
 from reconciler.kube.status.reconcile_result import ReconcileResult
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
@@ -171,7 +170,7 @@ class ClusterReconciler:
         answering = await self._publisher.awaited(store.cluster(), unreported, is_outdated)
         draft.behaves_as = answering.behaves_as
         self._context.check_manager(answering.id, self._name)
-        expected = cluster.expected_cluster_id or pinned_id(draft.obj) or answering.id
+        expected = cluster.expected_cluster_id or await self._inventory.pinned(answering.id)
         if expected == self._inventory.owned.cluster_id:
             draft.part = await self._find_part(draft, cluster, store, answering)
         part = draft.part
@@ -223,12 +222,14 @@ class ClusterReconciler:
         """Read the records if the error came before them: without records no document may be released."""
         if draft.records_known is not None:
             return
-        draft.records_known = True
         expected = None if draft.cluster is None else draft.cluster.expected_cluster_id
-        cluster_id = expected or pinned_id(draft.obj) or self._inventory.recorded.cluster_id
-        if cluster_id:  # Otherwise no cluster ever answered, and nothing was applied.
-            with contextlib.suppress(KquotaError):  # The first error is more helpful.
+        with contextlib.suppress(KquotaError):  # The first error is more helpful.
+            draft.records_known = False
+            recorded = self._inventory.recorded.cluster_id
+            if cluster_id := expected or recorded or await self._inventory.pinned(""):
                 _ = await self._read_records(draft, cluster_id)
+            else:  # No cluster ever answered, and nothing was applied.
+                draft.records_known = True
 
     def _reported_eligibilities(self, draft: _ReconcileDraft) -> Mapping[str, Eligibility]:
         """Return the documents to report: as they were compared, with their current statuses, without deleted ones.

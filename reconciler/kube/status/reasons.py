@@ -163,7 +163,7 @@ class Reason(StrEnum):
         "QC",
         "the Kafka cluster id is not the expected one",
         (
-            "Compare spec.expectedClusterId (or status.clusterId, pinned on first contact) with the id of the cluster behind "
+            "Compare spec.expectedClusterId (without it, the cluster of the first contact counts) with the id of the cluster behind "
             "spec.bootstrapServers. If the cluster was really replaced, set expectedClusterId to the new id; records are "
             "never carried over. Nothing was written."
         ),
