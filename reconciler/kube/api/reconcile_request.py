@@ -1,4 +1,4 @@
-"""Requests a reconciliation of one resource from the operator, and waits until it is handled. For people and pipelines.
+"""Requests a reconciliation of one resource from the operator, and waits until it is handled.
 
 The request is an annotation with a unique value; the operator copies that value into the status after a
 reconciliation that saw it. Clocks are not compared.
