@@ -30,7 +30,6 @@ from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.resource_paths import SECRETS
 from reconciler.kube.configuration.credentials import (
     NONE,
-    NOT_FOUND,
     Credentials,
     SecretState,
     SecretWithdrawn,
@@ -255,7 +254,6 @@ class SessionKeeper:
         except NotFound:
             raise CredentialsError(
                 f"there is no Secret {namespace}/{cluster.secret_name}",
-                reason=NOT_FOUND,
                 hint="create it in the operator's own namespace; Secrets elsewhere are not read",
             ) from None
         return granted_credentials(secret, cluster.name)

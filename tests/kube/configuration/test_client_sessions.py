@@ -151,16 +151,14 @@ def test_a_refused_first_login_is_reported_not_retried_immediately_and_recovers(
 
 def test_a_missing_secret_is_named_and_one_that_is_deleted_later_keeps_the_session() -> None:
     async def test(world: World) -> None:
-        with pytest.raises(CredentialsError, match="there is no Secret kafka/login") as caught:
+        with pytest.raises(CredentialsError, match="there is no Secret kafka/login"):
             await world.keeper.for_(world.cluster())
-        assert caught.value.reason == "SecretNotFound"
         world.write("alice", "first-planted")
         client = await world.keeper.for_(world.cluster())
         world.api.objects.clear()
         assert await world.keeper.for_(world.cluster()) is client
         problem = world.keeper.state("prod").problem
         assert isinstance(problem, CredentialsError)
-        assert problem.reason == "SecretNotFound"
         world.write("alice", "first-planted")
         assert await world.keeper.for_(world.cluster()) is client
         assert world.keeper.state("prod").problem is None
@@ -176,7 +174,7 @@ def test_an_incomplete_secret_keeps_the_session_and_names_the_key() -> None:
         assert await world.keeper.for_(world.cluster()) is client
         problem = world.keeper.state("prod").problem
         assert isinstance(problem, CredentialsError)
-        assert (problem.reason, "password" in problem.keys) == ("SecretKeyMissing", True)
+        assert "password" in problem.keys
 
     story(test)
 
@@ -194,11 +192,8 @@ def test_a_secret_that_no_longer_names_the_cluster_ends_its_session() -> None:
         secret["metadata"]["annotations"]["kafka-quotas.io/quota-cluster"] = "test"
         world.api.put(SECRETS, secret)
         for _ in range(2):
-            with pytest.raises(
-                CredentialsError, match="does not allow QuotaCluster prod"
-            ) as caught:
+            with pytest.raises(CredentialsError, match="does not allow QuotaCluster prod"):
                 await world.keeper.for_(world.cluster())
-            assert caught.value.reason == "SecretInvalid"
         assert world.keeper.state("prod").version == ""
         _, still_open = await asyncio.wait(connections, timeout=HANG_SECONDS)
         assert still_open == set()
