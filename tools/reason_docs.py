@@ -74,7 +74,7 @@ a writer, and not before a minute and a half after a takeover, while the earlier
 Corrections wait for that, too.
 
 Events report transitions: a document that becomes ready the first time has none. Besides those of the table there are
-`DriftDetected`, `DriftCorrected`, `DriftOver`, `Reconciled` (in order again, or another limit in force), `Resumed`, `MatchesNoClient`, `Orphaned` (a
+`DriftDetected`, `DriftCorrected`, `DriftOver`, `Reconciled` (in order again), `MatchesNoClient`, `Orphaned` (a
 document was deleted, and its limits stay) and `Released` on the QuotaCluster (a document went, and its limits stay). Notes have at most {bytes} bytes. Trouble of a cluster is sent once, on
 the QuotaCluster.
 """

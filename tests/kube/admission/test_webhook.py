@@ -18,7 +18,6 @@ import pytest
 
 from reconciler.errors import ConfigError, KubernetesUnavailable, UsageError
 from reconciler.kube.admission import webhook
-from reconciler.kube.admission.review import MalformedReview, parse
 from reconciler.kube.admission.webhook import (
     KEPT_SECONDS,
     LARGEST_BODY,
@@ -304,17 +303,7 @@ def test_an_invalid_authority_for_callers_is_reported_at_the_start(
         )
 
 
-def test_other_paths_and_methods_are_not_served(
-    authority: Authority, files: tuple[Path, Path]
-) -> None:
-    async def test(client: Client, reviewer: FakeReviewer, _: Certificate) -> None:
-        assert (await client.post(review(quota()), "/"))[0] == 404
-        assert (await client.post(review(quota()), "/validate/x"))[0] == 404
-
-    story(authority, files, test)
-
-
-def test_a_hung_broker_costs_the_time_budget_and_a_warning(
+def test_a_hung_api_server_costs_the_time_budget_and_a_warning(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
     async def test(client: Client, reviewer: FakeReviewer, _: Certificate) -> None:
@@ -373,24 +362,6 @@ def test_a_renewed_key_without_its_certificate_keeps_the_old_certificate_in_use(
     story(authority, files, test)
 
 
-def test_invalid_certificate_files_are_reported_at_the_start(tmp_path: Path) -> None:
-    (tmp_path / "tls.crt").write_text("x", "utf-8")
-    with pytest.raises(ConfigError, match="certificate cannot be used"):
-        Certificate(chain=tmp_path / "tls.crt", key=tmp_path / "tls.key")
-
-
-def test_a_listen_address_in_use_is_reported(
-    authority: Authority, files: tuple[Path, Path]
-) -> None:
-    async def test(client: Client, reviewer: FakeReviewer, certificate: Certificate) -> None:
-        port = client._url.rpartition(":")[2]
-        with pytest.raises(ConfigError, match="cannot listen"):
-            async with Webhook(address(f"127.0.0.1:{port}"), certificate, reviewer):
-                pass
-
-    story(authority, files, test)
-
-
 def test_the_operators_webhook_reads_the_clusters_of_its_class_once_in_ten_seconds(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
@@ -439,8 +410,3 @@ def test_the_operators_webhook_reads_the_clusters_of_its_class_once_in_ten_secon
                 pass
 
     asyncio.run(run())
-
-
-def test_text_that_is_not_json_is_a_malformed_review() -> None:
-    with pytest.raises(MalformedReview):
-        parse("x")
