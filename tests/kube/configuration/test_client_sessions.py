@@ -14,7 +14,7 @@ from reconciler.errors import (
     WrongCluster,
 )
 from reconciler.kube.api.resource_paths import SECRETS
-from reconciler.kube.configuration.client_sessions import SessionKeeper
+from reconciler.kube.configuration.client_sessions import REFUSED_AGAIN_SECONDS, SessionKeeper
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 from reconciler.sandbox.server import Sandbox
@@ -128,6 +128,23 @@ def test_a_wrong_password_keeps_the_old_session_and_is_not_retried_immediately()
         assert await world.keeper.for_(world.cluster()) is not first
         after = world.keeper.state("prod")
         assert (after.rejected_version, after.problem) == ("", None)
+
+    story(test)
+
+
+def test_refused_credentials_are_retried_after_ten_minutes() -> None:
+    async def test(world: World) -> None:
+        world.write("alice", "first-planted")
+        await (await world.keeper.for_(world.cluster())).cluster()
+        world.write("carol", "third-planted")
+        await world.keeper.for_(world.cluster())
+        world.sandbox.settings.users["carol"] = "third-planted"
+        await world.keeper.for_(world.cluster())
+        assert world.keeper.state("prod").problem is not None
+        world.clock.advance(REFUSED_AGAIN_SECONDS)
+        await world.keeper.for_(world.cluster())
+        assert world.keeper.state("prod").problem is None
+        del world.sandbox.settings.users["carol"]
 
     story(test)
 

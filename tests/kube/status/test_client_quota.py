@@ -104,6 +104,7 @@ def test_a_rejection_is_shown_with_the_message_of_the_broker_until_it_accepts():
     world = kube_world()
     world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "Custom policy: too \x1b[31m much")
     ran(world)
+    assert world.reason(DOCUMENT) == "BrokerRejected"
     assert world.key(DOCUMENT, RATE)["result"] == "Rejected"
     assert "Custom policy: too \\u001b[31m much" in world.key(DOCUMENT, RATE)["message"]
     assert "applied" not in world.key(DOCUMENT, RATE)
