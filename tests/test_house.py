@@ -31,7 +31,7 @@ STATEMENTS = {
     "git": 461,
     "inventory": 501,  # lines and numbers that no log and no record may contain
     "kafka.py": 17,
-    "kube": 5541,
+    "kube": 5533,
     "manifest": 2939,  # reads plain manifests by lines, in place of a second process in app
     "metrics": 328,
     "ports.py": 25,

@@ -166,6 +166,23 @@ def test_a_refused_first_login_is_reported_not_retried_immediately_and_recovers(
     story(test)
 
 
+def test_a_refused_first_login_is_retried_after_ten_minutes() -> None:
+    async def test(world: World) -> None:
+        world.write("alice", "wrong-planted")
+        client = await world.keeper.for_(world.cluster())
+        with pytest.raises(AuthenticationError):
+            await client.cluster()
+        with pytest.raises(AuthenticationError):
+            await world.keeper.for_(world.cluster())
+        world.clock.advance(REFUSED_AGAIN_SECONDS)
+        again = await world.keeper.for_(world.cluster())
+        assert again is not client
+        with pytest.raises(AuthenticationError):
+            await again.cluster()
+
+    story(test)
+
+
 def test_a_missing_secret_is_named_and_one_that_is_deleted_later_keeps_the_session() -> None:
     async def test(world: World) -> None:
         with pytest.raises(CredentialsError, match="there is no Secret kafka/login"):
