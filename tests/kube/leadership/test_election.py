@@ -381,3 +381,16 @@ async def test_a_hung_release_of_the_lease_does_not_delay_the_end(api, clock):
     await clock.turn(3.1)
     assert first.task.done()
     await first.task
+
+
+@pytest.mark.parametrize("duration", [None, 0, -5, 10**9, "15"])
+@story
+async def test_an_invalid_duration_in_the_lease_of_another_holder_does_not_block_forever(
+    api, clock, duration
+):
+    spec = {"holderIdentity": "other", "leaseDurationSeconds": duration}
+    api.put(LEASES, {"metadata": {"name": "kquota", "namespace": "kafka"}, "spec": spec})
+    first = await started(api, clock, seconds=14)
+    assert not first.leads
+    await clock.turn(4)
+    assert first.leads

@@ -107,3 +107,16 @@ def test_damaged_parts_are_pending() -> None:
         now=NOW,
     )
     assert ready(status)[1] == "Pending"
+
+
+def test_a_deselected_cluster_is_omitted() -> None:
+    status = after(("a", part(Reason.SYNCED)), ("b", part(Reason.CONFLICT)))
+    obj = document(**status)
+    now = selection_status(
+        seen(obj), clusters=("a",), cluster="a", part=part(Reason.SYNCED), now=NOW
+    )
+    assert (ready(now)[1], now["clustersReady"]) == ("Synced", "1/1")
+    late = selection_status(
+        seen(obj), clusters=("a",), cluster="b", part=part(Reason.SYNCED), now=NOW
+    )
+    assert [entry["name"] for entry in late["clusters"]] == ["a"]
