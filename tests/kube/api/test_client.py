@@ -22,6 +22,7 @@ from reconciler.errors import (
 )
 from reconciler.kube.api import resource_paths
 from reconciler.kube.api.client import KubernetesApi, ListResult
+from reconciler.kube.api.custom_resources import FIELD_MANAGER
 from reconciler.kube.api.http_exchange import RequestTimeouts
 from reconciler.kube.api.listing_parser import ITEMS, LARGEST_OBJECT
 from tests.fakes.clock import FakeClock
@@ -57,6 +58,24 @@ async def world_with(answers: Callable[[Any], Any], *, again: Any = None, **opti
         )
         async with api:
             yield World(server, api, clock, reports)
+
+
+def test_an_object_is_requested_by_group_version_namespace_and_name() -> None:
+    async def story() -> None:
+        async with world_with(lambda _: QUOTA) as world:
+            obj = await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+            await world.api.get(resource_paths.QUOTA_CLUSTERS, None, "prod")
+            await world.api.get(resource_paths.SECRETS, "kafka", "login")
+        assert obj["metadata"]["name"] == "a"
+        assert [request.path for request in world.server.requests] == [
+            "/apis/kafka-quotas.io/v1alpha1/namespaces/n/clientquotas/a",
+            "/apis/kafka-quotas.io/v1alpha1/quotaclusters/prod",
+            "/api/v1/namespaces/kafka/secrets/login",
+        ]
+        assert world.server.requests[0].headers["Authorization"] == "Bearer t0ken-planted"
+        assert world.reports[0] == ("get", "clientquotas", "200")
+
+    asyncio.run(story())
 
 
 def test_a_name_is_escaped_in_the_path() -> None:
@@ -288,6 +307,29 @@ def test_a_request_to_a_busy_server_is_retried_after_the_requested_time(code: in
     asyncio.run(story())
 
 
+def test_the_wait_requested_by_a_server_is_limited() -> None:
+    async def story() -> None:
+        answers = one_after_the_other(status(429, "x", **{"Retry-After": "86400"}), QUOTA)
+        async with world_with(answers) as world:
+            await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert world.clock.slept == [10.0]
+
+    asyncio.run(story())
+
+
+def test_the_number_of_tries_is_limited() -> None:
+    async def story() -> None:
+        async with world_with(
+            lambda _: status(503, "x"), patience=RequestTimeouts(tries=3)
+        ) as world:
+            with pytest.raises(KubernetesUnavailable) as caught:
+                await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert caught.value.retriable
+        assert len(world.server.requests) == 3
+
+    asyncio.run(story())
+
+
 def test_a_hung_server_costs_the_timeout_of_one_try() -> None:
     async def story() -> None:
         patience = RequestTimeouts(seconds=0.05, tries=2)
@@ -299,12 +341,32 @@ def test_a_hung_server_costs_the_timeout_of_one_try() -> None:
     asyncio.run(story())
 
 
+def test_an_unreachable_server_is_reported_as_unavailable() -> None:
+    async def story() -> None:
+        async with world_with(lambda _: QUOTA) as world:
+            await world.server.__aexit__()
+            with pytest.raises(KubernetesUnavailable, match="no answer: "):
+                await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert world.reports[-1] == ("get", "clientquotas", "unreachable")
+
+    asyncio.run(story())
+
+
 def test_a_creation_that_may_have_been_executed_is_not_repeated() -> None:
     async def story() -> None:
         async with world_with(lambda _: status(504, "Timeout")) as world:
             with pytest.raises(KubernetesUnavailable):
                 await world.api.create(resource_paths.CONFIG_MAPS, "n", {"metadata": {"name": "a"}})
         assert len(world.server.requests) == 1
+
+    asyncio.run(story())
+
+
+def test_a_creation_that_was_rejected_before_its_execution_is_repeated() -> None:
+    async def story() -> None:
+        async with world_with(one_after_the_other(status(429, "x"), {})) as world:
+            await world.api.create(resource_paths.CONFIG_MAPS, "n", {"metadata": {"name": "a"}})
+        assert [request.method for request in world.server.requests] == ["POST", "POST"]
 
     asyncio.run(story())
 
@@ -335,6 +397,34 @@ def test_a_replacement_requires_a_resource_version() -> None:
                 resource_paths.CONFIG_MAPS, "n", "a", {"metadata": {"resourceVersion": "1"}}
             )
         assert [request.method for request in world.server.requests] == ["PUT"]
+
+    asyncio.run(story())
+
+
+def test_a_status_is_applied_to_its_subresource_by_its_field_manager() -> None:
+    async def story() -> None:
+        async with world_with(lambda _: QUOTA) as world:
+            body = {"status": {"x": "ä"}}
+            await world.api.apply_status(resource_paths.CLIENT_QUOTAS, "n", "a", body)
+        (request,) = world.server.requests
+        assert request.path.endswith("/clientquotas/a/status")
+        assert request.query == {"fieldManager": FIELD_MANAGER, "force": "true"}
+        assert request.headers["Content-Type"] == "application/apply-patch+yaml"
+        assert request.json == body
+        assert world.reports == [("apply", "clientquotas/status", "200")]
+
+    asyncio.run(story())
+
+
+def test_every_write_of_the_operator_has_one_field_manager() -> None:
+    async def story() -> None:
+        async with world_with(lambda _: QUOTA) as world:
+            body = {"metadata": {"name": "a", "resourceVersion": "1"}}
+            _ = await world.api.create(resource_paths.CONFIG_MAPS, "n", body)
+            _ = await world.api.replace(resource_paths.CONFIG_MAPS, "n", "a", body)
+            _ = await world.api.patch_json(resource_paths.CLIENT_QUOTAS, "n", "a", [])
+        queries = [request.query for request in world.server.requests]
+        assert queries == [{"fieldManager": "kafka-quota-reconciler"}] * 3
 
     asyncio.run(story())
 
@@ -384,6 +474,16 @@ def test_a_redirect_is_not_followed_because_it_would_send_the_token_elsewhere() 
             with pytest.raises(KubernetesError):
                 await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
         assert len(world.server.requests) == 1
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"<html>", b"\xff"])
+def test_a_response_that_is_not_an_object_is_an_error(body: bytes) -> None:
+    async def story() -> None:
+        async with world_with(lambda _: web.Response(body=body)) as world:
+            with pytest.raises(KubernetesError, match="no JSON object"):
+                await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
 
     asyncio.run(story())
 

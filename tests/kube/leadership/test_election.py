@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 
 from reconciler.errors import (
+    ConfigError,
+    KubernetesConflict,
     KubernetesUnavailable,
     LeaseLost,
+    NotFound,
 )
 from reconciler.kube.api.resource_paths import LEASES
 from reconciler.kube.leadership.election import RELEASED_BY, ElectionSettings, Leader
 from tests.fakes.kube_api import FakeKubeApi
-from tests.fakes.manual_clock import TurnedClock
+from tests.fakes.manual_clock import TurnedClock, settle
 
 
 class Clocks(TurnedClock):
@@ -133,6 +136,21 @@ async def test_the_first_candidate_creates_the_lease_and_leads_without_a_fence(a
     assert spec["holderIdentity"].startswith("pod-1_")
     assert spec["leaseDurationSeconds"] == 15
     assert spec["renewTime"].endswith("Z")
+
+
+@story
+async def test_the_lease_is_renewed_every_two_seconds_and_the_second_candidate_is_standby(
+    api, clock
+):
+    first = await started(api, clock, seconds=0)
+    second = Candidate(api, clock, "pod-2")
+    for _ in range(600):
+        await clock.turn(1)
+        assert first.leads
+        assert not second.leads
+    updates = [call for call in api.calls if call[0] == "update"]
+    assert 299 <= len(updates) <= 301
+    assert lease(api)["spec"]["holderIdentity"].startswith("pod-1_")
 
 
 @story
@@ -277,6 +295,23 @@ async def test_a_paused_leader_ends_when_the_lease_was_deleted(api, clock):
         await first.task
 
 
+@pytest.mark.parametrize(
+    "failure", [KubernetesUnavailable("away"), ConfigError("no token"), KubernetesConflict("busy")]
+)
+@story
+async def test_failures_of_a_few_seconds_do_not_end_the_leadership(api, clock, failure):
+    first = await started(api, clock, seconds=4)
+
+    def fail(verb: str, *_: str) -> None:
+        if verb == "update":
+            raise failure
+
+    api.before = fail
+    await clock.turn(9)
+    assert first.leads
+    await leads_with_answers(first, api, clock, seconds=30)
+
+
 @story
 async def test_a_renewal_with_a_lost_response_does_not_count_and_causes_no_error(api, clock):
     first = await started(api, clock, seconds=1)
@@ -373,16 +408,6 @@ async def test_a_lease_observed_before_an_outage_does_not_count_as_expired(api, 
     assert (first.leads, second.leads) == (True, False)
 
 
-@story
-async def test_a_hung_release_of_the_lease_does_not_delay_the_end(api, clock):
-    first = await started(api, clock, seconds=4)
-    api.before = hang
-    first.resign.set()
-    await clock.turn(3.1)
-    assert first.task.done()
-    await first.task
-
-
 @pytest.mark.parametrize("duration", [None, 0, -5, 10**9, "15"])
 @story
 async def test_an_invalid_duration_in_the_lease_of_another_holder_does_not_block_forever(
@@ -394,3 +419,49 @@ async def test_an_invalid_duration_in_the_lease_of_another_holder_does_not_block
     assert not first.leads
     await clock.turn(4)
     assert first.leads
+
+
+@story
+async def test_a_lease_without_a_holder_is_free(api, clock):
+    api.put(LEASES, {"metadata": {"name": "kquota", "namespace": "kafka"}})
+    first = await started(api, clock, seconds=0)
+    assert first.leads
+
+
+@story
+async def test_a_candidate_that_resigns_before_its_election_ends_without_changes(api, clock):
+    first = await started(api, clock, seconds=0)
+    second = await started(api, clock, "pod-2", seconds=3)
+    second.resign.set()
+    await settle()
+    assert second.task.done()
+    await second.task
+    assert second.changes == []
+    assert first.leads
+
+
+@story
+async def test_a_hung_release_of_the_lease_does_not_delay_the_end(api, clock):
+    first = await started(api, clock, seconds=4)
+    api.before = hang
+    first.resign.set()
+    await clock.turn(3.1)
+    assert first.task.done()
+    await first.task
+
+
+@story
+async def test_a_candidate_that_loses_the_race_for_a_free_lease_is_standby(api, clock):
+    both = [Candidate(api, clock, "pod-1"), Candidate(api, clock, "pod-2")]
+    await clock.turn(0)
+    assert sum(candidate.leads for candidate in both) == 1
+    with pytest.raises(NotFound):
+        api._found(LEASES, "kafka", "other")
+
+
+@pytest.mark.parametrize(
+    "times", [{"renew": 11.0}, {"deadline": 15.0}, {"renew": 0.0}, {"duration": 9.0}]
+)
+def test_inconsistent_durations_are_rejected(times: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="renew < deadline < duration"):
+        election(**times)

@@ -1,9 +1,13 @@
 """Conditions: which exist, when their times change, the length of messages, and the condition of each error."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler import errors
-from reconciler.kube.status.conditions import MOST_CHARACTERS, conditions, trouble_of
+from reconciler.base.escaping import escaped_lines
+from reconciler.kube.api.custom_resources import condition_of
+from reconciler.kube.status.conditions import MOST_CHARACTERS, bounded, conditions, trouble_of
 from reconciler.kube.status.reasons import Reason
 from tests.kube.scenarios import ERRORS
 
@@ -14,6 +18,31 @@ THEN = "2024-01-01T00:00:00Z"
 def conditions_by_type(reason, previous=(), now=NOW, **more):
     items = conditions(reason, "words", generation=3, previous=previous, now=now, **more)
     return {condition["type"]: condition for condition in items}
+
+
+@given(st.sampled_from(Reason), st.sampled_from(Reason))
+def test_a_transition_time_changes_with_the_condition_status_only(first, second):
+    before = conditions_by_type(first, drifted="", conflict="")
+    after = conditions_by_type(
+        second, previous=before.values(), now=LATER, drifted="x", conflict=""
+    )
+    for kind, condition in after.items():
+        flipped = kind not in before or before[kind]["status"] != condition["status"]
+        assert (condition["lastTransitionTime"] == THEN) != flipped
+
+
+@given(st.sampled_from(Reason), st.sampled_from(["", "x", None]), st.sampled_from(["", "x", None]))
+def test_conditions_built_again_are_equal(reason, drifted, conflict):
+    before = conditions_by_type(reason, drifted=drifted, conflict=conflict)
+    again = conditions_by_type(reason, before.values(), LATER, drifted=drifted, conflict=conflict)
+    assert again == before
+
+
+@given(st.sampled_from(Reason))
+def test_reconciling_and_stalled_exist_only_while_true(reason):
+    by_type = conditions_by_type(reason)
+    assert list(by_type)[:4] == ["Ready", "Drifted", "Conflict", "Paused"]
+    assert ("Reconciling" in by_type, "Stalled" in by_type) == (reason.reconciling, reason.stalled)
 
 
 def test_a_condition_without_a_comparison_is_unknown_or_unchanged_if_the_cluster_was_unreachable():
@@ -35,11 +64,27 @@ def test_a_malformed_time_is_replaced():
     assert conditions_by_type(Reason.SYNCED, before)["Ready"]["lastTransitionTime"] == THEN
 
 
+@given(st.text(max_size=3000), st.integers(60, 2000))
+def test_truncated_messages_are_marked(text, most):
+    sentence, text = bounded(text, most), escaped_lines(text)
+    assert len(sentence) <= most
+    if len(text) <= most:
+        assert sentence == text
+    else:
+        assert sentence.endswith("characters more)")
+        assert text.startswith(sentence[: most - 40])
+
+
 def test_messages_of_conditions_are_bounded():
     items = conditions(
         Reason.INVALID, "x" * 50_000, generation=1, previous=(), now=NOW, drifted="y" * 50_000
     )
     assert max(len(condition["message"]) for condition in items) == MOST_CHARACTERS
+
+
+def test_a_missing_condition_is_an_empty_object():
+    assert condition_of({}, "Ready") == {}
+    assert condition_of({"conditions": [None, 5]}, "Ready") == {}
 
 
 # ---- errors ------------------------------------------------------------------------------------
@@ -90,3 +135,8 @@ def test_retriable_errors_are_never_shown_as_stalled_and_final_ones_always():
             assert row.reconciling, kind
         if row.reconciling and not kind.retriable:
             assert kind in {errors.Interrupted, errors.LeaseLost}, kind
+
+
+def test_the_message_for_administrators_contains_the_hint():
+    trouble = trouble_of(errors.ConfigError("wrong", hint="correct it"))
+    assert trouble.message == "wrong; correct it"

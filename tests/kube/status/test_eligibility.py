@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.kube.configuration.cluster_references import MOST_PROBLEMS, shortened
 from reconciler.kube.status.eligibility import (
+    Eligibility,
     assess_eligibility,
     resolve_desired_state,
 )
@@ -128,6 +130,22 @@ def test_an_invalid_cluster_is_distinguished_from_a_missing_one():
     assert "is invalid; see its status" in standing.messages[0]
 
 
+def test_without_allow_delete_acts_as_retain_and_suspend_is_ignored_and_both_are_reported():
+    obj = resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete", suspend=True)
+    standing = assess_eligibility(seen(obj), cluster(tenants=tenants()))
+    assert standing.claim is not None
+    assert standing.claim.declaration.deletion_policy is DeletionPolicy.RETAIN
+    assert not standing.claim.declaration.suspended
+    assert "acts as Retain" in standing.messages[0]
+    assert "suspend is not granted" in standing.messages[1]
+
+
+def test_with_allow_delete_and_suspend_apply():
+    obj = resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete")
+    claim = assess_eligibility(seen(obj), cluster(tenants=tenants("Delete"))).claim
+    assert claim.declaration.deletion_policy is DeletionPolicy.DELETE
+
+
 def test_a_claim_has_the_priority_of_its_grant_and_the_age_of_its_object():
     obj = resource("a", ALICE, {RATE: 4096}, created="2024-01-01T00:00:05Z")
     claim = assess_eligibility(seen(obj), cluster(tenants=tenants(priority=7))).claim
@@ -167,6 +185,18 @@ def test_a_longer_name_from_before_the_bound_is_reported_as_too_long(name, says)
     assert len(message) < 200
 
 
+def test_a_claim_that_contradicts_the_eligibility_is_rejected():
+    with pytest.raises(ValueError, match="does not fit"):
+        Eligibility(document="a/b", obj={}, reason=None)
+
+
+def test_long_lists_of_errors_are_shortened_with_a_count():
+    assert shortened(["same", "same"]) == ("same",)
+    many = shortened([f"fault {number}" for number in range(20)])
+    assert len(many) == MOST_PROBLEMS + 1
+    assert many[-1] == "and 12 more"
+
+
 # ---- gathering ---------------------------------------------------------------------------------
 
 
@@ -198,6 +228,13 @@ def test_a_losing_document_claims_and_freezes_nothing_and_keeps_its_other_keys()
     assert settled.desired.conflicts == ()
 
 
+def test_the_current_owner_takes_precedence_over_age():
+    older = resource("a", ALICE, {RATE: 1000})
+    younger = resource("b", ALICE, {RATE: 2000}, created="2025-01-01T00:00:00Z")
+    owned = records(("team/b", ALICE, RATE, 2000.0))
+    assert gathered(older, younger, owned=owned).losses == {"team/a": {(ALICE, RATE): "team/b"}}
+
+
 FROZEN = {
     "invalid": (resource("a", ALICE, {RATE: 0}), {}),
     "ungranted": (A, {"tenants": tenants(user={"exact": "bob"})}),
@@ -219,6 +256,15 @@ def test_an_unusable_document_freezes_only_the_pairs_recorded_as_its_own(case):
     plan = compare(desired=settled.desired, owned=owned, live=live, rules=Rules())
     assert [finding.key for finding in plan.findings_for(Cause.FROZEN)] == [RATE]
     assert [(change.key, change.after) for change in plan.changes] == [(CONSUME, None)]
+
+
+def test_a_document_without_a_grant_changes_nothing_for_others():
+    document = resource("a", ALICE, {RATE: 4096})
+    stranger = resource("b", ALICE, {RATE: 1}, namespace="stranger")
+    settled = gathered(document, stranger, tenants=tenants())
+    assert settled.desired.limits == {ALICE: limits_of({RATE: 4096.0})}
+    assert settled.losses == {}
+    assert settled.desired.halted == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -245,6 +291,12 @@ def test_a_deleted_document_is_handled_by_the_deletion_policy_recorded_last(
     assert "team/a" not in settled.desired.documents
     assert bool(plan.changes) == removed
     assert {entry.cause for entry in (*plan.changes, *plan.findings)} == {cause}
+
+
+def test_pairs_of_a_suspended_document_are_halted():
+    obj = resource("a", ALICE, {RATE: 4096}, suspend=True)
+    settled = gathered(obj)
+    assert settled.desired.halted == {(ALICE, RATE)}
 
 
 @given(st.permutations(range(6)))

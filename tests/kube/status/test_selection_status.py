@@ -71,6 +71,31 @@ def test_the_worst_reason_is_shown_with_its_clusters(order: tuple[str, str]) -> 
     assert [entry["name"] for entry in status["clusters"]] == ["a", "b"]
 
 
+def test_a_cluster_that_is_ready_with_a_remark_counts_as_ready() -> None:
+    status = after(("a", part(Reason.SYNCED)), ("b", part(Reason.DRIFTED, "was changed")))
+    assert ready(status) == ("True", "Drifted", "b: was changed")
+    assert status["clustersReady"] == "2/2"
+
+
+def test_a_message_names_few_of_many_clusters() -> None:
+    clusters = tuple(f"c{number}" for number in range(6))
+    status = after(*((name, part(Reason.CONFLICT, "x")) for name in clusters), clusters=clusters)
+    assert ready(status)[2] == "c0: x; c1: x; c2: x; and 3 more clusters"
+
+
+def test_a_deselected_cluster_is_omitted() -> None:
+    status = after(("a", part(Reason.SYNCED)), ("b", part(Reason.CONFLICT)))
+    obj = document(**status)
+    now = selection_status(
+        seen(obj), clusters=("a",), cluster="a", part=part(Reason.SYNCED), now=NOW
+    )
+    assert (ready(now)[1], now["clustersReady"]) == ("Synced", "1/1")
+    late = selection_status(
+        seen(obj), clusters=("a",), cluster="b", part=part(Reason.SYNCED), now=NOW
+    )
+    assert [entry["name"] for entry in late["clusters"]] == ["a"]
+
+
 def test_a_request_is_handled_when_every_cluster_has_handled_it() -> None:
     obj = document()
     obj["metadata"]["annotations"] = {"kafka-quotas.io/requestedAt": "now"}
@@ -107,16 +132,3 @@ def test_damaged_parts_are_pending() -> None:
         now=NOW,
     )
     assert ready(status)[1] == "Pending"
-
-
-def test_a_deselected_cluster_is_omitted() -> None:
-    status = after(("a", part(Reason.SYNCED)), ("b", part(Reason.CONFLICT)))
-    obj = document(**status)
-    now = selection_status(
-        seen(obj), clusters=("a",), cluster="a", part=part(Reason.SYNCED), now=NOW
-    )
-    assert (ready(now)[1], now["clustersReady"]) == ("Synced", "1/1")
-    late = selection_status(
-        seen(obj), clusters=("a",), cluster="b", part=part(Reason.SYNCED), now=NOW
-    )
-    assert [entry["name"] for entry in late["clusters"]] == ["a"]
