@@ -42,7 +42,6 @@ _COMMANDS: Final = {
         "operator.commands",
         "Run the Kubernetes operator; release its finalizers; check its rights.",
     ),
-    "reconcile": ("operator.reconcile", "Ask the operator to reconcile a resource now."),
     "usage": (
         "usage.commands",
         "Ingest and analyse recorded use: what-if, right-sizing, capacity, history.",

@@ -88,6 +88,13 @@ def test_an_unexpected_cluster_id_is_a_failure(kquota, folder, sandbox):
     assert "B" * 22 in ran.out
 
 
+def test_policy_sync_without_a_cluster_id_is_told_the_id(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"), more="  policy: Sync\n")
+    ran = kquota("doctor")
+    assert ran.code == 0
+    assert "set expectedClusterId: " in " ".join(ran.out.split())
+
+
 def test_a_cluster_that_does_not_answer_ends_the_checks(kquota, folder, sandbox):
     sandbox.fail(Fault(effect=CutBefore(), times=-1))
     ran = kquota("doctor", "--bootstrap-server", sandbox.bootstrap, "--timeout", "1s")

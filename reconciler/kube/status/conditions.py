@@ -129,6 +129,7 @@ _OF_ERRORS: Final[tuple[tuple[type[errors.KquotaError], Reason], ...]] = (
     (errors.RequestTimeout, Reason.BROKER_UNAVAILABLE),
     (errors.InventoryLocked, Reason.OTHER_QUOTA_CLUSTER),
     (errors.InventoryError, Reason.RECORDS_UNREADABLE),
+    (errors.CredentialsError, Reason.SECRET_INVALID),
     (errors.ConfigError, Reason.INVALID),
     (errors.StalePlan, Reason.PENDING),
     (errors.Interrupted, Reason.PENDING),
@@ -144,9 +145,6 @@ def trouble_of(error: errors.KquotaError) -> ReconcileFailure:
 
 
 def _reason_of(error: errors.KquotaError) -> Reason:
-    if isinstance(error, errors.CredentialsError):
-        reasons_by_text = {reason.value: reason for reason in Reason if reason.startswith("Secret")}
-        return reasons_by_text.get(error.reason, Reason.SECRET_INVALID)
     if isinstance(error, errors.KubernetesError):
         return Reason.KUBERNETES_UNAVAILABLE if error.retriable else Reason.KUBERNETES_REFUSED
     for kind, reason in _OF_ERRORS:

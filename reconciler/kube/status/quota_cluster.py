@@ -123,12 +123,6 @@ _KEPT: Final = (
 # ---- facts -----------------------------------------------------------------------------------
 
 
-def pinned_id(obj: Resource) -> str | None:
-    """Return the cluster id that was pinned at first contact, to prevent writes to another cluster by mistake."""
-    cluster_id = obj.status.get("clusterId")
-    return cluster_id if isinstance(cluster_id, str) else None
-
-
 def _secret(use: SecretState) -> dict[str, Any]:
     secret_status = {"resourceVersion": use.version[:128], "rotatedAt": time_text(use.rotated_at)}
     if use.rejected_version:

@@ -30,7 +30,6 @@ def broken(folder):
     [
         (["operator"], "--operator-namespace"),
         (["operator", "release"], "--operator-namespace"),
-        (["operator", "check"], "--operator-namespace"),
         (["operator", "release", "--operator-namespace", "k"], "pass --all, or --namespace"),
         (
             ["operator", "release", "--operator-namespace", "k", "--all", "--namespace", "n"],
@@ -41,9 +40,6 @@ def broken(folder):
             "belong together",
         ),
         (["operator", "--operator-namespace", "k", "--deletion-timeout", "soon"], "not a duration"),
-        (["reconcile", "a", "--cluster", "--namespace", "n"], "a QuotaCluster has no namespace"),
-        (["reconcile", "a", "--detailed-exitcode"], "needs --wait"),
-        (["reconcile"], "Missing argument"),
         (["override", "list", "--kubeconfig", "x"], "need --kubernetes"),
         (["override", "list", "--kubernetes", "--operator-namespace", "k"], "needs --cluster"),
         (
@@ -73,9 +69,7 @@ def test_contradictory_options_are_refused_before_anything_is_contacted(
     "arguments",
     [
         ["operator", "release", "--all", "--operator-namespace", "k"],
-        ["operator", "check", "--operator-namespace", "k"],
         ["operator", "--operator-namespace", "k", "--metrics-address", "127.0.0.1:0"],
-        ["reconcile", "a"],
     ],
 )
 def test_without_access_to_an_api_server_the_error_names_the_kubeconfig(

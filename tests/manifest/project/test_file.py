@@ -201,7 +201,6 @@ one cluster twice | +---\napiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaClust
 unknown field | +  polcy: Sync\n | 6:3 did you mean policy?
 wrong policy | +  policy: sync\n | 6:11 did you mean Sync?
 a secretRef | +  secretRef: {name: a}\n | 6:3 only the operator reads Secrets
-sync without a cluster id | +  policy: Sync\n | 5:3 policy Sync needs expectedClusterId
 a flag as property | +  properties: {a.b: true}\n | 6:21 must be a whole number or text, not true
 a property key | +  properties: {on: x}\n | 6:16 put it in quotes
 a duration without a unit | +  interval: 5\n | 6:13 '5' has no unit; write for example 90s

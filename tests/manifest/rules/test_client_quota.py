@@ -185,7 +185,6 @@ BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
         quota(entity={"ip": {"default": True}}, limits={"connectionCreationRate": 2**31}),
         "maximum",
     ),
-    ("sync-cluster-id", cluster(policy="Sync"), "needs expectedClusterId"),
     (
         "confirm-sync",
         cluster(confirmSync="a", expectedClusterId="b"),
