@@ -31,7 +31,7 @@ STATEMENTS = {
     "git": 461,
     "inventory": 504,  # lines and numbers that no log and no record may contain
     "kafka.py": 17,
-    "kube": 5533,
+    "kube": 5540,
     "manifest": 2952,  # reads plain manifests by lines, in place of a second process in app
     "metrics": 336,
     "ports.py": 25,

@@ -302,6 +302,12 @@ def test_after_a_failure_or_a_foreign_write_and_for_other_keys_the_reconciliatio
     assert not world.is_partial
 
 
+def test_budgets_count_all_entities_so_every_reconciliation_is_complete() -> None:
+    world, _ = worlds(budgets=[{"name": "broker", "limits": {"producerByteRate": "1Gi"}}])
+    _ = change(world)
+    assert not world.is_partial
+
+
 def test_a_removal_is_left_to_a_complete_reconciliation_which_lists_first() -> None:
     world, _ = worlds()
     subject = entity(user="shared")

@@ -365,7 +365,7 @@ def violation_text(violation: Violation) -> str:
     """Return the message of a guard, with the setting by which the owner of the QuotaCluster allows the change."""
     setting = violation.setting.replace("guards.", "spec.guards.")
     owner = "the owner of the QuotaCluster allows it with "
-    return violation.message + (f" ({owner}{setting})" if "guards." in setting else "")
+    return violation.message + (f" ({owner}{setting})" if "spec." in setting else "")
 
 
 def _winner_text(winner: str, document: str, *, tenanted: bool) -> str:

@@ -184,3 +184,26 @@ def test_an_unknown_client_property_is_a_doubt_until_it_is_corrected():
     world.obj["metadata"] |= {"generation": 2, "resourceVersion": world.api.next_version()}
     world.run()
     assert condition_of(world.obj["status"], "Doubtful") == {}
+
+
+def test_a_budget_that_is_exceeded_is_a_condition_and_withholds_the_largest_raise():
+    world = kube_world(
+        None,
+        resource("small", ALICE, {RATE: 4096}),
+        resource("large", BOB, {RATE: 90_000}),
+        guards=None,
+        budgets=[{"name": "broker", "limits": {"producerByteRate": 50_000}, "mode": "Refuse"}],
+    )
+    ran(world)
+    over = condition_of(world.obj["status"], "OverBudget")
+    assert over["reason"] == "BudgetExceeded"
+    assert over["message"].startswith("budget broker allows 50 kB/s of producer_byte_rate")
+    assert "91.9 KiB/s would be promised, 0 B/s before" in over["message"]
+    reasons = {
+        name: condition_of(world.objects[name]["status"], "Ready")["reason"]
+        for name in ("team/small", "team/large")
+    }
+    assert reasons == {"team/small": "Synced", "team/large": "GuardRefused"}
+    world.put(resource("large", BOB, {RATE: 9_000}))
+    ran(world)
+    assert condition_of(world.obj["status"], "OverBudget") == {}
