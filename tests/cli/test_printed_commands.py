@@ -107,7 +107,7 @@ OTHER_PROGRAMS = {
     "Kafka's tools": "--allow-principal --entity-type --operation",
     "kubectl, helm": "--all-namespaces --as --create-namespace --from-file --from-literal --no-hooks --overwrite"
     " --patch --patch-file --previous --replicas --reset-then-reuse-values --selector --set --show-labels"
-    " --type --values",
+    " --type --values --wait",
     "Spark": "--archives --conf --deploy-mode --driver-memory --executor-cores --executor-memory"
     " --num-executors --output --py-files",
     "Docker, buildah, pip": "--build-arg --digestfile --isolation --no-deps"
@@ -116,7 +116,7 @@ OTHER_PROGRAMS = {
     " --json --message --now --quiet",
     "tools that others wrote": "--dry",
     "programs of this repository": "--broker --config --divide --documents --first --include --keep --recording"
-    " --table --variant --write",
+    " --matrix --table --variant --write",
 }
 """Options in texts that are not those of kquota, by their program."""
 
