@@ -155,19 +155,22 @@ def load_rows() -> Iterator[Row]:
 
 def broker_rows() -> Iterator[Row]:
     with brokers.workspace() as (space, _):
-        for work, peer, candidates in (
-            (
-                "apply a saved plan of 10k x 3: validated, applied, verified",
-                "Java AdminClient",
-                brokers.saved_plan,
-            ),
-            ("the same from YAML", "Java, SnakeYAML", brokers.from_yaml),
-            ("a no-op plan of 10k documents", "Java, SnakeYAML", brokers.no_op_plan),
+        peer, apply = "Java, SnakeYAML", "10k x 3: planned, validated, applied, verified"
+        say(apply)
+        results = interleaved(brokers.applies(space), warmup=True)
+        java = results["java"]
+        for name, work, bars in (
+            ("yaml", f"apply {apply}", {"wall": 1.0, "cpu": 0.7}),
+            ("saved", f"apply a saved plan of {apply}", {"wall": 1.05}),
         ):
-            say(work)
-            results = interleaved(candidates(space), warmup=True)
-            bar = 1.0 if candidates is brokers.no_op_plan else 0.8
-            yield cost(work, peer, results["ours"]["wall"], results["java"]["wall"], bar, "s wall")
+            for unit, bar in bars.items():
+                yield cost(
+                    f"{work}: {unit}", peer, results[name][unit], java[unit], bar, f"s {unit}"
+                )
+        work = "a no-op plan of 10k documents"
+        say(work)
+        results = interleaved(brokers.no_op_plan(space), warmup=True)
+        yield cost(work, peer, results["ours"]["wall"], results["java"]["wall"], 0.65, "s wall")
     counted = brokers.requests()
     say(f"requests of one apply: {counted}")
     for name, most in (

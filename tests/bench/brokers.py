@@ -46,7 +46,7 @@ SNAKEYAML_POM = f"""\
 
 @dataclass(slots=True)
 class Workspace:
-    """A project with 10,000 documents, a list for Java with the same content, and a counter that shifts every value."""
+    """A project with 10,000 documents, and a counter that shifts every value."""
 
     folder: Path
     bootstrap: str
@@ -58,17 +58,9 @@ class Workspace:
         )
 
     def shift(self) -> None:
-        """Write new values to the manifests and the list."""
+        """Write new values to the manifests."""
         self.turn += 1
         documents.write_manifests(self.folder / "quotas", offset=self.turn)
-        lines = [
-            f"user-{number:05d}\tclient-{number:05d}"
-            f"\tproducer_byte_rate={1_000_000 + number + self.turn}"
-            f"\tconsumer_byte_rate={(2_000 + number + self.turn) * 1024}"
-            f"\trequest_percentage={50 + self.turn + number % 50}.5"
-            for number in range(documents.DOCUMENTS)
-        ]
-        (self.folder / "list.tsv").write_text("\n".join(lines), encoding="utf-8")
 
     def kquota(self, *words: str) -> list[str]:
         return [str(KQUOTA), *words]
@@ -147,34 +139,20 @@ def workspace() -> Iterator[tuple[Workspace, KafkaCluster]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def saved_plan(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float]]]:
-    """Apply a saved plan against a Java program that applies the same list."""
+def applies(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float]]]:
+    """Apply from YAML and a saved plan, against a Java program that reads the same directory with SnakeYAML."""
 
     def plan() -> None:
         space.shift()
         run(space, "plan", "--out", "plan.json", "--validate", "none")
 
+    options = ("--yes", "--validate", "broker")
     return {
-        "ours": harness.wall_of(
-            space.kquota("apply", "plan.json", "--yes", "--validate", "broker"),
-            before=plan,
-            cwd=space.folder,
+        "yaml": harness.wall_of(
+            space.kquota("apply", *options), before=space.shift, cwd=space.folder
         ),
-        "java": harness.wall_of(
-            java_command("ApplyList", space.bootstrap, str(space.folder / "list.tsv")),
-            before=space.shift,
-            expect="applied 10000",
-        ),
-    }
-
-
-def from_yaml(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float]]]:
-    """Apply from YAML against a Java program that reads the same directory with SnakeYAML."""
-    return {
-        "ours": harness.wall_of(
-            space.kquota("apply", "--yes", "--validate", "broker"),
-            before=space.shift,
-            cwd=space.folder,
+        "saved": harness.wall_of(
+            space.kquota("apply", "plan.json", *options), before=plan, cwd=space.folder
         ),
         "java": harness.wall_of(
             java_command("ReadManifests", "apply", space.bootstrap, str(space.folder / "quotas")),
