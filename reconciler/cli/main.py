@@ -40,7 +40,7 @@ _COMMANDS: Final = {
     "watch": ("service.watch", "Keep clusters as declared on a branch of a git repository."),
     "operator": (
         "operator.commands",
-        "Run the Kubernetes operator; release its finalizers; check its rights.",
+        "Run the Kubernetes operator; release its finalizers.",
     ),
     "usage": (
         "usage.commands",

@@ -67,7 +67,8 @@ def select(patterns: Sequence[str], names: Iterable[str]) -> FileSelection:
 
 def unmatched_problem(pattern: str) -> Problem:
     """Return the problem of a path that matches no file."""
-    return Problem(pattern, 0, 0, f"path {pattern!r} matches no file")
+    words = f"path {pattern!r} matches no file; if nothing is declared any more, leave a file with a comment there"
+    return Problem(pattern, 0, 0, words)
 
 
 def read_paths(

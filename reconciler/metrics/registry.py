@@ -133,7 +133,7 @@ class Metrics:
             self._gauge(families.WITHHELD, cluster, guard).set(count)
         for family in (families.BUDGET_ALLOWED, families.BUDGET_PROMISED):
             self._remove(family, cluster)
-        for use in reconciliation.preview.budgets:
+        for use in filter(lambda use: use.is_judged, reconciliation.preview.budgets):
             labels = cluster, use.budget.name, str(use.budget.key)
             self._gauge(families.BUDGET_ALLOWED, *labels).set(use.budget.allowed)
             self._gauge(families.BUDGET_PROMISED, *labels).set(use.after)

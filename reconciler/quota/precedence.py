@@ -173,6 +173,19 @@ def resolve(
     )
 
 
+def principals_with_quotas(state: QuotaState) -> frozenset[Principal]:
+    """Return the principals that have a quota of their own: users, users with client-id, ips."""
+    principals: set[Principal] = set()
+    for user, client_id, ip in state.limits:
+        if isinstance(ip, str):
+            principals.add(Principal(ip=ip))
+        elif isinstance(user, str):
+            principals.add(
+                Principal(user=user, client_id=client_id if isinstance(client_id, str) else None)
+            )
+    return frozenset(principals)
+
+
 def resolve_all(
     state: QuotaState, principals: Iterable[Principal], keys: Collection[Key] = COLUMNS
 ) -> dict[Principal, Resolution | QuotaValueError]:

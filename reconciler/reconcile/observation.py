@@ -25,11 +25,10 @@ from reconciler.quota.ownership import (
 )
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.guards import Guards, override_violations
-from reconciler.quota.planner.impact import principals_with_quotas
 from reconciler.quota.planner.intent_settlement import Settlement, has_landed, settle_intents
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Action, Policy, Rules
-from reconciler.quota.precedence import Principal
+from reconciler.quota.precedence import Principal, principals_with_quotas
 from reconciler.quota.state import Cluster, QuotaState
 from reconciler.reconcile.options import NewOverride, ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.ownership_records import restore
@@ -54,12 +53,15 @@ class Observation(QuietRepr, Struct, frozen=True, kw_only=True, dict=True):
         """The intents that it settles; thousands of overrides and changes refer to it."""
         return settle_intents(self.owned, self.live, now=self.at)
 
-    @cached_property
+    @property
+    def logins(self) -> frozenset[Principal]:
+        """The SCRAM users of the cluster."""
+        return frozenset(Principal(user=name) for name in self.scram_users)
+
+    @property
     def principals(self) -> frozenset[Principal]:
         """The clients that have a quota of their own or are SCRAM users of the cluster."""
-        return principals_with_quotas(self.live) | {
-            Principal(user=name) for name in self.scram_users
-        }
+        return principals_with_quotas(self.live) | self.logins
 
     def age(self, clock: Clock) -> float:
         """Return its age in seconds, the larger of two: the wall clock may be set back, the monotonic one stops in a suspended machine."""
@@ -289,9 +291,9 @@ def _can_be_written(value: float) -> bool:
     return math.isfinite(value) and value > 0
 
 
-def known_principals(observation: Observation, options: ReconcileOptions) -> frozenset[Principal]:
-    """Return the clients that the cluster and the options name."""
-    return observation.principals | set(options.known_principals)
+def logins_of(observation: Observation, options: ReconcileOptions) -> frozenset[Principal]:
+    """Return the clients that the cluster and the options name, beside those that have a quota of their own."""
+    return observation.logins.union(options.known_principals)
 
 
 def unsettled_results(

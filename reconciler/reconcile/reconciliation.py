@@ -15,7 +15,7 @@ from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.guards import Guard, Guards, Violation, check_with_budgets
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.planner.removal_guard import RemovalCount, counts_as_removal, excess_removals
-from reconciler.quota.planner.temporary_limits import below_overrides, without_refused
+from reconciler.quota.planner.temporary_limits import without_refused
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.precedence import Principal
 from reconciler.quota.results.report import (
@@ -27,7 +27,7 @@ from reconciler.quota.results.report import (
     expired_overrides,
 )
 from reconciler.quota.state import QuotaState
-from reconciler.reconcile.observation import known_principals
+from reconciler.reconcile.observation import logins_of
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.run_records import close_settled
 from reconciler.reconcile.workflow import (
@@ -105,7 +105,8 @@ async def reconcile_cluster(
             removal_counts=removal_counts,
             counted=counted,
             refusal=await refuses_removals(considered),
-            principals=known_principals(prepared.observation, options),
+            desired=desired,
+            logins=logins_of(prepared.observation, options),
         )
         excluded = (
             *waiting,
@@ -152,7 +153,8 @@ def withhold(
     removal_counts: Sequence[RemovalCount] = (),
     counted: Collection[Pair] = (),
     refusal: str = "",
-    principals: Collection[Principal] = (),
+    desired: DesiredState,
+    logins: Collection[Principal] = (),
 ) -> tuple[Plan, tuple[WithheldChange, ...]]:
     """Return the plan without changes that violate a guard, and those changes.
 
@@ -164,7 +166,8 @@ def withhold(
         removal_counts: The removals of the last hour.
         counted: Pairs whose removal is among them and may have to be sent again.
         refusal: Why nothing may be removed; "" = guards decide. The end of an override is carried out.
-        principals: The known clients, for budgets.
+        desired: All documents.
+        logins: Known clients beside those that have a limit of their own, for budgets.
     """
     excess = excess_removals(plan.changes, removal_counts, owned, guards, now=now, counted=counted)
     violations_by_change = {change: [violation] for change, violation in excess.items()}
@@ -174,11 +177,12 @@ def withhold(
             for change in plan.changes
             if counts_as_removal(change)
         }
-    below = below_overrides(live, owned)
     while True:
         plan = without_refused(plan, violations_by_change, owned, now=now)
         changes = {(change.pair, change.cause): change for change in plan.reviewed}
-        _, violations = check_with_budgets(plan, guards, below, owned=owned, principals=principals)
+        _, violations = check_with_budgets(
+            plan, guards, live, desired=desired, owned=owned, logins=logins
+        )
         for violation in violations:
             for change in _concerned(violation, changes):
                 violations_by_change.setdefault(change, []).append(violation)
@@ -243,9 +247,10 @@ def _without_new_drift(prepared: PreparedPlan, options: ReconcileOptions) -> Pre
     budgets, violations = check_with_budgets(
         known_plan,
         options.guards,
-        below_overrides(live, owned),
+        live,
+        desired=prepared.desired,
         owned=owned,
-        principals=known_principals(prepared.observation, options),
+        logins=logins_of(prepared.observation, options),
     )
     preview = replace(prepared.preview, plan=known_plan, budgets=budgets, violations=violations)
     return replace(prepared, preview=preview)

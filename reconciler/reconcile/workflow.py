@@ -25,7 +25,7 @@ from reconciler.reconcile import audit_entries, ownership_records
 from reconciler.reconcile.approval import written_differences
 from reconciler.reconcile.observation import (
     Observation,
-    known_principals,
+    logins_of,
     observe,
     override_changes,
     rules_for,
@@ -102,13 +102,14 @@ def preview(
     owned = observation.settlement.owned.with_changes(override_changes)
     live = below_overrides(observation.live, owned)
     plan_effects = PlanEffects(observation.live, plan.changes)
-    principals = known_principals(observation, options)
+    logins = logins_of(observation, options)
     budgets, violations = check_with_budgets(
         plan,
         options.guards,
-        live,
+        observation.live,
+        desired=desired,
         owned=owned,
-        principals=principals,
+        logins=logins,
         plan_effects=plan_effects,
     )
     return PreparedPlan(
@@ -121,7 +122,7 @@ def preview(
             impact=assess(
                 plan,
                 observation.live,
-                known_principals=principals,
+                known_principals=observation.principals | logins,
                 plan_effects=plan_effects,
             )
             if options.assess

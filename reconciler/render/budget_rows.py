@@ -12,9 +12,13 @@ BAR_WIDTH: Final = 20
 """Characters of a bar, which is full at what a budget allows."""
 
 
+MOST_TIMES: Final = 100
+"""Beyond so many times what is allowed, no percentage is shown."""
+
+
 def bar(share: float) -> str:
     """Return a bar of a share of what is allowed; beyond that it is full and ends with an arrow."""
-    filled = min(BAR_WIDTH, round(BAR_WIDTH * share))
+    filled = round(BAR_WIDTH * min(1.0, share))
     return "█" * filled + "░" * (BAR_WIDTH - filled) + ("▶" if share > 1 else "")
 
 
@@ -34,7 +38,8 @@ def _use(use: BudgetUse) -> CellText:
     below = [use.note] if use.note else []
     if use.unlimited:
         below.append(f"{named_clients(use.unlimited)} and no such limit: not counted")
-    return CellText(f"{bar(share)} {100 * share:.0f} % {word}", tuple(below))
+    percent = f"{100 * share:.0f} %" if share <= MOST_TIMES else f"over {MOST_TIMES} times"
+    return CellText(f"{bar(share)} {percent} {word}", tuple(below))
 
 
 def share_text(use: BudgetUse, share: Share) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.planner.plan import Plan
 from reconciler.quota.results.report import Preview
 from reconciler.render.cause_text import counts
 from reconciler.render.sections import CellText
@@ -87,6 +88,14 @@ _ATTENTION: Final[Mapping[str, str]] = {
 """Sections that keep a plan from being "nothing to do", with what the summary calls their rows."""
 
 
+def record_words(plan: Plan) -> list[str]:
+    """Return that records alone change, beside those of adopted limits; empty if they do not, or limits are written too."""
+    updated = plan.records_to_update
+    return (
+        [f"{count(updated, 'record')} to bring up to date"] if updated and not plan.changes else []
+    )
+
+
 def summary(preview: Preview) -> str:
     """Return the second line: counts, or that there is nothing to do."""
     numbers, plan = counts(preview), preview.plan
@@ -104,6 +113,7 @@ def summary(preview: Preview) -> str:
     adopted = (
         [f"{count(len(plan.adopted), 'limit')} already live as declared"] if plan.adopted else []
     )
+    notable += record_words(plan)
     if written:
         in_sync = f"{numbers['inSync']:,} in sync"
         parts = [", ".join(written), *notable, *adopted, in_sync, f"policy {preview.policy}."]

@@ -243,6 +243,22 @@ def test_a_user_that_is_no_longer_managed_is_shown_as_asked_and_not_as_a_mistake
     ]
 
 
+def test_a_deletion_policy_that_changes_is_a_change_of_the_record_that_an_apply_has_to_make(
+    kquota, folder, sandbox
+):
+    """A pipeline that applies after exit 2 would otherwise never remove the limit."""
+    project(folder, sandbox.bootstrap, quota("a"))
+    assert kquota("apply", "--yes").code == 0
+    assert kquota("plan", "--detailed-exitcode").code == 0
+    project(folder, sandbox.bootstrap, quota("a", more="  deletionPolicy: Delete\n"))
+    ran = kquota("plan", "--detailed-exitcode")
+    assert ran.code == 2
+    assert "No limit to write: 1 record to bring up to date;" in ran.out
+    assert "1 record to bring up to date" in kquota("plan", "--format", "markdown").out
+    assert kquota("apply", "--yes").code == 0
+    assert kquota("plan", "--detailed-exitcode").code == 0
+
+
 def test_several_outcomes_are_one_document(kquota, folder, sandbox):
     with SandboxThread(SandboxSettings(cluster_id="B" * 22)) as other_thread:
         places = {"again": other_thread.bootstrap, "gone": "127.0.0.1:1", "prod": sandbox.bootstrap}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.manifest.files import read_blobs, read_paths, select
+from reconciler.manifest.files import read_blobs, read_paths, select, unmatched_problem
 from tests.manifest.file_texts import files_of, problems_of
 
 NAMES = (
@@ -92,7 +92,7 @@ def test_a_pattern_selects_the_same_files_on_disk(
     texts = read_paths([pattern], tree)
     assert [name for name, _ in files_of(texts)] == picked
     assert [str(problem) for problem in problems_of(texts)] == (
-        [] if picked else [f"{pattern}:0:0: path {pattern!r} matches no file"]
+        [] if picked else [f"{pattern}:0:0: {unmatched_problem(pattern).message}"]
     )
 
 

@@ -32,17 +32,26 @@ def in_file(name: str, *faults: tuple[str, str, str, tuple[str, ...]]) -> tuple[
 
 FAULTS: tuple[Fault, ...] = (
     *in_file(
+        "planner/temporary_limits",
+        (
+            "a temporary limit in force is no part of the sum",
+            "    return second.with_values(larger) if larger else second",
+            "    return second",
+            BUDGETS,
+        ),
+    ),
+    *in_file(
         "planner/budgets",
         (
             "a default limit counts for one client only",
-            "            amount = max(clients.by_limit.get((entity, key), 0), budget.assumed_clients, 1)",
-            "            amount = max(budget.assumed_clients, 1)",
+            "            max(number, budget.assumed_clients, 1) if DEFAULT in entity else 1,",
+            "            max(budget.assumed_clients, 1),",
             BUDGETS,
         ),
         (
             "a default limit without a known client counts not at all",
-            "            amount = max(clients.by_limit.get((entity, key), 0), budget.assumed_clients, 1)",
-            "            amount = max(clients.by_limit.get((entity, key), 0), budget.assumed_clients)",
+            "            max(number, budget.assumed_clients, 1) if DEFAULT in entity else 1,",
+            "            max(number, budget.assumed_clients) if DEFAULT in entity else 1,",
             BUDGETS,
         ),
         (
@@ -59,8 +68,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a promised sum refuses where recorded use was asked for",
-            "        is_judged = self.basis is self.budget.basis",
-            "        is_judged = True",
+            "        return self.basis is self.budget.basis",
+            "        return True",
             BUDGETS,
         ),
         (
@@ -71,20 +80,26 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a budget of a namespace counts all namespaces",
-            '    return document_of(entity, budget.key).partition("/")[0] in budget.namespaces',
-            "    return True",
+            "        if (not budget.namespaces or namespace in budget.namespaces)",
+            "        if True",
+            BUDGETS,
+        ),
+        (
+            "a client counts only after the plan that names it",
+            "principals_with_quotas(state).union(logins) for state in states",
+            "principals_with_quotas(live).union(logins) for state in states",
             BUDGETS,
         ),
         (
             "the small raises are refused before the large ones",
-            "    raising.sort(key=lambda change: -raises[change])",
-            "    raising.sort(key=lambda change: raises[change])",
+            "key=lambda change: -grown[change.entity]",
+            "key=lambda change: grown[change.entity]",
             BUDGETS,
         ),
         (
             "the value that fits is too large by the share of other clients",
-            "(total - budget.allowed) / share.clients",
-            "(total - budget.allowed) / len(new)",
+            "(use.after - most) / share.clients",
+            "(use.after - most) / len(new)",
             BUDGETS,
         ),
     ),

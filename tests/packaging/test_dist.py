@@ -77,7 +77,7 @@ USES = {
         words=(
             "kquota",
             "operator",
-            "check",
+            "release",
             "--kubeconfig",
             "missing",
             "--operator-namespace",

@@ -398,7 +398,12 @@ def test_the_plan_after_withholding_violates_no_guard_that_can_withhold(data):
     )
     prepared = world.plan(documents(declared))
     plan, withheld_changes = withhold(
-        prepared.plan, guards, prepared.observation.live, owned=prepared.observation.owned, now=0.0
+        prepared.plan,
+        guards,
+        prepared.observation.live,
+        owned=prepared.observation.owned,
+        now=0.0,
+        desired=prepared.desired,
     )
     assert {
         *plan.changes,
@@ -620,6 +625,7 @@ def calls_of_withholding(count: int) -> int:
             prepared.observation.live,
             owned=prepared.observation.owned,
             now=0.0,
+            desired=prepared.desired,
         )
     finally:
         sys.setprofile(None)

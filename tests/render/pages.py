@@ -12,8 +12,9 @@ from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.effects import fallbacks
 from reconciler.quota.planner.guards import Guards, check
-from reconciler.quota.planner.impact import assess, principals_with_quotas
+from reconciler.quota.planner.impact import assess
 from reconciler.quota.policy import Policy, Rules
+from reconciler.quota.precedence import principals_with_quotas
 from reconciler.quota.results.report import Preview, RunOrigin, ValidationResult
 from reconciler.quota.rule_warnings import warnings
 from reconciler.quota.state import QuotaState, limits_of

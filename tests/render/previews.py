@@ -14,9 +14,10 @@ from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.effects import fallbacks
 from reconciler.quota.planner.guards import Guards, check
-from reconciler.quota.planner.impact import UnmatchedClientId, assess, principals_with_quotas
+from reconciler.quota.planner.impact import UnmatchedClientId, assess
 from reconciler.quota.planner.temporary_limits import below_overrides
 from reconciler.quota.policy import DeletionPolicy, Policy, Rules
+from reconciler.quota.precedence import principals_with_quotas
 from reconciler.quota.results.report import (
     Outcome,
     PairOutcome,

@@ -71,7 +71,8 @@ def test_a_plan_with_drift_does_not_state_that_there_is_nothing_to_do():
     text = plan_text(only(Cause.DRIFT))
     assert "Nothing to do" not in text
     assert text.splitlines()[1] == (
-        "No limit to write: 1 drifted (changed outside kquota); 7 declared limits in sync."
+        "No limit to write: 1 drifted (changed outside kquota); 2 records to bring up to date;"
+        " 7 declared limits in sync."
     )
 
 

@@ -23,6 +23,7 @@ from reconciler.cli.options.plan import (
 )
 from reconciler.cli.options.shared import FILE, format_option, where_options
 from reconciler.errors import UsageError
+from reconciler.quota.policy import Policy
 
 if TYPE_CHECKING:
     from reconciler.app.change.plan import ClusterPlan
@@ -58,7 +59,7 @@ Example:
 @option("--page FILE", "Save the HTML page of the plan to this file.", FILE)
 @offline_option
 @snapshot_option
-@flag("--detailed-exitcode", "Exit 2 if there are changes or drift.")
+@flag("--detailed-exitcode", "Exit 2 if there are changes, also of records alone, or drift.")
 @flag("--verbose -v", "Print long lists in full.")
 @principals_option
 @where_options(revisions=True)
@@ -169,6 +170,7 @@ def code_of(preview: "Preview", *, detailed: bool) -> ExitCode:
         codes.append(ExitCode.ERROR)
     if preview.violations:
         codes.append(ExitCode.REFUSED)
-    if detailed and (preview.plan.changes or preview.plan.drift):
+    recorded = preview.policy is not Policy.OBSERVE and preview.plan.records_to_update
+    if detailed and (preview.plan.changes or preview.plan.drift or recorded):
         codes.append(ExitCode.CHANGES)
     return worst(codes)

@@ -239,7 +239,7 @@ def _has_unconfirmed_drift(report: Reconciliation, preview: Preview) -> bool:
 def _over_budget(report: Reconciliation) -> str:
     """Return what the declared limits promise beyond budgets; "" = nothing, or nothing was compared."""
     uses = () if report.preview is None else report.preview.budgets
-    return "; ".join(use.words for use in uses if use.is_exceeded)
+    return "; ".join(use.words for use in uses if use.is_exceeded and use.is_judged)
 
 
 def _conflict(losses: Losses) -> str:

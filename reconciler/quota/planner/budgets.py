@@ -12,22 +12,30 @@ So a client counts with its closest limit alone. Clients without a limit are no 
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from heapq import nlargest
-from math import fsum, inf
-from typing import Final, NamedTuple, TypeAlias
+from math import floor, fsum, inf
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.errors import QuotaValueError
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, parts
 from reconciler.quota.keys import COLUMN_OF, RULES, Key, quantity
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.patterns import EntityPattern
+from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
-from reconciler.quota.precedence import Principal, resolve
+from reconciler.quota.planner.temporary_limits import below_overrides, with_larger_values
+from reconciler.quota.precedence import (
+    Principal,
+    may_share_client,
+    principals_with_quotas,
+    resolve,
+)
 from reconciler.quota.state import QuotaState
 
 SHOWN_SHARES: Final = 5
@@ -88,8 +96,14 @@ class Budget(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def scope(self) -> str:
         """Whose limits it counts, in words."""
+        some = "some entities" if self.entities else ""
         whose = f"namespace {', '.join(sorted(self.namespaces))}" if self.namespaces else ""
-        return whose or ("some entities" if self.entities else "the cluster")
+        return " of ".join(filter(None, (some, whose))) or "the cluster"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it counts all limits of the cluster."""
+        return not (self.namespaces or self.entities)
 
 
 class Share(NamedTuple):
@@ -134,10 +148,14 @@ class BudgetUse(Struct, frozen=True, kw_only=True, gc=False):
         return self.is_exceeded and self.after > self.before * ROUNDING
 
     @property
+    def is_judged(self) -> bool:
+        """Whether its figures have the configured basis; others refuse and alert nobody."""
+        return self.basis is self.budget.basis
+
+    @property
     def is_refused(self) -> bool:
-        """Whether it refuses the plan: never by another basis than the configured one."""
-        is_judged = self.basis is self.budget.basis
-        return self.is_worse and is_judged and self.budget.mode is BudgetMode.REFUSE
+        """Whether it refuses the plan."""
+        return self.is_worse and self.is_judged and self.budget.mode is BudgetMode.REFUSE
 
     @property
     def is_warning(self) -> bool:
@@ -155,52 +173,58 @@ class BudgetUse(Struct, frozen=True, kw_only=True, gc=False):
         )
 
 
-Documents: TypeAlias = Callable[[Entity, Key], str]
-"""Returns the document of a limit, `namespace/name`; "" = none."""
-
-
 def budget_uses(
     plan: Plan,
     budgets: Iterable[Budget],
     live: QuotaState,
     *,
+    desired: DesiredState,
     owned: OwnershipRecords,
-    principals: Iterable[Principal],
+    logins: Iterable[Principal],
 ) -> tuple[BudgetUse, ...]:
     """Return the promised use of each budget before and after a plan, in the order of the budgets.
 
+    A pair under a temporary limit counts with the larger of both values: each is in force at some time.
+
     Args:
-        live: All live limits, below temporary ones.
+        live: All live limits, temporary ones included.
+        desired: The documents, to which limits belong by their namespaces.
         owned: The records with the documents of the limits.
-        principals: The known clients.
+        logins: Known clients beside those that have a limit of their own.
     """
     budgets = tuple(budgets)
     if not budgets:
         return ()
-    changes = plan.reviewed
-    after, clients = apply_to(live, changes), tuple(principals)
-    keys = frozenset(budget.key for budget in budgets)
-    named = [_clients_by_default(state, clients, keys) for state in (live, after)]
-    recorded, planned = _documents(owned), _documents(owned.with_changes(plan.bookkeeping), changes)
-    uses: list[BudgetUse] = []
-    for budget in budgets:
-        old = _shares(budget, live, named[0], recorded)
-        new = _shares(budget, after, named[1], planned)
-        total = _total(new)
-        uses.append(
-            BudgetUse(
-                budget=budget,
-                before=_total(old),
-                after=total,
-                basis=BudgetMeasure.PROMISED,
-                note="" if budget.basis is BudgetMeasure.PROMISED else "no recorded use was read",
-                largest=tuple(nlargest(SHOWN_SHARES, new.values(), key=lambda share: share.amount)),
-                unlimited=named[1].unlimited[budget.key],
-                counted=frozenset(new),
-                raised_by=tuple(_raised_by(budget, changes, old, new, total)),
-            )
-        )
-    return tuple(uses)
+    below, changes = below_overrides(live, owned), plan.reviewed
+    states = (
+        with_larger_values(live, below, owned.overrides),
+        with_larger_values(
+            apply_to(live, plan.changes),
+            apply_to(below, changes),
+            {*owned.overrides, *(item.pair for item in plan.changes if item.is_temporary)},
+        ),
+    )
+    clients = [principals_with_quotas(state).union(logins) for state in states]
+    keys = tuple(dict.fromkeys(budget.key for budget in budgets))
+    clients_by_state = [_known_clients(*each, keys) for each in zip(states, clients, strict=True)]
+
+    def namespace_of(entity: Entity, key: Key, *, is_after: bool) -> str:
+        """Return the namespace of the document that owns a limit before, or declares it after, or "" of neither."""
+        sources = desired.claim(entity, key), owned.owner_of((entity, key))
+        names = [source.document for source in sources if source is not None] or [""]
+        return names[0 if is_after else -1].partition("/")[0]
+
+    promises = {
+        key: [
+            tuple(_promises(state, key, of_state, partial(namespace_of, is_after=bool(at))))
+            for at, (state, of_state) in enumerate(zip(states, clients_by_state, strict=True))
+        ]
+        for key in keys
+    }
+    return tuple(
+        _use(budget, promises[budget.key], clients_by_state[1].unlimited[budget.key], changes)
+        for budget in budgets
+    )
 
 
 class _KnownClients(NamedTuple):
@@ -210,7 +234,16 @@ class _KnownClients(NamedTuple):
     unlimited: Counter[Key]
 
 
-def _clients_by_default(
+class _Promise(NamedTuple):
+    """A limit that applies to somebody."""
+
+    entity: Entity
+    limit: float
+    clients: int  # the known clients of a default limit
+    namespace: str  # of its document
+
+
+def _known_clients(
     state: QuotaState, principals: Iterable[Principal], keys: Collection[Key]
 ) -> _KnownClients:
     buckets: set[tuple[Entity, Key, tuple[str, ...]]] = set()
@@ -225,44 +258,23 @@ def _clients_by_default(
     return _KnownClients(Counter((source, key) for source, key, _ in buckets), unlimited)
 
 
-def _documents(owned: OwnershipRecords, changes: Iterable[QuotaChange] = ()) -> Documents:
-    """Return the function that names the document of a limit after some changes."""
-    changed = {
-        change.pair: "" if change.claim is None else change.claim.document for change in changes
-    }
-
-    def document_of(entity: Entity, key: Key) -> str:
-        if (name := changed.get((entity, key))) is not None:
-            return name
-        owner = owned.owner_of((entity, key))
-        return "" if owner is None else owner.document
-
-    return document_of
-
-
-def _shares(
-    budget: Budget, state: QuotaState, clients: _KnownClients, document_of: Documents
-) -> Mapping[Entity, Share]:
-    """Return what each limit of a state contributes to a budget."""
-    key, column = budget.key, COLUMN_OF[budget.key]
-    shares: dict[Entity, Share] = {}
+def _promises(
+    state: QuotaState,
+    key: Key,
+    clients: _KnownClients,
+    namespace_of: Callable[[Entity, Key], str],
+) -> Iterator[_Promise]:
+    """Yield the limits of a key, without those of a client-id that a limit of all users overrides."""
+    column = COLUMN_OF[key]
     for entity, limits in state.limits.items():
         value = limits[column]
-        if value is None or not _counts(budget, entity, document_of):
+        if value is None:
             continue
         is_of_client_id = entity[0] is ABSENT and entity[1] is not ABSENT
         if is_of_client_id and any(state.value(wider, key) is not None for wider in _above(entity)):
             continue
-        amount = 1
-        if DEFAULT in entity:
-            amount = max(clients.by_limit.get((entity, key), 0), budget.assumed_clients, 1)
-        shares[entity] = Share(entity, value, amount)
-    return shares
-
-
-def _total(shares: Mapping[Entity, Share]) -> float:
-    """Return the sum of shares, which their order does not change."""
-    return fsum(share.amount for share in shares.values())
+        number = clients.by_limit.get((entity, key), 0) if DEFAULT in entity else 1
+        yield _Promise(entity, value, number, namespace_of(entity, key))
 
 
 def _above(of_client_id: Entity) -> tuple[Entity, ...]:
@@ -271,45 +283,89 @@ def _above(of_client_id: Entity) -> tuple[Entity, ...]:
     return tuple(Entity((DEFAULT, client_id, ABSENT)) for client_id in client_ids)
 
 
-def _counts(budget: Budget, entity: Entity, document_of: Documents) -> bool:
-    """Whether a budget counts the limit of an entity."""
-    if budget.entities and not any(pattern.matches(entity) for pattern in budget.entities):
-        return False
-    if not budget.namespaces:
-        return True
-    return document_of(entity, budget.key).partition("/")[0] in budget.namespaces
+def _shares(budget: Budget, promises: Iterable[_Promise]) -> Mapping[Entity, Share]:
+    """Return what each limit contributes to a budget."""
+    return {
+        entity: Share(
+            entity,
+            value,
+            max(number, budget.assumed_clients, 1) if DEFAULT in entity else 1,
+        )
+        for entity, value, number, namespace in promises
+        if (not budget.namespaces or namespace in budget.namespaces)
+        and (not budget.entities or any(pattern.matches(entity) for pattern in budget.entities))
+    }
+
+
+def _use(
+    budget: Budget,
+    promises: Sequence[Sequence[_Promise]],
+    unlimited: int,
+    changes: Sequence[QuotaChange],
+) -> BudgetUse:
+    old, new = (_shares(budget, of_state) for of_state in promises)
+    use = BudgetUse(
+        budget=budget,
+        before=_total(old),
+        after=_total(new),
+        basis=BudgetMeasure.PROMISED,
+        note="" if budget.basis is BudgetMeasure.PROMISED else "no recorded use was read",
+        largest=tuple(nlargest(SHOWN_SHARES, new.values(), key=lambda share: share.amount)),
+        unlimited=unlimited if budget.is_whole else 0,
+        counted=frozenset(new),
+    )
+    if not use.is_worse:
+        return use
+    return replace(use, raised_by=tuple(_raised_by(use, changes, old, new)))
+
+
+def _total(shares: Mapping[Entity, Share]) -> float:
+    """Return the sum of shares, which their order does not change."""
+    try:
+        return fsum(share.amount for share in shares.values())
+    except OverflowError:
+        return inf
 
 
 def _raised_by(
-    budget: Budget,
+    use: BudgetUse,
     changes: Iterable[QuotaChange],
     old: Mapping[Entity, Share],
     new: Mapping[Entity, Share],
-    total: float,
 ) -> Iterator[tuple[QuotaChange, float | None]]:
     """Yield the largest raises without which the rest fits, with the largest value of each that fits beside the others.
 
-    So one large request does not hold back the small ones of others. A removal raises a sum where its clients fall back to
-    a larger limit; then all changes of the key are named.
+    So one large request does not hold back the small ones of others. If that is not enough, removals raise the sum, because
+    their clients fall back to a default; never a limit that becomes smaller.
     """
-    own = [change for change in changes if change.key is budget.key]
-    raises = {
-        change: new[entity].amount - (old[entity].amount if entity in old else 0.0)
-        for change in own
-        if (entity := change.entity) in new
+    own = [change for change in changes if change.key is use.budget.key]
+    amounts = {entity: share.amount for entity, share in old.items()}
+    grown = {
+        entity: share.amount - amounts.get(entity, 0.0)
+        for entity, share in new.items()
+        if share.amount > amounts.get(entity, 0.0)
     }
-    raising = [change for change in own if raises.get(change, 0.0) > 0]
-    raising.sort(key=lambda change: -raises[change])
-    excess = total - max(budget.allowed, _total(old))
-    for change in raising or own:
-        if excess <= 0 and raising:
-            break
-        excess -= raises.get(change, 0.0)
-        share = new.get(change.entity)
-        fits = 0.0 if share is None else share.limit - (total - budget.allowed) / share.clients
-        if RULES[budget.key].is_integer:
-            fits = float(fits // 1)
-        yield change, fits if fits > 0 else None
+    excess, most = use.after, max(use.budget.allowed, use.before)
+    raising = [change for change in own if change.entity in grown]
+    for change in sorted(raising, key=lambda change: -grown[change.entity]):
+        if excess <= most:
+            return
+        excess -= grown[change.entity]
+        share = new[change.entity]
+        yield change, _fitting(change, share.limit - (use.after - most) / share.clients)
+    if excess > most:
+        defaults = [parts(entity) for entity in grown if DEFAULT in entity]
+        for change in own:
+            if change.removes and any(may_share_client(each, change.entity) for each in defaults):
+                yield change, None
+
+
+def _fitting(change: QuotaChange, value: float) -> float | None:
+    """Return the largest value of a raise that fits, in digits that people write; ``None`` = none above the one before."""
+    if not value > (change.before or 0.0):
+        return None
+    unit = 1.0 if RULES[change.key].is_integer else 1000.0
+    return floor(value * unit) / unit or None
 
 
 def observed(use: BudgetUse, *, before: float, after: float, note: str = "") -> BudgetUse:
@@ -335,5 +391,9 @@ def with_note(uses: Iterable[BudgetUse], note: str) -> tuple[BudgetUse, ...]:
 
 
 def budget_warnings(uses: Iterable[BudgetUse]) -> Iterator[str]:
-    """Yield a sentence for each budget that is exceeded, unless it only reports, or refuses the plan."""
-    yield from (use.words for use in uses if use.is_warning and not use.is_refused)
+    """Yield a sentence for each budget that is exceeded, unless it only reports or refuses, and for each that counts nothing."""
+    for use in uses:
+        if use.is_warning and not use.is_refused:
+            yield use.words
+        if not (use.before or use.after or use.budget.is_whole):
+            yield f"budget {use.budget.name} counts no limit: no {use.budget.key} of {use.budget.scope} is declared"

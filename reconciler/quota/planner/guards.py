@@ -12,8 +12,10 @@ from reconciler.quota.keys import RULES, Key, limit
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.planner.budgets import Budget, BudgetUse, budget_uses
+from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.effects import PlanEffects, effects_of, jump_of
 from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.planner.temporary_limits import below_overrides
 from reconciler.quota.planner.value_ranges import ValueRange, is_approved, range_of
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal
@@ -178,34 +180,40 @@ def check_with_budgets(
     guards: Guards,
     live: QuotaState,
     *,
+    desired: DesiredState,
     owned: OwnershipRecords,
-    principals: Collection[Principal],
+    logins: Collection[Principal],
     plan_effects: PlanEffects | None = None,
 ) -> tuple[tuple[BudgetUse, ...], tuple[Violation, ...]]:
     """Return the use of each budget, and all violations of a plan: those of :func:`check` and of budgets.
 
     Args:
-        live: As for :func:`check`; all limits of the cluster.
+        live: All live limits of the cluster, temporary ones included.
+        desired: The documents.
         owned: The records with the documents of the limits.
-        principals: The known clients.
+        logins: Known clients beside those that have a limit of their own.
+        plan_effects: As for :func:`check`.
     """
-    uses = budget_uses(plan, guards.budgets, live, owned=owned, principals=principals)
-    return uses, (*check(plan, guards, live, plan_effects), *budget_violations(uses))
+    uses = budget_uses(plan, guards.budgets, live, desired=desired, owned=owned, logins=logins)
+    below = below_overrides(live, owned)
+    return uses, (*check(plan, guards, below, plan_effects), *budget_violations(uses))
 
 
 def budget_violations(uses: Iterable[BudgetUse]) -> list[Violation]:
-    """Return a violation for each change that raises what a budget of mode Refuse does not allow."""
-    return [
-        _violation_of(
-            change,
-            Guard.BUDGET,
-            use.words
-            + ("" if fits is None else f"; at most {limit(change.key, fits)} fits for this limit"),
-        )
-        for use in uses
-        if use.is_refused
-        for change, fits in use.raised_by
-    ]
+    """Return the violations of budgets of mode Refuse: one for each change that raises the sum, or one for the whole plan.
+
+    Nothing of a plan alone may raise a sum, as when a document moves to another namespace.
+    """
+    violations: list[Violation] = []
+    for use in uses:
+        if use.is_refused and not use.raised_by:
+            violations.append(Violation(guard=Guard.BUDGET, message=use.words))
+        for change, fits in use.raised_by if use.is_refused else ():
+            words = (
+                "" if fits is None else f"; at most {limit(change.key, fits)} fits for this limit"
+            )
+            violations.append(_violation_of(change, Guard.BUDGET, use.words + words))
+    return violations
 
 
 def override_violations(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:

@@ -182,19 +182,6 @@ MANY_IDS: Final = 2
 """Fewest known client ids that make a limit of their common beginning look like a mistake."""
 
 
-def principals_with_quotas(state: QuotaState) -> frozenset[Principal]:
-    """Return the principals that have a quota of their own: users, users with client-id, ips."""
-    principals: set[Principal] = set()
-    for user, client_id, ip in state.limits:
-        if isinstance(ip, str):
-            principals.add(Principal(ip=ip))
-        elif isinstance(user, str):
-            principals.add(
-                Principal(user=user, client_id=client_id if isinstance(client_id, str) else None)
-            )
-    return frozenset(principals)
-
-
 def shadows(state: QuotaState, keys: Iterable[Key] = COLUMNS) -> tuple[ShadowedLimit, ...]:
     """Return the limits of a state that never apply.
 

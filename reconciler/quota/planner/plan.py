@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Owner, Pair, RecordChange
+from reconciler.quota.ownership import Owner, Pair, ProjectNamed, RecordChange, pair_of
 from reconciler.quota.planner.desired_state import Declaration, DeclarationConflict
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.state import QuotaState
@@ -157,6 +157,12 @@ class Plan(Struct, frozen=True, kw_only=True, gc=False):
     def adopted(self) -> tuple[Finding, ...]:
         """Pairs whose live value is the declared one and not recorded yet: only the record is written."""
         return self.findings_for(Cause.ADOPT, Cause.CONVERGED)
+
+    @property
+    def records_to_update(self) -> int:
+        """Number of pairs of which only the record changes, without adopted ones."""
+        pairs = {pair_of(item) for item in self.bookkeeping if not isinstance(item, ProjectNamed)}
+        return len(pairs.difference(finding.pair for finding in self.adopted))
 
     @property
     def unmanaged(self) -> tuple[Finding, ...]:

@@ -14,8 +14,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.quota.entity import sort_key
-from reconciler.quota.keys import COLUMN_OF, same_value
+from reconciler.quota.entity import Entity, sort_key
+from reconciler.quota.keys import COLUMN_OF, Key, same_value
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     EndReached,
@@ -275,3 +275,15 @@ def below_overrides(live: QuotaState, owned: OwnershipRecords) -> QuotaState:
     return live.with_values(
         (override.entity, override.key, override.before) for override in owned.overrides.values()
     )
+
+
+def with_larger_values(
+    first: QuotaState, second: QuotaState, pairs: Iterable[tuple[Entity, Key]]
+) -> QuotaState:
+    """Return a state in which some pairs have the larger of their values in two states."""
+    larger = [
+        (entity, key, max(values))
+        for entity, key in pairs
+        if (values := [v for s in (first, second) if (v := s.value(entity, key)) is not None])
+    ]
+    return second.with_values(larger) if larger else second

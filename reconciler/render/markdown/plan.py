@@ -43,6 +43,7 @@ from reconciler.render.markdown.comment import (
     verdict_line,
 )
 from reconciler.render.markdown.recorded_use import recorded_markdown
+from reconciler.render.plan_summary import record_words
 from reconciler.render.recorded_use import RecordedUse
 from reconciler.render.rows import FLAGGED, PAGE_ROWS, by_how_much, selected_changes
 from reconciler.render.table import markdown_heads, markdown_rows
@@ -174,6 +175,7 @@ def _summary(preview: Preview, *, is_verified: bool) -> str:
         if written
         else "No changes",
         *([f"{pending:,} under temporary limits"] if pending else ()),
+        *record_words(preview.plan),
         f"{count(numbers['inSync'], 'declared limit')} in sync",
         f"policy {preview.policy}. ",
     ]

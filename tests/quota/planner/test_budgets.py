@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import OverrideSet, Owner, OwnershipRecords, Recorded
 from reconciler.quota.patterns import EntityPattern, NamePattern
 from reconciler.quota.planner.budgets import (
     Budget,
@@ -18,14 +19,15 @@ from reconciler.quota.planner.budgets import (
     BudgetMode,
     BudgetUse,
     budget_uses,
+    budget_warnings,
     observed,
 )
-from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.quota.planner.guards import Guard, budget_violations
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause
-from reconciler.quota.precedence import Principal, resolve
-from reconciler.quota.state import NO_LIMITS, QuotaState, limits_of
+from reconciler.quota.precedence import Principal, principals_with_quotas, resolve
+from reconciler.quota.state import QuotaState, limits_of
 
 RATE, CONNECTIONS = Key.PRODUCER_BYTE_RATE, Key.CONNECTION_CREATION_RATE
 USERS, CLIENT_IDS, NEW = ("a", "b"), ("x", "y"), "nobody has this name"
@@ -60,11 +62,14 @@ def use_of(
     budget: Budget,
     live: QuotaState,
     *changes: QuotaChange,
+    desired: DesiredState | None = None,
     owned: OwnershipRecords = OWNED,
-    principals=(),
+    logins=(),
 ) -> BudgetUse:
     plan = Plan(cluster_id="c", changes=changes)
-    (use,) = budget_uses(plan, [budget], live, owned=owned, principals=principals)
+    claims = [item.claim for item in changes if item.claim is not None]
+    documents = merge(claims) if desired is None else desired
+    (use,) = budget_uses(plan, [budget], live, desired=documents, owned=owned, logins=logins)
     return use
 
 
@@ -74,7 +79,7 @@ def change(
     claim = Declaration(
         document=f"{namespace}/{subject}",
         entity=subject,
-        limits=NO_LIMITS,
+        limits=limits_of({RATE: after or 1.0}),
         path=f"{namespace}.yaml",
         line=3,
     )
@@ -109,19 +114,18 @@ def test_the_promised_sum_is_that_of_the_buckets_of_every_client(live, principal
         resolved = (resolve(live, client, (RATE,)).effective[0] for client in clients)
         return {effective.bucket for effective in resolved if effective.source == subject}
 
+    named = principals_with_quotas(live) | principals
     clients, expected = every_client(live, principals), 0.0
     for subject, limits in live.limits.items():
         if buckets_of(clients, subject):
             amount = 1
             if DEFAULT in subject:
-                amount = max(len(buckets_of(principals, subject)), assumed, 1)
+                amount = max(len(buckets_of(named, subject)), assumed, 1)
             expected += amount * (limits[0] or 0.0)
     budget = replace(BUDGET, assumed_clients=assumed)
-    use = use_of(budget, live, principals=principals)
+    use = use_of(budget, live, logins=principals)
     assert use.after == use.before == expected
-    unlimited = [
-        client for client in principals if resolve(live, client, (RATE,)).limit(RATE) is None
-    ]
+    unlimited = [client for client in named if resolve(live, client, (RATE,)).limit(RATE) is None]
     assert use.unlimited == len(unlimited)
 
 
@@ -136,7 +140,7 @@ def test_a_default_limit_of_addresses_counts_for_each_known_address_without_a_li
     )
     principals = [Principal(ip=f"10.0.0.{number}") for number in range(1, 4)]
     budget = replace(BUDGET, key=CONNECTIONS)
-    assert use_of(budget, live, principals=principals).after == 50.0 + 2 * 5.0
+    assert use_of(budget, live, logins=principals).after == 50.0 + 2 * 5.0
     assert use_of(budget, live).after == 50.0 + 5.0
 
 
@@ -173,7 +177,7 @@ def test_what_is_left_of_a_refused_plan_is_no_worse_and_the_named_value_fits(
             fitting = tuple(item for item in changes if item is not raising)
             if fits != raising.before:
                 fitting += (replace(raising, after=fits),)
-            assert use_of(budget, live, *fitting).after <= amount
+            assert use_of(budget, live, *fitting).after <= max(use.before, amount)
 
 
 def test_one_large_request_does_not_hold_back_the_small_ones_of_others() -> None:
@@ -207,11 +211,94 @@ def test_a_removal_after_which_more_clients_use_a_default_is_refused_by_name() -
         }
     )
     principals = [Principal(user="a"), Principal(user="b")]
-    use = use_of(BUDGET, live, change(entity(user="a"), 5.0, None), principals=principals)
+    use = use_of(BUDGET, live, change(entity(user="a"), 5.0, None), logins=principals)
     assert (use.before, use.after) == (95.0, 180.0)
     (violation,) = budget_violations([use])
     assert violation.entity == entity(user="a")
     assert "fits" not in violation.message
+
+
+def test_clients_that_a_plan_names_count_with_the_default_limit_that_they_get() -> None:
+    """A limit of another key makes a client known: the next plan would count it."""
+    live = QuotaState(limits={entity(user=DEFAULT): limits_of({RATE: 40.0})})
+    share = tuple(
+        QuotaChange(
+            entity=entity(user=name),
+            key=Key.REQUEST_PERCENTAGE,
+            before=None,
+            after=50.0,
+            cause=Cause.CREATE,
+        )
+        for name in ("a", "b", "c")
+    )
+    use = use_of(BUDGET, live, *share)
+    assert (use.before, use.after, use.raised_by) == (40.0, 120.0, ())
+    (violation,) = budget_violations([use])
+    assert (violation.entity, violation.key) == (None, None)
+
+
+def test_a_document_that_moves_between_namespaces_takes_its_limit_with_it() -> None:
+    owner = Owner(document="other/a")
+    owned = OWNED.with_changes(
+        [Recorded(entity=entity(user="a"), key=RATE, value=90.0, owner=owner)]
+    )
+    live = live_of(a=90.0, b=20.0)
+    claims = [
+        change(entity(user=name), None, value, "pay").claim
+        for name, value in (("a", 90.0), ("b", 20.0))
+    ]
+    budget = replace(BUDGET, namespaces=frozenset({"pay"}))
+    use = use_of(budget, live, desired=merge(filter(None, claims)), owned=owned)
+    # A live limit without a record belongs to the document that declares it.
+    assert (use.before, use.after, use.is_refused) == (20.0, 110.0, True)
+    assert len(budget_violations([use])) == 1
+
+
+def test_a_limit_under_a_temporary_one_counts_with_the_larger_of_both() -> None:
+    override = Override(
+        entity=entity(user="a"),
+        key=RATE,
+        value=70.0,
+        until=9.0,
+        author="x",
+        before=30.0,
+        applied=70.0,
+    )
+    owned = OWNED.with_changes([OverrideSet(override=override)])
+    assert use_of(BUDGET, live_of(a=70.0, b=20.0), owned=owned).after == 90.0
+    low = OWNED.with_changes([OverrideSet(override=replace(override, value=10.0, applied=10.0))])
+    assert use_of(BUDGET, live_of(a=10.0, b=20.0), owned=low).after == 50.0
+
+
+def test_a_lowering_of_another_tenant_is_not_named_beside_removals_that_raise_a_sum() -> None:
+    live = QuotaState(
+        limits={
+            entity(user=DEFAULT): limits_of({RATE: 60.0}),
+            **{entity(user=name): limits_of({RATE: 5.0}) for name in ("a", "b", "c")},
+        }
+    )
+    use = use_of(
+        BUDGET,
+        live,
+        change(entity(user="a"), 5.0, None),
+        change(entity(user="b"), 5.0, None),
+        change(entity(user="c"), 5.0, 4.0),
+        logins=[Principal(user=name) for name in ("a", "b")],
+    )
+    assert [item.entity for item, _ in use.raised_by] == [entity(user="a"), entity(user="b")]
+
+
+def test_an_infinite_or_huge_live_limit_is_a_sum_and_no_error() -> None:
+    for value in (float("inf"), 1.7e308):
+        use = use_of(replace(BUDGET, key=RATE), live_of(a=value, b=1.7e308, c=1.7e308))
+        assert use.after == float("inf")
+        assert use.is_exceeded
+
+
+def test_a_budget_that_counts_nothing_is_a_warning() -> None:
+    use = use_of(replace(BUDGET, namespaces=frozenset({"paymnts"})), live_of(a=1.0))
+    (warning,) = budget_warnings([use])
+    assert warning.endswith("no producer_byte_rate of namespace paymnts is declared")
 
 
 def test_a_budget_of_a_namespace_counts_what_its_documents_declare_before_and_after() -> None:
@@ -255,7 +342,7 @@ def test_the_largest_shares_are_named_by_what_all_their_clients_may_use() -> Non
         }
     )
     principals = [Principal(user=f"new-{number}") for number in range(3)]
-    use = use_of(BUDGET, live, principals=principals)
+    use = use_of(BUDGET, live, logins=principals)
     assert [share.amount for share in use.largest] == [12.0, 8.0, 7.0, 6.0, 5.0]
     assert use.largest[0].clients == 3
 

@@ -11,12 +11,11 @@ from reconciler.quota.planner.impact import (
     BucketSharing,
     assess,
     own_entity,
-    principals_with_quotas,
     shadows,
 )
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
 from reconciler.quota.policy import Cause
-from reconciler.quota.precedence import Principal, resolve
+from reconciler.quota.precedence import Principal, principals_with_quotas, resolve
 from reconciler.quota.state import QuotaState, limits_of
 from tests.quota.strategies import CLIENTS, USERS, states
 
