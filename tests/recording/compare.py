@@ -3,8 +3,17 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from reconciler.usage.fetches import UNSTATED, FetchSize
+from reconciler.usage.clients import (
+    DEFAULT_BATCH_BYTES,
+    RECORD_OVERHEAD,
+    UNSTATED_CONSUMERS,
+    UNSTATED_PRODUCERS,
+    Clients,
+    Span,
+)
+from reconciler.usage.impact.replay import forecasts
 from reconciler.usage.impact.verdict import ForecastRange
+from reconciler.usage.kernel.request_replay import likely
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.series import thinned
 from tests.recording import fixture, truth
@@ -30,7 +39,8 @@ class Row:
     worst: Compared  # worst delay, forecast and measured
     observed_ms: int  # throttled time by the broker's own throttle-time
     truth: Truth  # all measurements
-    unstated: ForecastRange  # the forecast without a stated fetch size of consumers
+    stated: ForecastRange  # the shown forecast, with all that an owner can state
+    unstated: ForecastRange  # the shown forecast if nothing is stated
 
     def line(self) -> str:
         """A row of the table."""
@@ -87,13 +97,10 @@ def _row(
 ) -> Row:
     kind, who = QuotaType(case.kind), (case.kind, case.user, case.client_id)
     samples = truth.samples(kind, rates[who], delays[who], scrapes=moments, scrape_ms=run.scrape_ms)
-    stated = fetch_size(case)
-    forecast, _ = truth.forecast_range(
-        kind, samples, run.free, case.limit, run.scrape_ms, fetch=stated
-    )
-    unstated = truth.forecast_range(
-        kind, samples, run.free, case.limit, run.scrape_ms, fetch=stated and UNSTATED
-    )
+    demand = truth.demand(samples, run.free, run.scrape_ms)
+    stated = clients(case)
+    forecast = likely(demand, case.limit, next(stated.best()))
+    unstated = UNSTATED_PRODUCERS if stated.is_produce else UNSTATED_CONSUMERS
     true = truth.truth(case.free, case.limited)
     return Row(
         run=run.number,
@@ -102,16 +109,32 @@ def _row(
         worst=Compared(told_ms=forecast.max_delay_ms or 0, true_ms=true.worst_ms),
         observed_ms=truth.observed(samples, run.limited) or 0,
         truth=true,
-        unstated=unstated,
+        stated=forecasts(kind, demand, case.limit, stated),
+        unstated=forecasts(kind, demand, case.limit, unstated),
     )
 
 
-def fetch_size(case: Case) -> FetchSize | None:
-    """The fetch size that the owner of consumers can state; each reads one partition. ``None`` for producers."""
-    if case.kind != "fetch":
-        return None
-    size = case.fetch_bytes
-    return FetchSize(least_bytes=size, most_bytes=size, batch_bytes=case.record)
+BATCH_OVERHEAD = 61
+"""Bytes of a record batch beside its records. The driver sends each record of a consumer's topic alone, unless they are late."""
+
+
+def clients(case: Case) -> Clients:
+    """What the owner of a group can state; each connection uses one partition."""
+    one = Span(case.connections, case.connections)
+    if case.kind == "fetch":
+        return Clients(
+            is_produce=False,
+            connections=one,
+            most_bytes=Span(case.fetch_bytes, case.fetch_bytes),
+            part_bytes=Span(*[case.record + RECORD_OVERHEAD + BATCH_OVERHEAD] * 2),
+        )
+    return Clients(
+        is_produce=True,
+        connections=one,
+        most_bytes=Span(DEFAULT_BATCH_BYTES, DEFAULT_BATCH_BYTES),
+        part_bytes=Span(*[case.record + RECORD_OVERHEAD] * 2),
+        linger_ms=Span(case.linger_ms, case.linger_ms),
+    )
 
 
 def total(rows: Iterable[Row]) -> Total:

@@ -36,6 +36,7 @@ class Case:
     connections: int  # number of connections
     record: int  # bytes of a record
     fetch_bytes: int  # maximum size of a fetch of a consumer
+    linger_ms: int  # `linger.ms` of a producer
     limit: int  # bytes per second in the second half
     free: tuple[Way, ...]  # its records without limits
     limited: tuple[Way, ...]  # the same records with limits
@@ -134,6 +135,7 @@ def _group(recorded: Recorded, group: Group, rename: Rename) -> dict[str, object
         "connections": group.connections,
         "recordBytes": group.record,
         "fetchBytes": group.fetch_bytes,
+        "lingerMs": group.linger_ms,
         "limit": recorded.limits[group.name],
     }
 
@@ -242,6 +244,7 @@ def read(number: int, folder: Path = FOLDER) -> FixtureRun:
                 connections=entry["connections"],
                 record=entry["recordBytes"],
                 fetch_bytes=entry["fetchBytes"],
+                linger_ms=entry.get("lingerMs", 0),
                 limit=entry["limit"],
                 free=tuple(ways["free", place]),
                 limited=tuple(ways["limited", place]),

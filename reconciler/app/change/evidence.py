@@ -262,6 +262,6 @@ def _rows(
             part,
             {kind: published.series(kind, buckets) for kind, buckets in part.reads.items()},
             max_gap_ms,
-            consumers=policy.consumers,
+            clients=policy.clients,
         )
     return (*impact_rows, *unread(oversized, TOO_MANY))

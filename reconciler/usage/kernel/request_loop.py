@@ -1,0 +1,316 @@
+"""Kafka's limiter, request by request, for the clients of one bucket on one broker. One loop, compiled by Numba.
+
+- Lumps of bytes arrive at each connection. A fetch takes what waits, up to its size, and ends within a batch, which is
+  counted and read again; a produce request takes whole records. Without a backlog requests are small, and what they
+  have beside their records is counted as it was recorded (``INFLATION``); with one, each request has it once.
+- Twelve samples of a second, as in Kafka (``SampledStat``, ``Rate``). A produce request is counted, and then the connection
+  waits (``ClientQuotaManager.throttleTime``). A fetch above the limit is answered empty and not counted, and the
+  connection asks again after the same time (``KafkaApis.handleFetchRequest``, ``unrecordQuotaSensor``). So the connections
+  of a bucket compete, and one may wait while others are served.
+- All random numbers are those of one generator, so equal arguments give equal results, compiled or not.
+
+Times are milliseconds, amounts bytes, both in doubles. Tables of doubles and not of records: Numba compiles them in a third
+of the time. ``tests/usage/kernel/test_request_loop.py`` runs the same functions uncompiled, and ``tests/usage/stepper.py`` is
+an independent implementation of the samples.
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Final, NamedTuple, TypeAlias
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba.extending import register_jitable
+
+from reconciler.usage.throttle_models import DELIVERY_TIMEOUT_MS, MIN_DELAY_MS
+
+Table: TypeAlias = npt.NDArray[np.float64]
+
+NEVER: Final = 1e300
+SAMPLE_MS: Final = 1000.0
+SAMPLES: Final = 11
+"""``quota.window.num``; one more sample is kept."""
+
+LATE_MS: Final = float(MIN_DELAY_MS)
+VERY_LATE_MS: Final = float(DELIVERY_TIMEOUT_MS + 1)
+TURNAROUND_MS: Final = 4.0
+"""The longest time from a response to the next request of a client that has more to do; shorter ones are as probable."""
+
+SCALE: Final = 1.0 / 2147483648.0
+
+# Columns of what arrives, a row for each time of constant rate: milliseconds, bytes of records, bytes that a broker counts
+# for one of them without a backlog, and the row with which to go on if nothing waits.
+BEGIN, LENGTH, UNITS, INFLATION, RESUME = range(5)
+
+# Columns of connections: the time of the next request, the earliest time of one, bytes that wait, and whether nothing waited
+# before them. Then of the oldest lump that waits: the state of the generator, its row of arrivals and the part of it that is
+# used, its time, its size, and its connection. The row behind the connections is the next lump to arrive.
+DUE, READY, WAITING, IDLE, CHANCE, ROW, USED, TIME, SIZE, OWNER = range(10)
+LUMP: Final = CHANCE
+
+# Columns of samples; the row behind them has the current one and the number of all.
+VALUE, START, LAST = range(3)
+STATE: Final = SAMPLES + 1
+
+
+class Requests(NamedTuple):
+    """The requests of the clients."""
+
+    is_produce: bool
+    size: float  # at most, while more waits
+    each: float  # of a single request; `size` may stand for several
+    batch: float  # of records, which a request does not divide
+    lump: float  # that arrives at once; a batch or many
+    overhead: float  # of a request
+    connections: int
+
+
+class Waits(NamedTuple):
+    """What happened to the clients."""
+
+    late_ms: float  # time in which some bytes had waited for `LATE_MS`, and for `VERY_LATE_MS`
+    very_late_ms: float
+    worst_ms: float  # the longest wait of all
+    served: float
+    delayed: float  # bytes that waited for `LATE_MS`
+    is_unfinished: bool  # whether bytes waited so long at the end
+    reached_ms: float  # the end, or where the steps ended
+    steps: int
+
+
+@register_jitable
+def drawn(number: int) -> int:
+    """Return the number after a number, both below 2^31."""
+    return (number * 1_103_515_245 + 12_345) & 0x7FFF_FFFF
+
+
+@register_jitable
+def advance(queues: Table, who: int, arrivals: Table, requests: Requests) -> None:
+    """Move on to the next lump of any connection, of half to one and a half times the usual size.
+
+    Connections get lumps in turn; as many as vary like batches that come to a connection at random get another one.
+    """
+    chance = drawn(int(queues[who, CHANCE]))
+    size = requests.lump * (0.5 + chance * SCALE)
+    row, used, need = int(queues[who, ROW]), queues[who, USED], size
+    rows = arrivals.shape[0]
+    while row < rows and arrivals[row, UNITS] - used < need:
+        need -= arrivals[row, UNITS] - used
+        row += 1
+        used = 0.0
+    time = NEVER
+    if row < rows:
+        used += need
+        time = arrivals[row, BEGIN] + arrivals[row, LENGTH] * used / arrivals[row, UNITS]
+    chance = drawn(chance)
+    owner = int(queues[who, OWNER]) + 1
+    if chance * SCALE * requests.lump < requests.batch:
+        chance = drawn(chance)
+        owner = chance >> 8
+    queues[who, CHANCE] = chance
+    queues[who, ROW] = row
+    queues[who, USED] = used
+    queues[who, TIME] = time
+    queues[who, SIZE] = size
+    queues[who, OWNER] = owner % requests.connections
+
+
+@register_jitable
+def follow(queues: Table, who: int, arrivals: Table, requests: Requests) -> None:
+    """Move on to the next lump of a connection."""
+    advance(queues, who, arrivals, requests)
+    while queues[who, OWNER] != who and queues[who, TIME] < NEVER:
+        advance(queues, who, arrivals, requests)
+
+
+@register_jitable
+def restart(queues: Table, row: int, arrivals: Table, requests: Requests) -> None:
+    """Let the lumps of a row of arrivals be the next, and nothing wait."""
+    tail = requests.connections
+    queues[tail, ROW] = row
+    queues[tail, USED] = 0.0
+    advance(queues, tail, arrivals, requests)
+    for who in range(tail):
+        queues[who, LUMP:] = queues[tail, LUMP:]
+        if queues[who, OWNER] != who:
+            follow(queues, who, arrivals, requests)
+
+
+@register_jitable
+def arrive(queues: Table, arrivals: Table, requests: Requests) -> None:
+    """Let the next lump wait, and its connection send a request once it can."""
+    tail = requests.connections
+    who, now = int(queues[tail, OWNER]), queues[tail, TIME]
+    if queues[who, WAITING] == 0.0:
+        queues[who, DUE] = max(now, queues[who, READY])
+        queues[who, IDLE] = 1.0 if now >= queues[who, READY] else 0.0
+    queues[who, WAITING] += queues[tail, SIZE]
+    advance(queues, tail, arrivals, requests)
+
+
+@register_jitable
+def record(samples: Table, amount: float, now: float) -> None:
+    """Count an amount, as ``SampledStat.record``."""
+    current = int(samples[STATE, 0])
+    if samples[STATE, 1] == 0.0:
+        samples[STATE, 1] = 1.0
+        samples[0, START] = now
+        samples[0, VALUE] = 0.0
+    elif now - samples[current, START] >= SAMPLE_MS:
+        current = (current + 1) % (SAMPLES + 1)
+        samples[STATE, 0] = current
+        samples[STATE, 1] = max(samples[STATE, 1], current + 1.0)
+        samples[current, VALUE] = 0.0
+        samples[current, START] = now
+    samples[current, VALUE] += amount
+    samples[current, LAST] = now
+
+
+@register_jitable
+def pause(samples: Table, limit: float, now: float) -> float:
+    """Return how long the broker delays, as ``Rate.measure`` and ``ClientQuotaManager.throttleTime``."""
+    total, oldest = 0.0, now
+    for at in range(int(samples[STATE, 1])):
+        if now - samples[at, LAST] >= SAMPLES * SAMPLE_MS:
+            samples[at, VALUE] = 0.0
+            samples[at, START] = now
+            samples[at, LAST] = now
+        total += samples[at, VALUE]
+        oldest = min(oldest, samples[at, START])
+    elapsed = now - oldest
+    missing = SAMPLES - 1 - math.floor(elapsed / SAMPLE_MS)
+    window = max(elapsed + max(missing, 0) * SAMPLE_MS, SAMPLE_MS)
+    if total * 1000.0 <= limit * window:
+        return 0.0
+    return float(math.floor(total * 1000.0 / limit - window + 0.5))
+
+
+@register_jitable
+def take(queues: Table, who: int, amount: float, arrivals: Table, requests: Requests) -> float:
+    """Take bytes from the queue of a connection, whole batches only; return how many."""
+    left = amount
+    while queues[who, WAITING] > 0.0 and left > 0.0:
+        part = queues[who, SIZE]
+        if part <= left + 1e-6:
+            follow(queues, who, arrivals, requests)
+        elif requests.lump > requests.batch:
+            part = left
+            queues[who, SIZE] -= part
+        else:
+            break
+        left -= part
+        queues[who, WAITING] -= part
+        if queues[who, WAITING] < 1e-3:
+            queues[who, WAITING] = 0.0
+    return amount - left
+
+
+@register_jitable
+def is_empty(queues: Table) -> bool:
+    """Return whether nothing waits."""
+    waiting = 0.0
+    for who in range(queues.shape[0] - 1):
+        waiting += queues[who, WAITING]
+    return waiting == 0.0
+
+
+@register_jitable
+def counted_of(amount: float, inflation: float, requests: Requests) -> float:
+    """Return the bytes that a broker counts for some bytes of records; an inflation of 0 = they waited."""
+    if inflation > 0.0:
+        return amount * inflation
+    return amount + requests.overhead * max(1.0, amount / requests.each)
+
+
+@register_jitable
+def earliest(queues: Table, column: int) -> int:
+    """Return the connection with the least value of a column, the first of several."""
+    found = 0
+    for who in range(1, queues.shape[0] - 1):
+        if queues[who, column] < queues[found, column]:
+            found = who
+    return found
+
+
+@register_jitable
+def cut(amount: float, waiting: float, requests: Requests) -> float:
+    """Return what a fetch delivers of its bytes: it ends within a batch if more waits."""
+    if amount < waiting and requests.lump > requests.batch:
+        return amount - min(amount, requests.batch) / 2 * max(1.0, amount / requests.each)
+    return amount
+
+
+@register_jitable
+def settle(queues: Table, who: int, samples: Table, arrivals: Table, requests: Requests) -> None:
+    """Let a connection for which nothing waits send nothing, and pass over times in which nothing can be delayed."""
+    row = int(queues[requests.connections, ROW])
+    if queues[who, WAITING] == 0.0:
+        queues[who, DUE] = NEVER
+        if row < arrivals.shape[0] and arrivals[row, RESUME] > row and is_empty(queues):
+            restart(queues, int(arrivals[row, RESUME]), arrivals, requests)
+            samples[STATE, 0] = samples[STATE, 1] = 0.0
+
+
+def replay(arrivals: Table, requests: Requests, limit: float, seed: int, most_steps: int) -> Waits:
+    """Return what a limit does to the clients of a bucket; nothing waits at the begin.
+
+    Args:
+        arrivals: What arrives at each connection.
+        requests: The requests.
+        limit: Bytes per second.
+        seed: Of the sizes and times, below 2^31.
+        most_steps: Number of requests after which the replay ends.
+    """
+    tail = requests.connections
+    queues, samples = np.zeros((tail + 1, OWNER + 1)), np.zeros((STATE + 1, 3))
+    queues[:, DUE] = NEVER
+    queues[tail, CHANCE] = drawn(drawn(seed))
+    restart(queues, 0, arrivals, requests)
+    end = arrivals[-1, BEGIN] + arrivals[-1, LENGTH]
+    late = very_late = worst = served = delayed = since = now = 0.0
+    last_late, chance, steps = -1.0, drawn(seed), 0
+    while steps < most_steps:
+        who = earliest(queues, DUE)
+        if queues[tail, TIME] <= queues[who, DUE] and queues[tail, TIME] < NEVER:
+            arrive(queues, arrivals, requests)
+            continue
+        if queues[who, DUE] >= NEVER:
+            now = end
+            break
+        now = queues[who, DUE]
+        steps += 1
+        amount = min(requests.size, queues[who, WAITING])
+        if requests.lump <= requests.batch:
+            amount = max(amount, queues[who, SIZE])
+        wait, oldest = now - queues[who, TIME], queues[earliest(queues, TIME), TIME]
+        if requests.is_produce:
+            amount = take(queues, who, amount, arrivals, requests)
+        row = min(int(queues[tail, ROW]), arrivals.shape[0] - 1)
+        counted = counted_of(amount, arrivals[row, INFLATION] * queues[who, IDLE], requests)
+        record(samples, counted, now)
+        rest = pause(samples, limit, now)
+        chance = drawn(chance)
+        queues[who, READY] = queues[who, DUE] = now + rest + TURNAROUND_MS * chance * SCALE
+        queues[who, IDLE] = 0.0
+        if not requests.is_produce:
+            if rest > 0.0:
+                record(samples, -counted, now)
+                continue
+            amount = cut(amount, queues[who, WAITING], requests)
+            amount = take(queues, who, amount, arrivals, requests)
+        until = min(now, end)
+        late += max(0.0, until - max(since, oldest + LATE_MS))
+        very_late += max(0.0, until - max(since, oldest + VERY_LATE_MS))
+        worst, since, served = max(worst, wait), now, served + amount
+        if wait >= LATE_MS:
+            delayed, last_late = delayed + amount, now
+        settle(queues, who, samples, arrivals, requests)
+    return Waits(late, very_late, worst, served, delayed, last_late >= end, now, steps)
+
+
+@cache
+def compiled() -> Callable[..., Waits]:
+    """Return :func:`replay`, compiled; the first call of a process compiles it, or reads it from the user's cache."""
+    return numba.njit(cache=True)(replay)
