@@ -52,6 +52,7 @@ class FixtureRun:
     cluster_id: str
     scrape_ms: int
     load: tuple[float, float]
+    driver_ms: int  # 99 of 100 records were sent at most so late; 0 = not recorded
     free: tuple[int, int]
     limited: tuple[int, int]
     cases: tuple[Case, ...]
@@ -95,6 +96,7 @@ def write(
             "median": round(statistics.median(recorded.load), 2),
             "most": round(max(recorded.load), 2),
         },
+        "driver": _lateness(recorded),
         "spans": {name: [phase.from_ms, phase.to_ms] for name, phase in _phases(recorded)},
         "groups": [_group(recorded, group, rename) for group in run.groups],
     }
@@ -123,6 +125,14 @@ def write(
 
 def _phases(recorded: Recorded) -> tuple[tuple[str, Phase], ...]:
     return ("free", recorded.free), ("limited", recorded.limited)
+
+
+def _lateness(recorded: Recorded) -> dict[str, int]:
+    """How late the driver sent records, in milliseconds: 99 of 100 of them, and the latest."""
+    late = sorted(
+        record.sent_ms - record.due_ms for _, phase in _phases(recorded) for record in phase.records
+    )
+    return {"most99": late[len(late) * 99 // 100], "most": late[-1]}
 
 
 def _group(recorded: Recorded, group: Group, rename: Rename) -> dict[str, object]:
@@ -232,6 +242,7 @@ def read(number: int, folder: Path = FOLDER) -> FixtureRun:
         cluster_id=about["clusterId"],
         scrape_ms=about["scrapeMs"],
         load=(about["load"]["median"], about["load"]["most"]),
+        driver_ms=about.get("driver", {}).get("most99", 0),
         free=spans["free"],
         limited=spans["limited"],
         matrix=matrix,

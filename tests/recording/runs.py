@@ -177,7 +177,7 @@ def _of(number: int) -> tuple[Group, ...]:
     return _readers(number) if number > 6 else _groups(number)
 
 
-SEEDS: Final = {9: 0, 10: 0}
+SEEDS: Final = {9: 628517, 10: 585596}
 """Drawn at random after the model was finished."""
 
 RUNS: tuple[Run, ...] = tuple(
