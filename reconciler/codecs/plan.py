@@ -105,6 +105,8 @@ def _complete_notes(document: dict[str, Any], preview: Preview) -> None:
         row.update(row.pop("place") or _NO_PLACE, text=text, allowWith=violation.allow_with)
     for row in document["advice"]:
         row.update(row.pop("claim"))
+    for row, use in zip(document.get("budgets", ()), preview.budgets, strict=True):
+        row.update(allowed=value_json(use.budget.allowed), exceeded=use.is_exceeded, text=use.words)
     document["validation"]["why"] = document["validation"].pop("reason")
     for row, entity in zip(
         document["validation"]["refused"], sorted(preview.verdict.rejections, key=str), strict=True

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta
 
+from reconciler.codecs.budget_uses import BudgetRow, budget_row
 from reconciler.codecs.impact import ImpactPart, impact_part
 from reconciler.codecs.plan_rows import (
     ChangeRow,
@@ -24,8 +25,7 @@ from reconciler.quota.keys import Key, SetValue
 from reconciler.quota.outcome import Rejected
 from reconciler.quota.ownership import Moment
 from reconciler.quota.planner.desired_state import DeclarationConflict
-from reconciler.quota.planner.effects import Effect, change_factor
-from reconciler.quota.planner.fallbacks import Fallback
+from reconciler.quota.planner.effects import Effect, Fallback, change_factor
 from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause, DriftMode, Policy
@@ -141,6 +141,7 @@ class PlanFile(PlanPart, frozen=True, kw_only=True, tag_field="kind", tag=KIND):
     """The document of a saved plan."""
 
     advice: list[AdviceRow]
+    budgets: tuple[BudgetRow, ...] = ()
     changed_documents: list[str] | None
     changes: list[ChangeRow]
     cluster_id: str
@@ -189,6 +190,7 @@ def plan_file(
     changed = preview.changed_documents
     return PlanFile(
         advice=list(map(_advice_row, preview.advice)),
+        budgets=tuple(map(budget_row, preview.budgets)),
         changed_documents=None if changed is None else sorted(changed),
         changes=list(map(change_row, plan.changes, effects)),
         cluster_id=plan.cluster_id,
@@ -291,6 +293,7 @@ def preview_of(file: PlanFile) -> Preview:
             complete=file.complete,
         ),
         fallbacks=values_of("reliedOn", file.relied_on, FallbackRow.fallback),
+        budgets=values_of("budgets", file.budgets, BudgetRow.use),
         violations=values_of("violations", file.violations, ViolationRow.violation),
         verdict=ValidationResult(
             source=file.validation.source,

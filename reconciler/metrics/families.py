@@ -126,6 +126,16 @@ WITHHELD: Final = _gauge(
     "Operations that a guard refused in the last reconciliation.",
     labels=(*_C, "guard"),
 )
+BUDGET_ALLOWED: Final = _gauge(
+    "kquota_budget_allowed",
+    "What a budget allows on one broker, in the unit of the key.",
+    labels=(*_C, "budget", "key"),
+)
+BUDGET_PROMISED: Final = _gauge(
+    "kquota_budget_promised",
+    "What the declared limits that a budget counts promise together on one broker, withheld ones included.",
+    labels=(*_C, "budget", "key"),
+)
 CORRECTIONS: Final = _counter("kquota_corrections_total", "Corrected drift, in quota keys.")
 QUEUE_DEPTH: Final = _gauge("kquota_queue_depth", "Events waiting for the next reconciliation.")
 BATCH_SIZE: Final = MetricFamily(

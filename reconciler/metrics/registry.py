@@ -131,6 +131,12 @@ class Metrics:
         self._remove(families.WITHHELD, cluster)
         for guard, count in reconciliation_values.withheld_counts(reconciliation.withheld).items():
             self._gauge(families.WITHHELD, cluster, guard).set(count)
+        for family in (families.BUDGET_ALLOWED, families.BUDGET_PROMISED):
+            self._remove(family, cluster)
+        for use in reconciliation.preview.budgets:
+            labels = cluster, use.budget.name, str(use.budget.key)
+            self._gauge(families.BUDGET_ALLOWED, *labels).set(use.budget.allowed)
+            self._gauge(families.BUDGET_PROMISED, *labels).set(use.after)
         if self._entity_labels:
             self._name_drifted(cluster, reconciliation.observations)
             if reconciliation.live is not None:

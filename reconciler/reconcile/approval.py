@@ -10,7 +10,7 @@ from reconciler.errors import StalePlan
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import Key, same_value
 from reconciler.quota.ownership import Pair
-from reconciler.quota.planner.fallbacks import Fallback, fallbacks
+from reconciler.quota.planner.effects import Fallback, fallbacks
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.effect_digest import document_of, facts_of
@@ -72,6 +72,11 @@ def check_approved(
             differences(approved.plan, recomputed.plan, (saved.fallbacks, recomputed.fallbacks))
             or ["their digests differ"]
         )
+        if recomputed.plan.removals_known and not saved.plan.removals_known:
+            mismatches.append(
+                "the reviewed plan was made without the ownership records of this run:"
+                " planning and applying need the same records (inventory.gitRef, or a file outside of the checkout)"
+            )
     if mismatches:
         raise _stale("the reviewed plan no longer fits", mismatches)
 

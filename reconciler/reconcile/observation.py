@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from reconciler.base.protocols import Clock
 from reconciler.base.redaction import QuietRepr
 from reconciler.errors import PlanRefused, UsageError, WrongCluster
-from reconciler.quota.entity import sort_key
+from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, same_value
+from reconciler.quota.outcome import Alteration, Result, Unknown
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     NOBODY,
@@ -26,7 +27,7 @@ from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.guards import Guards, override_violations
 from reconciler.quota.planner.impact import principals_with_quotas
 from reconciler.quota.planner.intent_settlement import Settlement, has_landed, settle_intents
-from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Action, Policy, Rules
 from reconciler.quota.precedence import Principal
 from reconciler.quota.state import Cluster, QuotaState
@@ -53,7 +54,7 @@ class Observation(QuietRepr, Struct, frozen=True, kw_only=True, dict=True):
         """The intents that it settles; thousands of overrides and changes refer to it."""
         return settle_intents(self.owned, self.live, now=self.at)
 
-    @property
+    @cached_property
     def principals(self) -> frozenset[Principal]:
         """The clients that have a quota of their own or are SCRAM users of the cluster."""
         return principals_with_quotas(self.live) | {
@@ -286,3 +287,25 @@ def _is_judged(owned: OwnershipRecords, pair: Pair, declared: float | None) -> b
 def _can_be_written(value: float) -> bool:
     """Whether Kafka enforces the value; brokers up to 3.4 stored other values, and newer ones still store NaN."""
     return math.isfinite(value) and value > 0
+
+
+def known_principals(observation: Observation, options: ReconcileOptions) -> frozenset[Principal]:
+    """Return the clients that the cluster and the options name."""
+    return observation.principals | set(options.known_principals)
+
+
+def unsettled_results(
+    plan: Plan, observation: Observation, now: float
+) -> tuple[tuple[Alteration, Result], ...]:
+    """Return earlier writes that may still take effect, except those that this plan writes with the same value.
+
+    Sending the same value again is safe, whichever of the two takes effect last.
+    """
+    planned_values = {change.pair: change.after for change in plan.changes}
+    waiting: dict[Entity, list[tuple[str, float | None]]] = {}
+    for (subject, key), intent in observation.unsettled(now).items():
+        if (subject, key) in planned_values and planned_values[subject, key] == intent.value:
+            continue
+        waiting.setdefault(subject, []).append((str(key), intent.value))
+    unknown = Unknown(reason="an earlier write may still take effect")
+    return tuple((Alteration(subject, tuple(pairs)), unknown) for subject, pairs in waiting.items())

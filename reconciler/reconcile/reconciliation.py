@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from reconciler.errors import Interrupted, KquotaError
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import DesiredState
-from reconciler.quota.planner.guards import Guard, Guards, Violation, check
+from reconciler.quota.planner.guards import Guard, Guards, Violation, check_with_budgets
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.planner.removal_guard import RemovalCount, counts_as_removal, excess_removals
 from reconciler.quota.planner.temporary_limits import below_overrides, without_refused
 from reconciler.quota.policy import Action, Cause
+from reconciler.quota.precedence import Principal
 from reconciler.quota.results.report import (
     ExpiredOverride,
     Outcome,
@@ -26,9 +27,15 @@ from reconciler.quota.results.report import (
     expired_overrides,
 )
 from reconciler.quota.state import QuotaState
+from reconciler.reconcile.observation import known_principals
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.run_records import close_settled
-from reconciler.reconcile.workflow import PreparedPlan, apply, bookkeeping, prepare
+from reconciler.reconcile.workflow import (
+    PreparedPlan,
+    apply,
+    bookkeeping,
+    prepare,
+)
 
 
 async def _nothing(_: Plan) -> None:
@@ -82,7 +89,7 @@ async def reconcile_cluster(
     try:
         prepared = await prepare(ports, options, desired)
         if fenced:
-            prepared = _without_new_drift(prepared, options.guards)
+            prepared = _without_new_drift(prepared, options)
         waiting = tuple(
             change
             for change in prepared.plan.changes
@@ -98,6 +105,7 @@ async def reconcile_cluster(
             removal_counts=removal_counts,
             counted=counted,
             refusal=await refuses_removals(considered),
+            principals=known_principals(prepared.observation, options),
         )
         excluded = (
             *waiting,
@@ -144,6 +152,7 @@ def withhold(
     removal_counts: Sequence[RemovalCount] = (),
     counted: Collection[Pair] = (),
     refusal: str = "",
+    principals: Collection[Principal] = (),
 ) -> tuple[Plan, tuple[WithheldChange, ...]]:
     """Return the plan without changes that violate a guard, and those changes.
 
@@ -155,6 +164,7 @@ def withhold(
         removal_counts: The removals of the last hour.
         counted: Pairs whose removal is among them and may have to be sent again.
         refusal: Why nothing may be removed; "" = guards decide. The end of an override is carried out.
+        principals: The known clients, for budgets.
     """
     excess = excess_removals(plan.changes, removal_counts, owned, guards, now=now, counted=counted)
     violations_by_change = {change: [violation] for change, violation in excess.items()}
@@ -168,7 +178,8 @@ def withhold(
     while True:
         plan = without_refused(plan, violations_by_change, owned, now=now)
         changes = {(change.pair, change.cause): change for change in plan.reviewed}
-        for violation in check(plan, guards, below):
+        _, violations = check_with_budgets(plan, guards, below, owned=owned, principals=principals)
+        for violation in violations:
             for change in _concerned(violation, changes):
                 violations_by_change.setdefault(change, []).append(violation)
         if violations_by_change.keys().isdisjoint(plan.reviewed):
@@ -217,7 +228,7 @@ def _remaining_expired(
     )
 
 
-def _without_new_drift(prepared: PreparedPlan, guards: Guards) -> PreparedPlan:
+def _without_new_drift(prepared: PreparedPlan, options: ReconcileOptions) -> PreparedPlan:
     live, owned = prepared.observation.live, prepared.observation.owned
 
     def is_confirmed(item: QuotaChange | Finding) -> bool:
@@ -229,10 +240,15 @@ def _without_new_drift(prepared: PreparedPlan, guards: Guards) -> PreparedPlan:
         changes=tuple(filter(is_confirmed, plan.changes)),
         findings=tuple(filter(is_confirmed, plan.findings)),
     )
-    violations = check(known_plan, guards, below_overrides(live, owned))
-    return replace(
-        prepared, preview=replace(prepared.preview, plan=known_plan, violations=violations)
+    budgets, violations = check_with_budgets(
+        known_plan,
+        options.guards,
+        below_overrides(live, owned),
+        owned=owned,
+        principals=known_principals(prepared.observation, options),
     )
+    preview = replace(prepared.preview, plan=known_plan, budgets=budgets, violations=violations)
+    return replace(prepared, preview=preview)
 
 
 def _without(plan: Plan, excluded: Iterable[QuotaChange]) -> Plan:

@@ -7,15 +7,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.errors import KquotaError, ManifestErrors, PlanRefused, StalePlan
-from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.outcome import Alteration, Result, Unknown
 from reconciler.quota.ownership import ProjectNamed, RecordChange, pair_of
+from reconciler.quota.planner.budgets import BudgetUse, budget_warnings
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState, conflict_problems
-from reconciler.quota.planner.effects import PlanEffects, blocked_limits, own_limits
-from reconciler.quota.planner.fallbacks import fallbacks
-from reconciler.quota.planner.guards import check
+from reconciler.quota.planner.effects import PlanEffects, blocked_limits, fallbacks, own_limits
+from reconciler.quota.planner.guards import check_with_budgets
 from reconciler.quota.planner.impact import assess
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.temporary_limits import below_overrides
@@ -25,7 +23,14 @@ from reconciler.quota.rule_warnings import warnings as advise
 from reconciler.quota.state import QuotaState
 from reconciler.reconcile import audit_entries, ownership_records
 from reconciler.reconcile.approval import written_differences
-from reconciler.reconcile.observation import Observation, observe, override_changes, rules_for
+from reconciler.reconcile.observation import (
+    Observation,
+    known_principals,
+    observe,
+    override_changes,
+    rules_for,
+    unsettled_results,
+)
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.ownership_records import refused_overrides
 from reconciler.reconcile.run_records import close_settled, interruption, lost_outcome, record
@@ -94,23 +99,34 @@ def preview(
     if plan is None:
         plan, override_changes = _compare(observation, desired, options)
     rules = rules_for(options, observation)
-    live = _below(observation, override_changes)
+    owned = observation.settlement.owned.with_changes(override_changes)
+    live = below_overrides(observation.live, owned)
     plan_effects = PlanEffects(observation.live, plan.changes)
+    principals = known_principals(observation, options)
+    budgets, violations = check_with_budgets(
+        plan,
+        options.guards,
+        live,
+        owned=owned,
+        principals=principals,
+        plan_effects=plan_effects,
+    )
     return PreparedPlan(
         preview=Preview(
             plan=plan,
             fallbacks=fallbacks(plan.reviewed, live),
-            violations=check(plan, options.guards, live, plan_effects),
+            violations=violations,
+            budgets=budgets,
             verdict=verdict,
             impact=assess(
                 plan,
                 observation.live,
-                known_principals=observation.principals | set(options.known_principals),
+                known_principals=principals,
                 plan_effects=plan_effects,
             )
             if options.assess
             else None,
-            warnings=_warnings(plan, options, observation),
+            warnings=_warnings(plan, options, observation, budgets),
             advice=advise(desired, observation.live, options.accepted_warnings)
             if options.advise
             else (),
@@ -168,7 +184,7 @@ async def apply(
         ports,
         plan.changes,
         live=observation.live,
-        obstacles=_unsettled_results(prepared, started),
+        obstacles=unsettled_results(prepared.plan, observation, started),
         withheld=withheld,
         pace=options.pace,
     )
@@ -256,7 +272,12 @@ def _limit_to_requested(plan: Plan, options: ReconcileOptions, settled: int) -> 
     )
 
 
-def _warnings(plan: Plan, options: ReconcileOptions, observation: Observation) -> tuple[str, ...]:
+def _warnings(
+    plan: Plan,
+    options: ReconcileOptions,
+    observation: Observation,
+    budgets: Iterable[BudgetUse],
+) -> tuple[str, ...]:
     warnings: list[str] = []
     if not plan.removals_known and options.rules.may_record:
         cluster = f"cluster {plan.cluster_id}" if plan.cluster_id else "this cluster"
@@ -282,6 +303,7 @@ def _warnings(plan: Plan, options: ReconcileOptions, observation: Observation) -
     if options.own_principal is not None:
         warnings.extend(own_limits(observation.live, plan.changes, options.own_principal))
     warnings.extend(warning_sentences(observation.live, plan.changes))
+    warnings.extend(budget_warnings(budgets))
     waiting = {pair[0] for pair in observation.unsettled(observation.at)}
     if waiting:
         warnings.append(
@@ -366,18 +388,3 @@ def bookkeeping(prepared: PreparedPlan, options: ReconcileOptions) -> tuple[Reco
         if only is None or only(time.entity, time.key)
     )
     return (*prepared.override_changes, *prepared.plan.bookkeeping, *times)
-
-
-def _unsettled_results(prepared: PreparedPlan, now: float) -> tuple[tuple[Alteration, Result], ...]:
-    """Return earlier writes that may still take effect, except those that this plan writes with the same value.
-
-    Sending the same value again is safe, whichever of the two takes effect last.
-    """
-    planned_values = {change.pair: change.after for change in prepared.plan.changes}
-    waiting: dict[Entity, list[tuple[str, float | None]]] = {}
-    for (subject, key), intent in prepared.observation.unsettled(now).items():
-        if (subject, key) in planned_values and planned_values[subject, key] == intent.value:
-            continue
-        waiting.setdefault(subject, []).append((str(key), intent.value))
-    unknown = Unknown(reason="an earlier write may still take effect")
-    return tuple((Alteration(subject, tuple(pairs)), unknown) for subject, pairs in waiting.items())

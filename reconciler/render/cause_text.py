@@ -15,7 +15,7 @@ REASONS: Final[Mapping[Cause, str]] = {
     Cause.IN_SYNC: "declared, recorded and live agree",
     Cause.ADOPT: "already live as declared; recorded as managed",
     Cause.CREATE: "declared, not live",
-    Cause.TAKEOVER: "declared; another writer had set another value",
+    Cause.TAKEOVER: "declared; another value is live, without an ownership record",
     Cause.SPEC: "the declaration changed",
     Cause.CONVERGED: "another writer already set what is declared; recorded",
     Cause.DRIFT: "the live value changed outside kquota",

@@ -40,7 +40,7 @@ _MARKS: Final[Mapping[str, tuple[str, str]]] = {
     "remove": ("-", "red"),
 }
 FLAGGED: Final[Mapping[Cause, str]] = {
-    Cause.TAKEOVER: "was set outside kquota",
+    Cause.TAKEOVER: "has no ownership record",
     Cause.SPEC_OVER_DRIFT: "was changed outside kquota",
     Cause.DRIFT: "corrects drift",
     Cause.OVERRIDE: "override",

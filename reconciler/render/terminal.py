@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from reconciler.base.escaping import escaped
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.results.report import ExpiredOverride, Outcome, Preview
+from reconciler.render.budget_rows import budget_lines
 from reconciler.render.cause_text import DRIFT, SectionKind, status_word
 from reconciler.render.impact_rows import impact_lines, impact_sections
 from reconciler.render.plan_summary import (
@@ -66,6 +67,8 @@ def plan_text(
         lines += ["", *effects]
     for section in impact_sections(preview, max_rows=None if verbose else SHOWN_AFFECTED):
         lines += _block(section, style)
+    if preview.budgets:
+        lines += ["", style.paint("Budgets", "bold", "cyan"), *map(escaped, budget_lines(preview))]
     if recorded is not None:
         lines += recorded_text(recorded, style=style, max_rows=None if verbose else SHOWN_AFFECTED)
     for section in finding_sections(preview, max_rows_of=None if verbose else _row_limit):

@@ -366,3 +366,28 @@ def test_a_store_that_does_not_answer_is_reported_and_is_not_fatal(kquota, clust
     assert ran.code == 0, ran.err
     assert "could not be reached" in ran.err
     assert {row["verdict"] for row in rows_of(ran).values()} == {"no data"}
+
+
+BUDGET = """\
+  budgets:
+    - {name: broker, basis: Observed, mode: Warn, limits: {producerByteRate: 100Mi}}
+"""
+
+
+def test_a_budget_is_compared_with_the_use_of_all_clients_under_the_limits_of_the_plan(
+    kquota, folder, evidence
+):
+    with (folder / "kquota.yaml").open("a") as project_file:
+        project_file.write(BUDGET)
+    ran = kquota("plan", "--no-inventory", "--format", "json")
+    document = json.loads(ran.out)
+    (use,) = document["budgets"]
+    assert use["basis"] == "Observed"
+    # Zoe sends 99 MiB/s in the same hour, and no limit of the plan is hers.
+    assert use["before"] == pytest.approx((15 + 99) * MIB, rel=0.001)
+    assert use["after"] == pytest.approx((10 + 99) * MIB, rel=0.001)
+    assert [words for words in document["warnings"] if "would be observed" in words]
+    without = json.loads(kquota("plan", "--no-inventory", "--no-evidence", "--format", "json").out)
+    (use,) = without["budgets"]
+    assert (use["basis"], use["after"]) == ("Promised", 20 * MIB)
+    assert use["note"] == "no recorded use was read"

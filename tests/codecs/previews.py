@@ -12,8 +12,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Rejected
 from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.desired_state import Declaration, DeclarationConflict
-from reconciler.quota.planner.effects import Direction, Effect, change_factor
-from reconciler.quota.planner.fallbacks import Fallback
+from reconciler.quota.planner.effects import Direction, Effect, Fallback, change_factor
 from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.impact import (
     AffectedPrincipal,

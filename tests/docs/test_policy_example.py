@@ -11,7 +11,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
 from reconciler.quota.patterns import EVERYTHING
 from reconciler.quota.planner.desired_state import Declaration, merge
-from reconciler.quota.planner.fallbacks import fallbacks
+from reconciler.quota.planner.effects import fallbacks
 from reconciler.quota.planner.guards import Guards, Protection, check
 from reconciler.quota.planner.impact import assess
 from reconciler.quota.planner.plan import QuotaChange

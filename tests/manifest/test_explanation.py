@@ -304,6 +304,7 @@ CLUSTER_FIELDS = (
     "scope",
     "ignore",
     "guards",
+    "budgets",
     "tenants",
     "telemetry",
     "brokerCapacity",

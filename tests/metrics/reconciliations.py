@@ -5,6 +5,7 @@ from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
+from reconciler.quota.planner.budgets import Budget, BudgetMeasure, BudgetUse
 from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy
@@ -46,8 +47,17 @@ def finding(cause: Cause, action: Action = Action.REPORT, *, ignored: bool = Fal
     )
 
 
+BUDGET_USE = BudgetUse(
+    budget=Budget(name="broker", key=RATE, amount=100.0, overcommit=1.5),
+    before=50.0,
+    after=120.0,
+    basis=BudgetMeasure.PROMISED,
+)
+
+
 def preview(*changes: QuotaChange, findings: tuple[Finding, ...] = (), **plan) -> Preview:
     return Preview(
+        budgets=(BUDGET_USE,),
         plan=Plan(cluster_id="c", changes=changes, findings=findings, **plan),
         verdict=ValidationResult(source="none"),
         policy=Policy.UPSERT,

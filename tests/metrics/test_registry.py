@@ -230,3 +230,13 @@ def test_promtool_accepts_the_metrics():
     assert (
         prometheus.promtool("check", "metrics", stdin=everything().answer("").body.decode()) == ""
     )
+
+
+def test_a_budget_that_is_no_longer_configured_has_no_series():
+    metrics = Metrics()
+    metrics.record(passed())
+    labels = {"cluster": "prod", "budget": "broker", "key": "producer_byte_rate"}
+    assert value(metrics, "kquota_budget_allowed", **labels) == 150.0
+    assert value(metrics, "kquota_budget_promised", **labels) == 120.0
+    metrics.record(passed(preview=replace(preview(), budgets=())))
+    assert value(metrics, "kquota_budget_promised", **labels) is None

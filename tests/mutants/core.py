@@ -18,6 +18,7 @@ REMOVAL_GUARD = ("tests/quota/planner/test_removal_guard.py",)
 ENDS = ("tests/quota/planner/test_temporary_limits.py",)
 SEQUENCES = ("tests/sequences/test_sequences.py::test_what_random_sequences_found_stays_corrected",)
 DIGEST = ("tests/quota/results/test_effect_digest.py",)
+BUDGETS = ("tests/quota/planner/test_budgets.py",)
 IMPACT = ("tests/quota/planner/test_impact.py",)
 
 
@@ -30,6 +31,63 @@ def in_file(name: str, *faults: tuple[str, str, str, tuple[str, ...]]) -> tuple[
 
 
 FAULTS: tuple[Fault, ...] = (
+    *in_file(
+        "planner/budgets",
+        (
+            "a default limit counts for one client only",
+            "            amount = max(clients.by_limit.get((entity, key), 0), budget.assumed_clients, 1)",
+            "            amount = max(budget.assumed_clients, 1)",
+            BUDGETS,
+        ),
+        (
+            "a default limit without a known client counts not at all",
+            "            amount = max(clients.by_limit.get((entity, key), 0), budget.assumed_clients, 1)",
+            "            amount = max(clients.by_limit.get((entity, key), 0), budget.assumed_clients)",
+            BUDGETS,
+        ),
+        (
+            "a client-id limit that a limit of all users overrides is promised",
+            "        if is_of_client_id and any(",
+            "        if not is_of_client_id and any(",
+            BUDGETS,
+        ),
+        (
+            "a plan that lowers an exceeded sum is refused",
+            "        return self.is_exceeded and self.after > self.before * ROUNDING",
+            "        return self.is_exceeded",
+            BUDGETS,
+        ),
+        (
+            "a promised sum refuses where recorded use was asked for",
+            "        is_judged = self.basis is self.budget.basis",
+            "        is_judged = True",
+            BUDGETS,
+        ),
+        (
+            "overcommitment is ignored",
+            "        return self.amount * self.overcommit",
+            "        return self.amount",
+            BUDGETS,
+        ),
+        (
+            "a budget of a namespace counts all namespaces",
+            '    return document_of(entity, budget.key).partition("/")[0] in budget.namespaces',
+            "    return True",
+            BUDGETS,
+        ),
+        (
+            "the small raises are refused before the large ones",
+            "    raising.sort(key=lambda change: -raises[change])",
+            "    raising.sort(key=lambda change: raises[change])",
+            BUDGETS,
+        ),
+        (
+            "the value that fits is too large by the share of other clients",
+            "(total - budget.allowed) / share.clients",
+            "(total - budget.allowed) / len(new)",
+            BUDGETS,
+        ),
+    ),
     *in_file(
         "planner/send_order",
         (
@@ -853,7 +911,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
     ),
     *in_file(
-        "planner/fallbacks",
+        "planner/effects",
         (
             "every removal falls back to the limits of named users",
             "kinds.add((key, type(subject[0])))",

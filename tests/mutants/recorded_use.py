@@ -5,6 +5,7 @@ from tests.mutants.fault import Fault
 WHATIF = "tests/usage/impact/test_what_if.py"
 TOLD = "tests/usage/test_whatif_told.py"
 VERDICT = "tests/usage/impact/test_verdict.py"
+BUDGET_LOADS = "tests/evidence/analysis/test_budget_loads.py"
 LOAD = "tests/usage/kernel/test_broker_load.py"
 RECORDED = "tests/usage/impact/test_recorded_limits.py"
 SIZING = "tests/usage/recommendation/test_limit_sizes.py"
@@ -27,6 +28,27 @@ def in_modules(*faults: tuple[str, str, str, str, str]) -> tuple[Fault, ...]:
 
 FAULTS: tuple[Fault, ...] = (
     *in_modules(
+        (
+            "usage/kernel/broker_load",
+            "a client is counted beside the recorded total that contains it",
+            "changed - recorded * self._is_total",
+            "changed",
+            BUDGET_LOADS,
+        ),
+        (
+            "evidence/analysis/budget_loads",
+            "the broker with the least load is compared with a budget",
+            "    worst = max(figures",
+            "    worst = min(figures",
+            BUDGET_LOADS,
+        ),
+        (
+            "evidence/analysis/budget_loads",
+            "a limit that is used in full could give room",
+            "        if in_kafka_units(kind, used) * FAR_ABOVE <= share.limit:",
+            "        if in_kafka_units(kind, used) <= share.limit:",
+            BUDGET_LOADS,
+        ),
         (
             "usage/impact/what_if",
             "the broker with the least throttling is shown for a tenant",

@@ -229,6 +229,14 @@ def test_a_declaration_that_changes_under_an_override_makes_a_plan_stale():
         check(world, saved, changed)
 
 
+def test_a_plan_without_the_records_of_the_run_is_stale_and_says_what_both_need():
+    world = started()
+    elsewhere = World({ALICE: {RATE: 100.0}, ALICE_SHOP: {RATE: 50.0}, ANYONE: {RATE: 10.0}})
+    with pytest.raises(StalePlan) as caught:
+        check(world, reviewed(elsewhere))
+    assert "planning and applying need the same records" in caught.value.differences[-1]
+
+
 def test_another_cluster_makes_the_plan_stale():
     saved = reviewed(started())
     with pytest.raises(StalePlan) as caught:

@@ -20,6 +20,7 @@ from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.patterns import EVERYTHING
+from reconciler.quota.planner.budgets import Budget, BudgetMode
 from reconciler.quota.planner.desired_state import DesiredState, merge
 from reconciler.quota.planner.guards import Guard, Guards, check
 from reconciler.quota.planner.plan import Plan
@@ -179,6 +180,19 @@ def test_every_guard_that_refuses_is_reported():
         (ANYONE, RATE): {Guard.BOUNDS_UNIT, Guard.PROTECTED, Guard.MAX_CHANGE_FACTOR}
     }
     assert world.cluster.writes == 0
+
+
+def test_a_loop_withholds_the_large_raise_that_a_budget_refuses_and_makes_the_small_one():
+    budget = Budget(name="broker", key=RATE, amount=3500.0, mode=BudgetMode.REFUSE)
+    world = World({ALICE: {RATE: 1000.0}}, guards=replace(OPEN, budgets=(budget,)))
+    reconciliation = passed(
+        world, {ALICE: {RATE: 1000.0}, BOB: {RATE: 9000.0}, ALICE_SHOP: {RATE: 2000.0}}
+    )
+    assert withheld(reconciliation) == {(BOB, RATE): {Guard.BUDGET}}
+    assert world.cluster.truth == state({ALICE: {RATE: 1000.0}, ALICE_SHOP: {RATE: 2000.0}})
+    assert reconciliation.preview is not None
+    (use,) = reconciliation.preview.budgets
+    assert (use.before, use.after) == (1000.0, 12000.0)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.ownership import DriftObserved, Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
-from reconciler.quota.planner.fallbacks import fallbacks
+from reconciler.quota.planner.effects import fallbacks
 from reconciler.quota.planner.guards import Guards, check
 from reconciler.quota.planner.impact import assess, principals_with_quotas
 from reconciler.quota.policy import Policy, Rules

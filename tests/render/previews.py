@@ -12,7 +12,7 @@ from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import DriftObserved, OverrideSet, Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
-from reconciler.quota.planner.fallbacks import fallbacks
+from reconciler.quota.planner.effects import fallbacks
 from reconciler.quota.planner.guards import Guards, check
 from reconciler.quota.planner.impact import UnmatchedClientId, assess, principals_with_quotas
 from reconciler.quota.planner.temporary_limits import below_overrides

@@ -1,6 +1,6 @@
-"""The picture of a plan in the terminal, for the README: `python -m tests.render.terminal_picture` generates it.
+"""The pictures of plans in the terminal: `python -m tests.render.terminal_picture` generates them.
 
-It is the output of the real command for the project of `examples/`, against a sandbox, as an SVG with its text.
+Each is the output of the real command for a project of `examples/`, against a sandbox, as an SVG with its text.
 """
 
 import os
@@ -14,7 +14,10 @@ from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PICTURE = ROOT / "docs" / "pictures" / "plan-terminal.svg"
+PICTURES = ROOT / "docs" / "pictures"
+PROJECTS = {"plan-terminal.svg": "examples", "budgets-terminal.svg": "examples/budgets"}
+"""The picture of each project."""
+COMMAND = "kquota plan --cluster demo"
 CLUSTER_ID = "kq9Xy2mWQ4mJ0aZt7Lr1bw"
 COLUMNS, LINES = 120, 34
 CHARACTER, LINE, MARGIN = 8.4, 19, 16
@@ -77,8 +80,8 @@ def picture(command: str, output: str) -> str:
     )
 
 
-def output_of(command: str) -> str:
-    """The output of the command in a copy of the examples, with a sandbox, in colour."""
+def output_of(command: str, project: str) -> str:
+    """The output of the command in a copy of a project of the examples, with a sandbox, in colour."""
     environment = {**os.environ, "COLUMNS": str(COLUMNS), "PYTHONPATH": str(ROOT)}
     environment.pop("NO_COLOR", None)
     program = [sys.executable, "-m", "reconciler"]
@@ -99,21 +102,23 @@ def output_of(command: str) -> str:
             bootstrap = sandbox.stdout.readline().strip().removeprefix("bootstrap.servers=")
             done = subprocess.run(
                 [*program, *command.split()[1:]],
-                cwd=Path(folder) / "examples",
+                cwd=Path(folder) / project,
                 env=environment | {"KQUOTA_DEMO_BOOTSTRAP": bootstrap, "FORCE_COLOR": "1"},
                 capture_output=True,
                 text=True,
-                check=True,
+                check=False,
             )
         finally:
             sandbox.terminate()
+    assert done.returncode in {0, 3}, done.stderr
     return done.stdout
 
 
 def main() -> None:
-    """Write the picture."""
-    command = "kquota plan --cluster demo"
-    PICTURE.write_text(picture(command, output_of(command)), encoding="utf-8")
+    """Write the pictures."""
+    for name, project in PROJECTS.items():
+        text = picture(COMMAND, output_of(COMMAND, project))
+        (PICTURES / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMNS, RULES, Key
-from reconciler.quota.planner.effects import Direction, unranked_limits
-from reconciler.quota.planner.fallbacks import fallbacks
+from reconciler.quota.planner.effects import Direction, fallbacks, unranked_limits
 from reconciler.quota.planner.impact import assess, own_entity
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
 from reconciler.quota.policy import Cause, DriftMode, Policy

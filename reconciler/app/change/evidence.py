@@ -11,6 +11,8 @@ from reconciler.app.notices import Notices, TextReceiver
 from reconciler.app.requests import AUTO, EvidenceRequest
 from reconciler.base.installation import needs
 from reconciler.errors import ClientError, ConfigError, LakeError, QuotaValueError, UsageError
+from reconciler.quota.planner.budgets import BudgetMeasure, with_note
+from reconciler.quota.planner.plan import apply_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -84,7 +86,7 @@ def simulate_plan(
     prepared: "PreparedPlan",
     evidence_request: EvidenceRequest,
     callback: str | None = None,
-) -> "Simulation | None":
+) -> "PlanEvidence | None":
     """Judge a plan by recorded use; ``None`` if evidence was not requested, or nothing changes.
 
     Args:
@@ -106,7 +108,31 @@ def simulate_plan(
     published = _open_published(target, prepared, evidence_request, address)
     if published.note.stale:
         notices.warning(f"evidence of {target.display_name}: {published.note.stale}")
-    return _simulate(prepared, published, policy, callback)
+    return PlanEvidence(
+        simulation=_simulate(prepared, published, policy, callback),
+        preview=_with_observed_budgets(prepared, published),
+    )
+
+
+def _with_observed_budgets(
+    prepared: "PreparedPlan", published: "PublishedEvidence | EvidenceUnavailable"
+) -> "Preview":
+    """Return the plan with budgets compared with recorded use, as far as they ask for it."""
+    preview = prepared.preview
+    if not any(
+        use.budget.basis is BudgetMeasure.OBSERVED or use.is_exceeded for use in preview.budgets
+    ):
+        return preview
+    before = prepared.observation.live
+    if isinstance(published, EvidenceUnavailable) or published.note.stale:
+        return preview.with_budgets(with_note(preview.budgets, published.note.stale))
+    from reconciler.evidence.analysis.budget_loads import observed_uses
+
+    try:
+        after = apply_to(before, prepared.plan.changes)
+        return preview.with_budgets(observed_uses(published, preview.budgets, before, after))
+    except (LakeError, QuotaValueError) as error:  # damaged, or samples that cannot be
+        return preview.with_budgets(with_note(preview.budgets, error.message))
 
 
 async def quota_callback(client: "QuotaClient") -> str | None:
@@ -147,6 +173,13 @@ def what_if_policy(
     for name in policy.unknown:
         notices.warning(f"unknown tier {name!r}; tiers are {', '.join(policy.names)}")
     return policy
+
+
+class PlanEvidence(Struct, frozen=True, kw_only=True):
+    """What recorded use says of a plan."""
+
+    simulation: "Simulation"
+    preview: "Preview"  # with budgets that are compared with recorded use
 
 
 class EvidenceUnavailable(Struct, frozen=True, kw_only=True):
@@ -216,7 +249,6 @@ def _simulate(
     policy: "WhatIfPolicy",
     callback: str | None,
 ) -> "Simulation":
-    from reconciler.quota.planner.plan import apply_to
     from reconciler.usage.impact.query import impact_query
     from reconciler.usage.impact.what_if import NO_EVIDENCE, summarize, unread
     from reconciler.usage.samples import QuotaType

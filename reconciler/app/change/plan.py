@@ -99,16 +99,16 @@ async def plan_cluster(
     else:
         asks_callback = evidence is not None and bool(address_of(target, evidence))
         prepared, callback = await _prepare(notices, task, asks_callback=asks_callback)
-    simulation = None
+    preview, simulation = prepared.preview, None
     if evidence is not None:
-        simulation = await asyncio.to_thread(
-            simulate_plan, notices, task, prepared, evidence, callback
-        )
+        used = await asyncio.to_thread(simulate_plan, notices, task, prepared, evidence, callback)
+        if used is not None:
+            preview, simulation = used.preview, used.simulation
     changed = changed_documents(target, task.desired, typed_paths=bool(paths))
     return ClusterPlan(
         target=target,
         prepared=prepared,
-        preview=replace(prepared.preview, changed_documents=changed, selection=selection),
+        preview=replace(preview, changed_documents=changed, selection=selection),
         simulation=simulation,
     )
 

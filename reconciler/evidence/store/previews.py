@@ -7,12 +7,19 @@ from reconciler.errors import LakeError
 from reconciler.evidence.store.files.table_store import TableStore
 from reconciler.evidence.store.lake import Lake, LakeReader
 from reconciler.evidence.store.stored_days import Unit
-from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
+from reconciler.usage.tables import (
+    BROKER_SAMPLE,
+    QUOTA_ENTRY,
+    SNAPSHOT,
+    TARGET_UP,
+    USAGE_SAMPLE,
+    Table,
+)
 
 DAYS: Final = 14
 """Number of days in the root of previews, the last one with samples included."""
 
-TABLES: Final[tuple[Table, ...]] = (QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE)
+TABLES: Final[tuple[Table, ...]] = (QUOTA_ENTRY, SNAPSHOT, TARGET_UP, BROKER_SAMPLE, USAGE_SAMPLE)
 """The tables that a preview reads. Samples are last: a killed run leaves no day of samples without its limits."""
 
 

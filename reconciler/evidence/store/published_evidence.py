@@ -16,9 +16,9 @@ from reconciler.evidence.store.stored_days import cluster_folder
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.recorded_limits import RecordedLimits
 from reconciler.usage.impact.result_rows import EvidenceNote
-from reconciler.usage.kernel.series import SampleSeries
-from reconciler.usage.samples import Cadence, QuotaType, cadence, start_of
-from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.kernel.series import IntColumn, SampleSeries
+from reconciler.usage.samples import Cadence, QuotaType, cadence, day_of, start_of
+from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import Bucket
 
 AHEAD_MS: Final = 600_000
@@ -28,6 +28,9 @@ MOST_SAMPLES: Final = 10_000_000
 """Maximum number of samples of all buckets that one plan reads; each needs 100 bytes while it is read."""
 
 _UNITS: Final = ((3_600_000, "hours"), (60_000, "minutes"), (1_000, "seconds"), (1, "milliseconds"))
+_TOTALS: Final = {QuotaType.PRODUCE: "bytes_in", QuotaType.FETCH: "bytes_out"}
+"""The columns of a broker's total rates."""
+
 UNKNOWN_PACE: Final = cadence(30_000)
 """The cadence of empty evidence."""
 
@@ -45,6 +48,7 @@ class PublishedEvidence:
     _buckets: BucketsByType = field(default_factory=dict[QuotaType, dict[str, set[Bucket]]])
     _rows: Mapping[Key, int] = field(default_factory=dict[Key, int])
     _files: tuple[TableFile, ...] = ()
+    _lake: LakeReader | None = None
 
     def measured(self, kind: QuotaType) -> bool:
         """Whether any bucket of this type was recorded; if not, missing samples do not mean that there was no use."""
@@ -53,6 +57,28 @@ class PublishedEvidence:
     def buckets_by_broker(self, kind: QuotaType) -> Mapping[str, AbstractSet[Bucket]]:
         """Return the recorded buckets by broker id."""
         return self._buckets.get(kind, {})
+
+    def broker_rates(self, kind: QuotaType) -> dict[str, tuple[IntColumn, IntColumn]]:
+        """Return times and rates of all bytes without replication by broker; empty for a type that counts no bytes.
+
+        Raises:
+            LakeError: A file is damaged or cannot be fetched.
+        """
+        column = _TOTALS.get(kind)
+        if column is None or self._lake is None:
+            return {}
+        window = self.note.from_ms, self.note.to_ms
+        days = self._lake.days(
+            BROKER_SAMPLE, [self.note.cluster_id], day_of(window[0]), day_of(window[1] - 1)
+        )
+        names = ["broker_id", "ts_ms", column]
+        rows = self._lake.read(days, names, table=BROKER_SAMPLE, window=window).drop_null()
+        brokers = rows["broker_id"].to_numpy()
+        columns = [rows[name].to_numpy() for name in ("ts_ms", column)]
+        return {
+            str(broker): (columns[0][brokers == broker], columns[1][brokers == broker])
+            for broker in sorted(set(brokers))
+        }
 
     def series(
         self, kind: QuotaType, buckets: Collection[Bucket]
@@ -136,6 +162,7 @@ def _opened(
         _buckets=samples.buckets_by_type(rows),
         _rows=rows,
         _files=tuple(day.file for day in window.samples),
+        _lake=lake,
     )
 
 

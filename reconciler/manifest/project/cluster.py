@@ -3,7 +3,7 @@
 import math
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
@@ -12,10 +12,11 @@ from msgspec import Struct
 from reconciler.base.redaction import QuietRepr
 from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
-from reconciler.manifest.rules.client_quota import seconds_of
+from reconciler.manifest.rules.client_quota import rate, seconds_of
 from reconciler.quota.grants import Permission, TenantGrant, granted_ranges
 from reconciler.quota.keys import FIELDS, Key
 from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
+from reconciler.quota.planner.budgets import Budget, BudgetMeasure, BudgetMode
 from reconciler.quota.planner.guards import Guards, NewlyUnlimited, Protection, RemovalApproval
 from reconciler.quota.planner.value_ranges import ValueRange
 from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
@@ -125,7 +126,9 @@ def from_spec(name: str, spec: Spec) -> QuotaCluster:
         else DEFAULT_INTERVAL,
         scope=tuple(pattern_of(pattern_spec) for pattern_spec in spec.get("scope", ())),
         ignore=tuple(_ignore_rule(ignore_spec) for ignore_spec in spec.get("ignore", ())),
-        guards=_guards(guards, granted_ranges(grant.tenant for grant in grants)),
+        guards=_guards(
+            guards, granted_ranges(grant.tenant for grant in grants), spec.get("budgets", ())
+        ),
         grants=grants,
         operator_class=spec.get("operatorClass", ""),
         telemetry=spec.get("telemetry", {}),
@@ -214,7 +217,7 @@ def _ignore_rule(spec: Spec) -> IgnoreRule:
     )
 
 
-def _guards(spec: Spec, granted: tuple[ValueRange, ...]) -> Guards:
+def _guards(spec: Spec, granted: tuple[ValueRange, ...], budgets: Iterable[Spec]) -> Guards:
     usual = Guards()
     return Guards(
         max_removals=spec.get("maxRemovals", usual.max_removals),
@@ -238,7 +241,25 @@ def _guards(spec: Spec, granted: tuple[ValueRange, ...]) -> Guards:
             for bound in bounds_of(bound_spec["limits"], _pattern_or_all(bound_spec))
         ),
         granted=granted,
+        budgets=tuple(budget for budget_spec in budgets for budget in _budgets(budget_spec)),
     )
+
+
+def _budgets(spec: Spec) -> Iterator[Budget]:
+    """Yield the budgets of an item, one for each of its keys, in the order of the columns."""
+    for name, key in FIELDS.items():
+        if name in spec["limits"]:
+            yield Budget(
+                name=spec["name"],
+                key=key,
+                amount=rate(key, spec["limits"][name]),
+                overcommit=_float(spec.get("overcommit", 1.0)),
+                mode=BudgetMode(spec.get("mode", BudgetMode.REPORT)),
+                basis=BudgetMeasure(spec.get("basis", BudgetMeasure.PROMISED)),
+                namespaces=frozenset(spec.get("namespaces", ())),
+                entities=tuple(pattern_of(entity_spec) for entity_spec in spec.get("entities", ())),
+                assumed_clients=spec.get("assumedClients", 0),
+            )
 
 
 def _grant(spec: Spec) -> Grant:

@@ -276,6 +276,12 @@ class RuleScope(Struct, frozen=True, gc=False):
         )
 
 
+def rate_rule(kind: str, at: tuple[str, ...], name: str, key: Key) -> StaticRule:
+    """Return the rule that the field of a key has a value that a limit may have."""
+    place = RuleScope(kind, (*at, RULES[key].field))
+    return place.rule(name, *_RATES[RULES[key].maximum], _rate_broken(key))
+
+
 _ONE_OF: Final = "exactly one of name and default is needed"
 _ONE_CLUSTER: Final = "exactly one of clusterRef and clusterSelector is needed"
 _CLUSTER_LIMITS: Final = ("clusterLimits", "*")
@@ -375,9 +381,7 @@ QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
         _ip_broken,
     ),
     *(
-        RuleScope(QUOTA, (*at, "limits", rule.field)).rule(
-            _name(f"rate-{rule.field}", (*at, "limits")), *_RATES[rule.maximum], _rate_broken(key)
-        )
+        rate_rule(QUOTA, (*at, "limits"), _name(f"rate-{rule.field}", (*at, "limits")), key)
         for at in ((), _CLUSTER_LIMITS)
         for key, rule in RULES.items()
     ),

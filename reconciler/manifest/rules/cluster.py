@@ -1,5 +1,6 @@
 """The static rules of QuotaCluster and QuotaProject that a JSON Schema cannot express, in CEL and in Python."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -13,6 +14,7 @@ from reconciler.manifest.rules.client_quota import (
     RuleScope,
     StaticRule,
     exactly_one_field,
+    rate_rule,
     time_broken,
 )
 from reconciler.manifest.schema_names import CLUSTER, PROJECT
@@ -41,6 +43,13 @@ def _confirm_broken(spec: Json) -> str | None:
     if None in (confirmed, expected) or confirmed == expected:
         return None
     return f"confirmSync {confirmed!r} is not the expectedClusterId {expected!r}"
+
+
+def _names_broken(budgets: Json) -> str | None:
+    """Check that no two budgets have one name; the API server checks it by the kind of the list."""
+    names = Counter(budget["name"] for budget in budgets)
+    name, amount = names.most_common(1)[0] if names else ("", 1)
+    return None if amount == 1 else f"{amount} budgets have the name {name!r}"
 
 
 def _pattern_empty(pattern: Json) -> str | None:
@@ -81,6 +90,7 @@ _PATTERNS: Final = (
     ("ignore", "*"),
     ("tenants", "*", "entities", "*"),
     ("guards", "protected", "*"),
+    ("budgets", "*", "entities", "*"),
     ("guards", "bounds", "*"),
 )
 
@@ -192,5 +202,10 @@ CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
             ("brokerCapacity", "egress"),
         )
     ),
+    *(
+        rate_rule(CLUSTER, ("budgets", "*", "limits"), f"budgets-{rule.field}", key)
+        for key, rule in RULES.items()
+    ),
+    RuleScope(CLUSTER, ("budgets",)).rule("budgets-names", "", "", _names_broken),
 )
 """Every rule of a QuotaCluster, in the order of the fields, and those of a QuotaProject (no CEL evaluates it)."""

@@ -3,17 +3,21 @@
 An entity may apply to several kinds of clients: a limit of a user applies to its client-ids without an entity of their
 own, and to clients without a client-id, which fall back to other levels. So each kind is computed. Clients that have
 a closer entity are left to :func:`reconciler.quota.planner.impact.assess`, which resolves each known principal.
+
+A removal relies on the limits that its clients fall back to: one that was reviewed while a default protected its clients
+must not run without it.
 """
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, EntityParts, Slot
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, EntityParts, Slot, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
+from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import (
@@ -245,3 +249,68 @@ def bit_slips(changes: Iterable[QuotaChange]) -> tuple[QuotaChange, ...]:
         and change.after
         and change.after / change.before in {8.0, 0.125}
     )
+
+
+# ---- limits that removals rely on -------------------------------------------------------------
+
+
+class Fallback(NamedTuple):
+    """One limit that clients of a removed pair fall back to."""
+
+    entity: Entity
+    key: Key
+    value: float  # the live value, below overrides
+
+
+def fallbacks(changes: Iterable[QuotaChange], live: QuotaState) -> tuple[Fallback, ...]:
+    """Return the live limits, below overrides, that clients of removals fall back to, sorted; without changed ones."""
+    own, relied = set[Pair](), set[Pair]()
+    kinds: set[tuple[Key, type]] = set()  # of removals whose clients may have any client-id
+    for change in changes:
+        subject, key = change.pair
+        own.add(change.pair)
+        if change.removes:
+            relied.update((wider, key) for wider in _wider(subject))
+            if subject[2] is ABSENT and not isinstance(subject[1], str):
+                kinds.add((key, type(subject[0])))
+    for key, user in kinds:
+        relied.update((wider, key) for wider in live.limits if _names_a_client_id(wider, user))
+    return tuple(
+        Fallback(entity, key, value)
+        for entity, key in sorted(
+            relied - own, key=lambda pair: (sort_key(pair[0]), COLUMN_OF[pair[1]])
+        )
+        if (value := live.value(entity, key)) is not None
+    )
+
+
+def _names_a_client_id(wider: Entity, user: type) -> bool:
+    """Whether a limit names a client-id and may be that of any client of an entity without one.
+
+    Args:
+        user: The type of the user slot of that entity.
+    """
+    if not isinstance(wider[1], str) or isinstance(wider[0], str):
+        return False
+    return user is str if wider[0] is None else user is not bool
+
+
+def _wider(subject: Entity) -> Iterator[Entity]:
+    user, client_id, ip = subject
+    if ip is not ABSENT:
+        if ip is not None:
+            yield Entity((ABSENT, ABSENT, None))
+        return
+    users: tuple[Slot, ...] = (ABSENT,)
+    if user is not ABSENT:
+        users = (user, None, ABSENT) if isinstance(user, str) else (None, ABSENT)
+    clients: tuple[Slot, ...] = (
+        (client_id, None, ABSENT) if isinstance(client_id, str) else (None, ABSENT)
+    )
+    after = False
+    for user_slot in users:
+        for client_slot in clients:
+            candidate = Entity((user_slot, client_slot, ABSENT))
+            if after and candidate != (ABSENT, ABSENT, ABSENT):
+                yield candidate
+            after = after or candidate == subject

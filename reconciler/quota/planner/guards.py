@@ -1,6 +1,6 @@
 """Guards: bounds on a plan. Returns all violations at once, each with the field and the flag that allow it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -9,11 +9,14 @@ from msgspec import Struct, field
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, Entity
 from reconciler.quota.keys import RULES, Key, limit
+from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.patterns import EntityPattern
+from reconciler.quota.planner.budgets import Budget, BudgetUse, budget_uses
 from reconciler.quota.planner.effects import PlanEffects, effects_of, jump_of
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.value_ranges import ValueRange, is_approved, range_of
 from reconciler.quota.policy import Cause
+from reconciler.quota.precedence import Principal
 from reconciler.quota.state import QuotaState
 
 MIN_SHARE_FROM: Final = 20
@@ -40,6 +43,7 @@ class Guard(StrEnum):
     PROTECTED_ENTITIES = "protected"
     EMPTY_DESIRED = "allowEmpty"
     DEFINITION = "definition"
+    BUDGET = "budgets"
 
 
 _APPROVAL: Final = "guards.bounds with min and max for this entity"
@@ -55,6 +59,7 @@ ALLOWED_WITH: Final[Mapping[Guard, tuple[str, str]]] = {
     Guard.PROTECTED_ENTITIES: ("guards.protected", ""),
     Guard.EMPTY_DESIRED: ("", "--allow-empty"),
     Guard.DEFINITION: ("an installed ClientQuota definition", ""),
+    Guard.BUDGET: ("budgets", ""),
 }
 """What allows a violation: in the trusted configuration (or a step), and the option of a command that a person runs."""
 
@@ -107,6 +112,8 @@ class Guards(Struct, frozen=True, kw_only=True, gc=False):
     granted: tuple[ValueRange, ...] = field(default_factory=tuple[ValueRange, ...])
     # Entities that no plan may change.
     protected: tuple[Protection, ...] = field(default_factory=tuple[Protection, ...])
+    # What limits may promise together.
+    budgets: tuple[Budget, ...] = field(default_factory=tuple[Budget, ...])
 
     def __post_init__(self) -> None:
         for name, number, least in (
@@ -164,6 +171,41 @@ def check(
         *_effect_violations(plan_effects, guards),
         *_effect_violations(PlanEffects(live, above), guards),
     )
+
+
+def check_with_budgets(
+    plan: Plan,
+    guards: Guards,
+    live: QuotaState,
+    *,
+    owned: OwnershipRecords,
+    principals: Collection[Principal],
+    plan_effects: PlanEffects | None = None,
+) -> tuple[tuple[BudgetUse, ...], tuple[Violation, ...]]:
+    """Return the use of each budget, and all violations of a plan: those of :func:`check` and of budgets.
+
+    Args:
+        live: As for :func:`check`; all limits of the cluster.
+        owned: The records with the documents of the limits.
+        principals: The known clients.
+    """
+    uses = budget_uses(plan, guards.budgets, live, owned=owned, principals=principals)
+    return uses, (*check(plan, guards, live, plan_effects), *budget_violations(uses))
+
+
+def budget_violations(uses: Iterable[BudgetUse]) -> list[Violation]:
+    """Return a violation for each change that raises what a budget of mode Refuse does not allow."""
+    return [
+        _violation_of(
+            change,
+            Guard.BUDGET,
+            use.words
+            + ("" if fits is None else f"; at most {limit(change.key, fits)} fits for this limit"),
+        )
+        for use in uses
+        if use.is_refused
+        for change, fits in use.raised_by
+    ]
 
 
 def override_violations(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:

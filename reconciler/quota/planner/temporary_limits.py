@@ -34,7 +34,7 @@ from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState
 
 NOTE_FOLLOWS: Final = "; what is declared now is written at its end, unless a guard refuses it"
-NOTE_FOREIGN: Final = "; the value before was set outside kquota"
+NOTE_FOREIGN: Final = "; the value before has no ownership record"
 
 
 # The record below is not written: docs/adr/temporary-limits.md.

@@ -13,7 +13,7 @@ from msgspec import Struct
 from reconciler.base.compact_json import lines
 from reconciler.quota.entity import EntityParts, parts
 from reconciler.quota.keys import Key, canonical_value
-from reconciler.quota.planner.fallbacks import Fallback
+from reconciler.quota.planner.effects import Fallback
 from reconciler.quota.planner.plan import QuotaChange
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.base.redaction import QuietRepr
 from reconciler.errors import KquotaError
@@ -15,8 +16,9 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideEnded, Owner, OwnershipRecords, Pair
-from reconciler.quota.planner.fallbacks import Fallback
-from reconciler.quota.planner.guards import Violation
+from reconciler.quota.planner.budgets import BudgetUse, budget_warnings
+from reconciler.quota.planner.effects import Fallback
+from reconciler.quota.planner.guards import Guard, Violation, budget_violations
 from reconciler.quota.planner.impact import Impact
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause, DriftMode, Policy
@@ -56,6 +58,7 @@ class Preview(QuietRepr, Struct, frozen=True, kw_only=True, dict=True):
     # Live limits that clients of removals fall back to, sorted.
     fallbacks: tuple[Fallback, ...] = ()
     violations: tuple[Violation, ...] = ()  # violations of guards
+    budgets: tuple[BudgetUse, ...] = ()  # the use of each budget before and after the plan
     verdict: ValidationResult  # the broker's validation
     # The effect on clients; None if there is no live state to compare with.
     impact: Impact | None = None
@@ -107,6 +110,18 @@ class Preview(QuietRepr, Struct, frozen=True, kw_only=True, dict=True):
             return self.changed_documents
         claims = (change.claim for change in self.plan.changes)
         return frozenset(claim.document for claim in claims if claim is not None)
+
+    def with_budgets(self, uses: tuple[BudgetUse, ...]) -> "Preview":
+        """Return it with budgets that are compared with other figures, such as recorded use."""
+        replaced = set(budget_warnings(self.budgets))
+        violations = (item for item in self.violations if item.guard is not Guard.BUDGET)
+        warnings = (warning for warning in self.warnings if warning not in replaced)
+        return replace(
+            self,
+            budgets=uses,
+            violations=(*violations, *budget_violations(uses)),
+            warnings=(*warnings, *budget_warnings(uses)),
+        )
 
     @property
     def applyable(self) -> bool:

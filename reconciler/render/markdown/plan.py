@@ -16,6 +16,7 @@ from reconciler.quota.planner.impact import own_entity
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Preview
+from reconciler.render.budget_rows import BUDGETS
 from reconciler.render.cause_text import (
     REMOVAL_BY_DOCUMENT,
     REMOVAL_COMMAND,
@@ -44,6 +45,7 @@ from reconciler.render.markdown.comment import (
 from reconciler.render.markdown.recorded_use import recorded_markdown
 from reconciler.render.recorded_use import RecordedUse
 from reconciler.render.rows import FLAGGED, PAGE_ROWS, by_how_much, selected_changes
+from reconciler.render.table import markdown_heads, markdown_rows
 from reconciler.render.units import (
     PER_BROKER,
     age,
@@ -54,7 +56,7 @@ from reconciler.render.units import (
 )
 
 _FLAG_SENTENCES: Final[Mapping[Cause, str]] = {
-    Cause.TAKEOVER: "values that were set outside kquota are overwritten",
+    Cause.TAKEOVER: "values without an ownership record are overwritten",
     Cause.SPEC_OVER_DRIFT: "values that were changed outside kquota are overwritten",
     Cause.DRIFT: "values that were changed outside kquota are written back",
     Cause.OVERRIDE: "values of an override are written",
@@ -112,6 +114,7 @@ def plan_markdown(
         else recorded_markdown(recorded, room=min(limit // 4, _RECORDED_ROOM))
     )
     further = _further(preview, is_verified=is_verified, is_recorded=recorded is not None)
+    used += _budgets(preview, room=limit // 8)
     footer_lines = [*used, "", *_separate(further)]
     footer_lines += footer(
         comment_context,
@@ -132,6 +135,18 @@ def plan_markdown(
         remainder=f"The {'HTML page' if on_page else 'plan document'} lists all of them.",
         limit=limit,
     )
+
+
+def _budgets(preview: Preview, *, room: int) -> list[str]:
+    """Return the table of budgets in at most ``room`` characters, exceeded ones first; empty if none is configured."""
+    if not preview.budgets:
+        return []
+    section = BUDGETS.of(sorted(preview.budgets, key=lambda use: not use.is_exceeded))
+    rows = fitting(markdown_rows(section), room)
+    lines = ["", f"**{section.title}**: {section.notes[0]}", "", *markdown_heads(section), *rows]
+    if missing := len(section.rows) - len(rows):
+        lines += ["", f"… and {count(missing, 'budget')} more; the JSON plan has them."]
+    return lines
 
 
 # ---- the verdict and its reasons -----------------------------------------------------------------

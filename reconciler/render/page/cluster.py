@@ -12,6 +12,7 @@ from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecords
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import Limits, QuotaState
+from reconciler.render.budget_rows import budget_section
 from reconciler.render.cause_text import SECTIONS, sections
 from reconciler.render.impact_rows import client_section, impact_lines, impact_sections
 from reconciler.render.page.writer import (
@@ -231,6 +232,7 @@ def _sections(cluster_page: ClusterPage, most: int) -> Iterator[Section]:
     preview, live = cluster_page.preview, cluster_page.live
     yield from problem_sections(preview, cluster_page.recorded, most=most)
     yield from (rows.section for rows in change_sections(preview, max_rows=most))
+    yield budget_section(preview)
     yield client_section(preview, live, max_rows=most).section
     if cluster_page.recorded is not None:
         yield use_section(cluster_page.recorded, most=most)

@@ -164,6 +164,7 @@ def _css(kind: CellKind) -> str:
 _TONES: Final = {
     "tightened": "bad",
     "refused": "bad",
+    "exceeded": "warn",
     "conflict": "bad",
     "REJECTED": "bad",
     "UNKNOWN": "bad",

@@ -8,6 +8,7 @@ from reconciler.manifest.project.cluster import Grant, bounds_of, from_spec, sec
 from reconciler.quota.entity import ABSENT, Entity
 from reconciler.quota.grants import TenantGrant
 from reconciler.quota.keys import Key
+from reconciler.quota.planner.budgets import BudgetMeasure, BudgetMode
 from reconciler.quota.policy import Policy
 from tests.manifest.test_document import ENTITIES
 
@@ -38,6 +39,29 @@ def test_protected_entities_are_read() -> None:
     assert first.entities.matches(Entity(("admin-x", "app", ABSENT)))
     assert not first.entities.matches(Entity(("other", ABSENT, ABSENT)))
     assert second.entities.matches(Entity((ABSENT, ABSENT, None)))
+
+
+def test_a_budget_is_read_for_each_of_its_keys_in_the_order_of_the_columns() -> None:
+    spec = {
+        "name": "pay",
+        "limits": {"requestPercentage": 50, "producerByteRate": "1.5Mi"},
+        "overcommit": 1.5,
+        "mode": "Refuse",
+        "basis": "Observed",
+        "namespaces": ["payments"],
+        "entities": [{"user": {"prefix": "pay-"}}],
+        "assumedClients": 7,
+    }
+    first, second = from_spec("prod", {"bootstrapServers": "a:1", "budgets": [spec]}).guards.budgets
+    assert (first.key, first.amount, first.allowed) == (
+        Key.PRODUCER_BYTE_RATE,
+        1.5 * 2**20,
+        2.25 * 2**20,
+    )
+    assert (second.key, second.amount) == (Key.REQUEST_PERCENTAGE, 50.0)
+    assert (first.mode, first.basis) == (BudgetMode.REFUSE, BudgetMeasure.OBSERVED)
+    assert (first.namespaces, first.assumed_clients) == (frozenset({"payments"}), 7)
+    assert first.entities[0].matches(Entity(("pay-1", ABSENT, ABSENT)))
 
 
 def test_bounds_have_the_order_of_the_columns_and_quantities_are_exact() -> None:

@@ -277,6 +277,31 @@ WRONG = {
         28,
         "spec.brokerCapacity.egress: 0.0005k is 0.5, which is not a whole number",
     ),
+    "a budget without an amount": (
+        PROD + "  budgets: [{name: a, limits: {}}]\n",
+        6,
+        31,
+        "spec.budgets[0].limits",
+    ),
+    "a budget in an unknown unit": (
+        PROD + "  budgets: [{name: a, limits: {producerByteRate: 20MB}}]\n",
+        6,
+        50,
+        "20MB",
+    ),
+    "a negative budget": (
+        PROD + "  budgets: [{name: a, limits: {requestPercentage: -5}}]\n",
+        6,
+        51,
+        "requestPercentage",
+    ),
+    "two budgets of one name": (
+        PROD
+        + "  budgets: [{name: a, limits: {requestPercentage: 5}}, {name: a, limits: {requestPercentage: 6}}]\n",
+        6,
+        12,
+        "spec.budgets: 2 budgets have the name 'a'",
+    ),
     "bounds the wrong way": (
         PROD + "  guards: {bounds: [{limits: {producerByteRate: {min: 2Mi, max: 1Mi}}}]}\n",
         6,

@@ -14,6 +14,7 @@ from reconciler.manifest.rules.client_quota import (
     seconds_of,
 )
 from reconciler.manifest.rules.cluster import CLUSTER_RULES
+from reconciler.quota.keys import RULES as KEY_RULES
 from tests.manifest.samples import FORMS, cluster, quota, selecting
 from tools.file_schemas import CRDS
 
@@ -81,6 +82,10 @@ def bounds(**pair: Any) -> dict[str, Any]:
 
 def grant(**pattern: Any) -> dict[str, Any]:
     return cluster(tenants=[{"namespaces": ["a"], "entities": [pattern]}])
+
+
+def budget(**fields: Any) -> dict[str, Any]:
+    return cluster(budgets=[{"name": "a", "limits": {"producerByteRate": 1}, **fields}])
 
 
 BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
@@ -209,6 +214,16 @@ BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
     ),
     ("scope-pattern", cluster(scope=[{}]), "at least one of"),
     ("ignore-pattern", cluster(ignore=[{"reason": "r"}]), "at least one of"),
+    ("budgets-pattern", budget(entities=[{}]), "at least one of"),
+    *(
+        (f"budgets-{rule.field}", budget(limits={rule.field: 0}), "must be greater than 0")
+        for rule in KEY_RULES.values()
+    ),
+    (
+        "budgets-names",
+        cluster(budgets=[{"name": "a", "limits": {}}] * 2),
+        "2 budgets have the name 'a'",
+    ),
     ("protected-pattern", cluster(guards={"protected": [{"reason": "r"}]}), "at least one of"),
     (
         "protected-ip-alone",
@@ -364,6 +379,9 @@ def test_rules_without_cel_are_about_numbers_that_json_cannot_represent() -> Non
         "rate-controllerMutationRate",
         "cluster-limits-rate-requestPercentage",
         "cluster-limits-rate-controllerMutationRate",
+        "budgets-requestPercentage",
+        "budgets-controllerMutationRate",
+        "budgets-names",  # the kind of the list
     }
 
 

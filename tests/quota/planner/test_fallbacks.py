@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import ABSENT, DEFAULT, entity, level
 from reconciler.quota.keys import Key
-from reconciler.quota.planner.fallbacks import Fallback, fallbacks
+from reconciler.quota.planner.effects import Fallback, fallbacks
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState

@@ -10,7 +10,7 @@ from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key, same_value
 from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.desired_state import Declaration
-from reconciler.quota.planner.fallbacks import Fallback
+from reconciler.quota.planner.effects import Fallback
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.effect_digest import effect_digest

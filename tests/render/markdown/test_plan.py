@@ -111,7 +111,7 @@ def test_a_plan_without_validation_is_not_ready():
 @pytest.mark.parametrize(
     ("cause", "says"),
     [
-        (Cause.TAKEOVER, "1 change: values that were set outside kquota are overwritten"),
+        (Cause.TAKEOVER, "1 change: values without an ownership record are overwritten"),
         (Cause.SPEC_OVER_DRIFT, "1 change: values that were changed outside"),
         (Cause.ENDED, "1 change: a temporary limit ends"),
     ],
@@ -165,7 +165,7 @@ def test_a_row_is_narrow_enough_for_a_phone():
 
 def test_both_values_of_a_row_have_one_unit_and_no_exact_number():
     text = plan_markdown(sample())
-    assert "| ≈ 4.77 MiB/s | 10 MiB/s | loosened x2.1; was set outside kquota |" in text
+    assert "| ≈ 4.77 MiB/s | 10 MiB/s | loosened x2.1; has no ownership record |" in text
     assert "10485760" not in text
 
 

@@ -32,8 +32,8 @@ def test_a_change_shows_both_values_its_effect_its_cause_and_its_place():
         ["10485760 (10 MiB/s)"],
         ["loosened x2.1"],
         [
-            "Takeover: declared; another writer had set another value",
-            "was set outside kquota",
+            "Takeover: declared; another value is live, without an ownership record",
+            "has no ownership record",
         ],
         ["quotas/10.yaml:8"],
     ]
