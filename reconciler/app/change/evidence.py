@@ -9,6 +9,7 @@ from msgspec import Struct
 from reconciler.app.clusters.targets import place_of
 from reconciler.app.notices import Notices, TextReceiver
 from reconciler.app.requests import AUTO, EvidenceRequest
+from reconciler.base.compiled_code import keep_compiled_code
 from reconciler.base.installation import needs
 from reconciler.errors import ClientError, ConfigError, LakeError, QuotaValueError, UsageError
 from reconciler.quota.planner.budgets import BudgetMeasure, with_note
@@ -285,6 +286,7 @@ def _rows(
     from reconciler.usage.impact.replay import judged
     from reconciler.usage.impact.what_if import TOO_MANY, portions, unread
 
+    keep_compiled_code()
     max_gap_ms = published.cadence.max_gap_ms
     parts, oversized = portions(query, at_once=AT_ONCE, max_buckets=MOST_SERIES)
     impact_rows: list[ImpactRow] = []

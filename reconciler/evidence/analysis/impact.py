@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from reconciler.base.compiled_code import keep_compiled_code
 from reconciler.base.protocols import Progress
 from reconciler.codecs.row_values import row_document
 from reconciler.evidence.analysis import results
@@ -55,6 +56,7 @@ class ReplayTask:
 
     def run(self, lake: LakeReader) -> pa.Table:
         """Replay the recorded series under the limits before and after (``usage.impact.replay.replayed_row``)."""
+        keep_compiled_code()
         files = [TableFile(lake.reader, unit.path, USAGE_SAMPLE) for unit in self.units]
         wanted_keys = sorted({key for request in self.requests for key in keys_of(request)})
         runs = samples.read_runs(files, self.window, wanted_keys)

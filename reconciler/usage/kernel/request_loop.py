@@ -14,27 +14,35 @@ of the time. ``tests/usage/kernel/test_request_loop.py`` runs the same functions
 an independent implementation of the samples.
 """
 
+import importlib.util
 import math
+import pickle
 from collections.abc import Callable
 from functools import cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
-from numba.extending import register_jitable
-
-from reconciler.usage.throttle_models import DELIVERY_TIMEOUT_MS, MIN_DELAY_MS
 
 Table: TypeAlias = npt.NDArray[np.float64]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Workers of Spark may have NumPy alone: for them the same results take some hundred times longer.
+HAS_COMPILER: Final = importlib.util.find_spec("numba") is not None
 
 NEVER: Final = 1e300
 SAMPLE_MS: Final = 1000.0
 SAMPLES: Final = 11
 """``quota.window.num``; one more sample is kept."""
 
-LATE_MS: Final = float(MIN_DELAY_MS)
-VERY_LATE_MS: Final = float(DELIVERY_TIMEOUT_MS + 1)
+# Written here again, because Numba looks for changes of a kept function in its own module only.
+LATE_MS: Final = 1_000.0
+"""``MIN_DELAY_MS`` of :mod:`reconciler.usage.throttle_models`."""
+
+VERY_LATE_MS: Final = 120_001.0
+"""``DELIVERY_TIMEOUT_MS`` of it, and a millisecond."""
+
 TURNAROUND_MS: Final = 4.0
 """The longest time from a response to the next request of a client that has more to do; shorter ones are as probable."""
 
@@ -80,13 +88,23 @@ class Waits(NamedTuple):
     steps: int
 
 
-@register_jitable
+def compilable(function: Callable[P, R]) -> Callable[P, R]:
+    """Let the compiled loop call a function."""
+    if not HAS_COMPILER:
+        return function
+    from numba.extending import register_jitable  # noqa: PLC0415
+
+    registered: Callable[P, R] = register_jitable(function)
+    return registered
+
+
+@compilable
 def drawn(number: int) -> int:
     """Return the number after a number, both below 2^31."""
     return (number * 1_103_515_245 + 12_345) & 0x7FFF_FFFF
 
 
-@register_jitable
+@compilable
 def advance(queues: Table, who: int, arrivals: Table, requests: Requests) -> None:
     """Move on to the next lump of any connection, of half to one and a half times the usual size.
 
@@ -117,7 +135,7 @@ def advance(queues: Table, who: int, arrivals: Table, requests: Requests) -> Non
     queues[who, OWNER] = owner % requests.connections
 
 
-@register_jitable
+@compilable
 def follow(queues: Table, who: int, arrivals: Table, requests: Requests) -> None:
     """Move on to the next lump of a connection."""
     advance(queues, who, arrivals, requests)
@@ -125,7 +143,7 @@ def follow(queues: Table, who: int, arrivals: Table, requests: Requests) -> None
         advance(queues, who, arrivals, requests)
 
 
-@register_jitable
+@compilable
 def restart(queues: Table, row: int, arrivals: Table, requests: Requests) -> None:
     """Let the lumps of a row of arrivals be the next, and nothing wait."""
     tail = requests.connections
@@ -138,7 +156,7 @@ def restart(queues: Table, row: int, arrivals: Table, requests: Requests) -> Non
             follow(queues, who, arrivals, requests)
 
 
-@register_jitable
+@compilable
 def arrive(queues: Table, arrivals: Table, requests: Requests) -> None:
     """Let the next lump wait, and its connection send a request once it can."""
     tail = requests.connections
@@ -150,7 +168,7 @@ def arrive(queues: Table, arrivals: Table, requests: Requests) -> None:
     advance(queues, tail, arrivals, requests)
 
 
-@register_jitable
+@compilable
 def record(samples: Table, amount: float, now: float) -> None:
     """Count an amount, as ``SampledStat.record``."""
     current = int(samples[STATE, 0])
@@ -168,7 +186,7 @@ def record(samples: Table, amount: float, now: float) -> None:
     samples[current, LAST] = now
 
 
-@register_jitable
+@compilable
 def pause(samples: Table, limit: float, now: float) -> float:
     """Return how long the broker delays, as ``Rate.measure`` and ``ClientQuotaManager.throttleTime``."""
     total, oldest = 0.0, now
@@ -187,7 +205,7 @@ def pause(samples: Table, limit: float, now: float) -> float:
     return float(math.floor(total * 1000.0 / limit - window + 0.5))
 
 
-@register_jitable
+@compilable
 def take(queues: Table, who: int, amount: float, arrivals: Table, requests: Requests) -> float:
     """Take bytes from the queue of a connection, whole batches only; return how many."""
     left = amount
@@ -207,7 +225,7 @@ def take(queues: Table, who: int, amount: float, arrivals: Table, requests: Requ
     return amount - left
 
 
-@register_jitable
+@compilable
 def is_empty(queues: Table) -> bool:
     """Return whether nothing waits."""
     waiting = 0.0
@@ -216,7 +234,7 @@ def is_empty(queues: Table) -> bool:
     return waiting == 0.0
 
 
-@register_jitable
+@compilable
 def counted_of(amount: float, inflation: float, requests: Requests) -> float:
     """Return the bytes that a broker counts for some bytes of records; an inflation of 0 = they waited."""
     if inflation > 0.0:
@@ -224,7 +242,7 @@ def counted_of(amount: float, inflation: float, requests: Requests) -> float:
     return amount + requests.overhead * max(1.0, amount / requests.each)
 
 
-@register_jitable
+@compilable
 def earliest(queues: Table, column: int) -> int:
     """Return the connection with the least value of a column, the first of several."""
     found = 0
@@ -234,7 +252,7 @@ def earliest(queues: Table, column: int) -> int:
     return found
 
 
-@register_jitable
+@compilable
 def cut(amount: float, waiting: float, requests: Requests) -> float:
     """Return what a fetch delivers of its bytes: it ends within a batch if more waits."""
     if amount < waiting and requests.lump > requests.batch:
@@ -242,7 +260,7 @@ def cut(amount: float, waiting: float, requests: Requests) -> float:
     return amount
 
 
-@register_jitable
+@compilable
 def settle(queues: Table, who: int, samples: Table, arrivals: Table, requests: Requests) -> None:
     """Let a connection for which nothing waits send nothing, and pass over times in which nothing can be delayed."""
     row = int(queues[requests.connections, ROW])
@@ -312,5 +330,22 @@ def replay(arrivals: Table, requests: Requests, limit: float, seed: int, most_st
 
 @cache
 def compiled() -> Callable[..., Waits]:
-    """Return :func:`replay`, compiled; the first call of a process compiles it, or reads it from the user's cache."""
-    return numba.njit(cache=True)(replay)
+    """Return :func:`replay`, compiled, or read from where Numba keeps compiled code; without Numba the function itself."""
+    if not HAS_COMPILER:
+        return replay
+    import numba  # noqa: PLC0415
+
+    try:
+        return _tried(numba.njit(cache=True)(replay))
+    except (EOFError, OSError, RuntimeError, pickle.UnpicklingError):
+        # There is no such place, it is full, or what it has is damaged.
+        return _tried(numba.njit(cache=False)(replay))
+
+
+def _tried(function: Callable[..., Waits]) -> Callable[..., Waits]:
+    """Return a function that has compiled itself: at its first call."""
+    requests = Requests(
+        is_produce=True, size=1.0, each=1.0, batch=1.0, lump=1.0, overhead=1.0, connections=1
+    )
+    _ = function(np.ones((1, RESUME + 1)), requests, 1.0, 1, 1)
+    return function

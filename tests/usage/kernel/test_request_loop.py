@@ -1,4 +1,4 @@
-"""The loop over requests: laws, the same result compiled or not, and Kafka's samples from an independent implementation."""
+"""The loop over requests: laws, the same result compiled or not, and Kafka's limiter from an independent implementation."""
 
 import math
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.usage.kernel import request_loop
 from reconciler.usage.kernel.request_loop import Requests, Table, Waits, compiled, replay
-from tests.usage.stepper import SampledWindows
+from tests.usage.stepper import SampledWindows, obtained
 
 NEVER = 10**8
 
@@ -102,15 +102,30 @@ def test_small_requests_of_one_connection_wait_as_long_as_a_backlog_after_ten_se
     assert waits.worst_ms >= worst / limit * 1_000 - 11_000
 
 
-def test_a_consumer_that_always_has_more_to_read_gets_the_fetches_that_fit_the_window():
+@pytest.mark.parametrize(
+    ("seconds", "connections"),
+    [(0.1, 1), (1.0, 1), (4.0, 1), (10.0, 1), (0.1, 3), (1.0, 3), (4.0, 3)],
+)
+def test_a_consumer_that_always_has_more_to_read_gets_the_fetches_that_fit_the_window(
+    seconds, connections
+):
     """The issue KAFKA-9677: with fetches of ten seconds of a limit half of it is lost, with small ones little."""
-    shares = []
-    for seconds in (0.1, 1.0, 4.0, 10.0):
-        clients = requests(size=round(seconds * 100_000), batch=0)._replace(overhead=0.0)
-        waits = compiled()(arrivals([150_000] * 100), clients, 100_000.0, 1, NEVER)
-        served_in = 1_000_000 + waits.worst_ms
-        shares.append(150_000_000 / served_in / 100)
-    assert shares == pytest.approx([1.0, 11 / 12, 2 / 3, 1 / 2], abs=0.06)
+    fetch = round(seconds * 100_000)
+    clients = requests(size=fetch, batch=0, connections=connections)._replace(overhead=0.0)
+    waits = compiled()(arrivals([400_000] * 30), clients, 100_000.0, 1, NEVER)
+    took_ms = waits.worst_ms + 300_000
+    expected = obtained(100_000, fetch, connections=connections, overhead=0)
+    assert waits.served / took_ms / 100 == pytest.approx(expected, abs=0.05)
+
+
+def test_a_fetch_reads_the_batch_again_in_which_the_one_before_ended():
+    whole, cut = (
+        compiled()(
+            arrivals([400_000] * 10), requests(size=20_000, batch=batch), 100_000.0, 1, NEVER
+        )
+        for batch in (0, 8_000)
+    )
+    assert (cut.worst_ms + 100_000) / (whole.worst_ms + 100_000) == pytest.approx(1.25, abs=0.05)
 
 
 def test_one_connection_starves_while_others_are_served():
