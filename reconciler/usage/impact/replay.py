@@ -27,7 +27,7 @@ from reconciler.usage.impact.verdict import (
     is_near,
 )
 from reconciler.usage.impact.what_if import row_of
-from reconciler.usage.kernel.request_replay import Spread, likely, replayed
+from reconciler.usage.kernel.request_replay import Spread, likely, limited, replayed
 from reconciler.usage.kernel.series import NOTHING, SampleSeries, summed
 from reconciler.usage.kernel.throttling import Demand, demand_of, simulate
 from reconciler.usage.samples import QuotaType
@@ -180,15 +180,14 @@ def forecasts(
     if clients is None or limit is None:
         forecast = simulate(kind, demand, limit)
         return ForecastRange(best=forecast, worst=forecast)
+    work = limited(demand, limit)
     if not clients.is_stated:
-        least = [replayed(demand, limit, requests, Spread.EVEN) for requests in clients.best()]
-        most = [
-            replayed(demand, limit, requests, Spread.BURSTS) for requests in clients.worst(limit)
-        ]
+        least = [replayed(work, requests, Spread.EVEN) for requests in clients.best()]
+        most = [replayed(work, requests, Spread.BURSTS) for requests in clients.worst(limit)]
         return extremes([*least, *most])
     (requests,) = clients.best()
-    one = likely(demand, limit, requests)
-    cases = [replayed(demand, limit, requests, spread) for spread in (Spread.EVEN, Spread.BURSTS)]
+    one = likely(work, requests)
+    cases = [replayed(work, requests, spread) for spread in (Spread.EVEN, Spread.BURSTS)]
     if all(is_near(case, one) for case in cases):
         return ForecastRange(best=one, worst=one)
     return extremes([one, *cases])

@@ -83,6 +83,7 @@ class Waits(NamedTuple):
     worst_ms: float  # the longest wait of all
     served: float
     delayed: float  # bytes that waited for `LATE_MS`
+    late_served: float  # bytes that were served in the late time
     is_unfinished: bool  # whether bytes waited so long at the end
     reached_ms: float  # the end, or where the steps ended
     steps: int
@@ -106,41 +107,38 @@ def drawn(number: int) -> int:
 
 @compilable
 def advance(queues: Table, who: int, arrivals: Table, requests: Requests) -> None:
-    """Move on to the next lump of any connection, of half to one and a half times the usual size.
+    """Move on to the next lump of a connection, or of any for the row behind; of half to one and a half times the usual size.
 
     Connections get lumps in turn; as many as vary like batches that come to a connection at random get another one.
     """
-    chance = drawn(int(queues[who, CHANCE]))
-    size = requests.lump * (0.5 + chance * SCALE)
-    row, used, need = int(queues[who, ROW]), queues[who, USED], size
-    rows = arrivals.shape[0]
-    while row < rows and arrivals[row, UNITS] - used < need:
-        need -= arrivals[row, UNITS] - used
-        row += 1
-        used = 0.0
-    time = NEVER
-    if row < rows:
-        used += need
-        time = arrivals[row, BEGIN] + arrivals[row, LENGTH] * used / arrivals[row, UNITS]
-    chance = drawn(chance)
-    owner = int(queues[who, OWNER]) + 1
-    if chance * SCALE * requests.lump < requests.batch:
+    chance, owner = int(queues[who, CHANCE]), int(queues[who, OWNER])
+    row, used, rows = int(queues[who, ROW]), queues[who, USED], arrivals.shape[0]
+    while True:
         chance = drawn(chance)
-        owner = chance >> 8
+        size = need = requests.lump * (0.5 + chance * SCALE)
+        while row < rows and arrivals[row, UNITS] - used < need:
+            need -= arrivals[row, UNITS] - used
+            row += 1
+            used = 0.0
+        used += need
+        chance = drawn(chance)
+        owner += 1
+        if chance * SCALE * requests.lump < requests.batch:
+            chance = drawn(chance)
+            owner = chance >> 8
+        owner %= requests.connections
+        if row >= rows or who in (owner, requests.connections):
+            break
     queues[who, CHANCE] = chance
     queues[who, ROW] = row
     queues[who, USED] = used
-    queues[who, TIME] = time
+    queues[who, TIME] = NEVER
+    if row < rows:
+        queues[who, TIME] = (
+            arrivals[row, BEGIN] + arrivals[row, LENGTH] * used / arrivals[row, UNITS]
+        )
     queues[who, SIZE] = size
-    queues[who, OWNER] = owner % requests.connections
-
-
-@compilable
-def follow(queues: Table, who: int, arrivals: Table, requests: Requests) -> None:
-    """Move on to the next lump of a connection."""
-    advance(queues, who, arrivals, requests)
-    while queues[who, OWNER] != who and queues[who, TIME] < NEVER:
-        advance(queues, who, arrivals, requests)
+    queues[who, OWNER] = owner
 
 
 @compilable
@@ -152,8 +150,8 @@ def restart(queues: Table, row: int, arrivals: Table, requests: Requests) -> Non
     advance(queues, tail, arrivals, requests)
     for who in range(tail):
         queues[who, LUMP:] = queues[tail, LUMP:]
-        if queues[who, OWNER] != who:
-            follow(queues, who, arrivals, requests)
+        if queues[who, OWNER] != who and queues[who, TIME] < NEVER:
+            advance(queues, who, arrivals, requests)
 
 
 @compilable
@@ -212,7 +210,7 @@ def take(queues: Table, who: int, amount: float, arrivals: Table, requests: Requ
     while queues[who, WAITING] > 0.0 and left > 0.0:
         part = queues[who, SIZE]
         if part <= left + 1e-6:
-            follow(queues, who, arrivals, requests)
+            advance(queues, who, arrivals, requests)
         elif requests.lump > requests.batch:
             part = left
             queues[who, SIZE] -= part
@@ -279,7 +277,7 @@ def replay(arrivals: Table, requests: Requests, limit: float, seed: int, most_st
         requests: The requests.
         limit: Bytes per second.
         seed: Of the sizes and times, below 2^31.
-        most_steps: Number of requests after which the replay ends.
+        most_steps: Number of requests and lumps after which the replay ends.
     """
     tail = requests.connections
     queues, samples = np.zeros((tail + 1, OWNER + 1)), np.zeros((STATE + 1, 3))
@@ -287,12 +285,13 @@ def replay(arrivals: Table, requests: Requests, limit: float, seed: int, most_st
     queues[tail, CHANCE] = drawn(drawn(seed))
     restart(queues, 0, arrivals, requests)
     end = arrivals[-1, BEGIN] + arrivals[-1, LENGTH]
-    late = very_late = worst = served = delayed = since = now = 0.0
+    late = very_late = worst = served = delayed = late_served = since = now = 0.0
     last_late, chance, steps = -1.0, drawn(seed), 0
     while steps < most_steps:
         who = earliest(queues, DUE)
         if queues[tail, TIME] <= queues[who, DUE] and queues[tail, TIME] < NEVER:
             arrive(queues, arrivals, requests)
+            steps += 1
             continue
         if queues[who, DUE] >= NEVER:
             now = end
@@ -322,10 +321,13 @@ def replay(arrivals: Table, requests: Requests, limit: float, seed: int, most_st
         late += max(0.0, until - max(since, oldest + LATE_MS))
         very_late += max(0.0, until - max(since, oldest + VERY_LATE_MS))
         worst, since, served = max(worst, wait), now, served + amount
+        if now - oldest >= LATE_MS:
+            late_served += amount
         if wait >= LATE_MS:
             delayed, last_late = delayed + amount, now
         settle(queues, who, samples, arrivals, requests)
-    return Waits(late, very_late, worst, served, delayed, last_late >= end, now, steps)
+    is_unfinished = last_late >= end
+    return Waits(late, very_late, worst, served, delayed, late_served, is_unfinished, now, steps)
 
 
 @cache

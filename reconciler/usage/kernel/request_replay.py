@@ -2,9 +2,11 @@
 
 A reading is the mean of ten seconds, and what it hides is computed thrice (:class:`Spread`). The replay covers *episodes*:
 the time in which clients that get half of their limit would wait, and a little before. Episodes with the longest waits come
-first; when :data:`MOST_STEPS` requests are replayed, the closed form takes over, and the forecast says so.
+first; after :data:`MOST_STEPS` the closed form takes over, with what consumers got of their limit so far, and the forecast
+says so.
 """
 
+from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
@@ -25,14 +27,23 @@ from reconciler.usage.throttle_models import (
 
 FloatColumn: TypeAlias = npt.NDArray[np.float64]
 
-MOST_STEPS: Final = 300_000
-"""Maximum number of requests that are replayed for one series and limit."""
+MOST_STEPS: Final = 50_000
+"""Maximum number of requests and of lumps that arrive, which are replayed for one series and limit."""
+
+EPISODE_STEPS: Final = 300
+"""So many steps take as long as the preparation of an episode."""
 
 QUANTUM_MS: Final = Span(50, 250)
 """The time of the limit in which bytes arrive at once; the more throttled time there is, the longer."""
 
+LONG_QUANTUM_MS: Final = 1_000
+"""The longest such time if requests hold many seconds of the limit: an eighth of a request."""
+
 BURST_MS: Final = 1_000
 """The length of a burst that a reading may hide: a sample of Kafka, which does not see a shorter one either."""
+
+HOT: Final = 0.8
+"""The part of the limit below which clients do not begin to wait."""
 
 MARGIN: Final = 2
 """Readings before an episode and behind it: more than the window of a quota."""
@@ -48,79 +59,51 @@ class Spread(Enum):
     BURSTS = auto()  # what exceeds the lower neighbour within a second, beside the higher one
 
 
-def likely(demand: Demand, limit: int, requests: Requests) -> Forecast:
-    """Compute the effect of a limit for the likely spread of readings; of several connections the median of three cases.
-
-    Raises:
-        QuotaValueError: The limit allows more than a series may hold.
-    """
-    seeds = range(1 if requests.connections == 1 else 3)
-    cases = [replayed(demand, limit, requests, Spread.STEPS, seed) for seed in seeds]
-    return sorted(cases, key=lambda case: (case.max_delay_ms or 0, case.throttled_ms))[
-        len(cases) // 2
-    ]
-
-
 class Episode(NamedTuple):
     """Readings that are replayed together, and the largest backlog by the closed form."""
 
     begin: int
     end: int  # exclusive
     backlog: int
+    peak: int  # the largest rate
 
 
-def replayed(
-    demand: Demand, limit: int, requests: Requests, spread: Spread, seed: int = 0
-) -> Forecast:
-    """Compute the effect of a limit in bytes per second on one bucket on one broker.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LimitedDemand:
+    """The demand of one bucket on one broker under a limit in bytes per second: what all cases have in common."""
+
+    demand: Demand
+    limit: int
+    closed: IntColumn  # backlogs, as in :mod:`reconciler.usage.kernel.throttling`
+    episodes: tuple[Episode, ...]
+    busy_ms: int  # time of the limit in which clients may wait
+
+
+def limited(demand: Demand, limit: int) -> LimitedDemand:
+    """Find what is to be replayed under a limit.
 
     Raises:
         QuotaValueError: The limit allows more than a series may hold.
     """
     closed = backlogs(demand, limit)
-    late = very_late = worst = delayed = 0.0
-    unfinished, left, is_cut = 0, MOST_STEPS, False
-    ends = set(demand.ends.tolist())
-    case = Case(demand, limit, requests, spread, seed, _quantum_ms(demand, limit, closed))
-    for episode in episodes(demand, limit, closed):
-        part = slice(episode.begin, episode.end)
-        if left > 0:
-            waits = _replayed(case, episode, left)
-            left -= waits.steps
-            late, very_late = late + waits.late_ms, very_late + waits.very_late_ms
-            worst, delayed = max(worst, waits.worst_ms), delayed + waits.delayed
-            unfinished += waits.is_unfinished and episode.end - 1 in ends
-            part = slice(episode.begin + waits.reached, episode.end)
-        if part.start < part.stop:
-            is_cut = True
-            backlog, lengths = closed[part], demand.dt_ms[part]
-            late += int(lengths[backlog * 1000 >= limit * MIN_DELAY_MS].sum())
-            very_late += int(lengths[backlog // limit > DELIVERY_TIMEOUT_MS // 1000].sum())
-            worst = max(worst, delay_ms(int(backlog.max()), limit))
-            delayed += int(np.minimum(backlog, demand.units[part]).sum())
-            unfinished += bool(backlog[-1]) and episode.end - 1 in ends
-    return Forecast(
-        model=ThrottleModel.BACKLOG,
-        samples=demand.units.size,
-        covered_ms=demand.covered_ms,
-        arrived_units=demand.arrived_units,
-        throttled_ms=round(late),
-        max_delay_ms=min(LONGEST_MS, round(worst)),
-        over_timeout_ms=round(very_late),
-        delayed_units=min(demand.arrived_units, round(delayed)),
-        unfinished=unfinished,
-        is_cut=is_cut,
+    is_busy = (closed > 0) | (demand.rate_units > HOT * limit)
+    return LimitedDemand(
+        demand=demand,
+        limit=limit,
+        closed=closed,
+        episodes=episodes(demand, limit, closed),
+        busy_ms=1000 * int(demand.units[is_busy].sum()) // limit,
     )
 
 
-def episodes(demand: Demand, limit: int, closed: IntColumn) -> list[Episode]:
+def episodes(demand: Demand, limit: int, closed: IntColumn) -> tuple[Episode, ...]:
     """Return the episodes, that with the largest backlog first.
 
     Clients get at least half of their limit. Of longer readings a burst may be longer, too: so many seconds of the limit as
     the window of a quota has must hold it.
     """
     if not demand.units.size:
-        return []
+        return ()
     longest = max(2, 2 * int(demand.dt_ms.max()) // 10_000)
     is_warm = backlogs(demand, max(1, limit // longest)) > 0
     session = np.zeros(demand.units.size, np.int64)
@@ -134,29 +117,84 @@ def episodes(demand: Demand, limit: int, closed: IntColumn) -> list[Episode]:
         is_warm = wider
     is_edge = np.flatnonzero(np.diff(np.where(is_warm, session, -1), prepend=-1, append=-1))
     found = [
-        Episode(int(begin), int(end), int(closed[begin:end].max()))
+        Episode(
+            int(begin),
+            int(end),
+            int(closed[begin:end].max()),
+            int(demand.rate_units[begin:end].max()),
+        )
         for begin, end in pairwise(is_edge)
         if is_warm[begin]
     ]
-    return sorted(found, key=lambda episode: (-episode.backlog, episode.begin))
+    return tuple(sorted(found, key=lambda episode: (-episode.backlog, episode.begin)))
+
+
+def likely(work: LimitedDemand, requests: Requests) -> Forecast:
+    """Compute the effect of a limit for the likely spread of readings; of several connections the median of three cases."""
+    seeds = range(1 if requests.connections == 1 else 3)
+    cases = [replayed(work, requests, Spread.STEPS, seed) for seed in seeds]
+    return sorted(cases, key=lambda case: (case.max_delay_ms or 0, case.throttled_ms))[
+        len(cases) // 2
+    ]
+
+
+def replayed(work: LimitedDemand, requests: Requests, spread: Spread, seed: int = 0) -> Forecast:
+    """Compute the effect of a limit in one case of requests, spread and chance."""
+    demand = work.demand
+    late = very_late = worst = delayed = served = 0.0
+    unfinished, left = 0, MOST_STEPS
+    ends = set(demand.ends.tolist())
+    is_cut = np.zeros(demand.units.size, np.bool_)
+    case = Case(work, requests, spread, seed)
+    for episode in work.episodes:
+        if spread is not Spread.BURSTS and episode.peak <= HOT * work.limit:
+            continue
+        reached = episode.begin
+        if left > 0:
+            waits = _replayed(case, episode, left)
+            left -= waits.steps + EPISODE_STEPS
+            late, very_late = late + waits.late_ms, very_late + waits.very_late_ms
+            worst, delayed = max(worst, waits.worst_ms), delayed + waits.delayed
+            served += waits.late_served
+            unfinished += waits.is_unfinished and episode.end - 1 in ends
+            reached += waits.reached
+        is_cut[reached : episode.end] = True
+    if is_cut.any():
+        obtained = work.limit if requests.is_produce else _obtained(work.limit, late, served)
+        closed = work.closed if obtained == work.limit else backlogs(demand, obtained)
+        backlog = np.where(is_cut, closed, 0)
+        late += int(demand.dt_ms[backlog * 1000 >= obtained * MIN_DELAY_MS].sum())
+        very_late += int(demand.dt_ms[backlog // obtained > DELIVERY_TIMEOUT_MS // 1000].sum())
+        worst = max(worst, delay_ms(int(backlog.max()), obtained))
+        delayed += int(np.minimum(backlog, demand.units).sum())
+        unfinished += int((backlog[demand.ends] > 0).sum())
+    return Forecast(
+        model=ThrottleModel.BACKLOG,
+        samples=demand.units.size,
+        covered_ms=demand.covered_ms,
+        arrived_units=demand.arrived_units,
+        throttled_ms=round(late),
+        max_delay_ms=min(LONGEST_MS, round(worst)),
+        over_timeout_ms=round(very_late),
+        delayed_units=min(demand.arrived_units, round(delayed)),
+        unfinished=unfinished,
+        is_cut=bool(is_cut.any()),
+    )
+
+
+def _obtained(limit: int, late_ms: float, served: float) -> int:
+    """Return what waiting consumers got of their limit where they were replayed; it is at least half."""
+    share = 1000 * served / (limit * late_ms) if late_ms else 1.0
+    return max(1, round(limit * min(max(0.5, share), 1.0)))
 
 
 class Case(NamedTuple):
     """One assumption about clients and readings."""
 
-    demand: Demand
-    limit: int
+    work: LimitedDemand
     requests: Requests
     spread: Spread
     seed: int
-    quantum_ms: int  # bytes that arrive within this time of the limit arrive at once
-
-
-def _quantum_ms(demand: Demand, limit: int, closed: IntColumn) -> int:
-    """Return a quantum with which most of the throttled time can be replayed."""
-    is_busy = (closed > 0) | (10 * demand.rate_units > 8 * limit)
-    busy_ms = 1000 * int(demand.units[is_busy].sum()) // limit
-    return min(max(QUANTUM_MS.least, 2 * busy_ms // MOST_STEPS), QUANTUM_MS.most)
 
 
 class _Waits(NamedTuple):
@@ -166,6 +204,7 @@ class _Waits(NamedTuple):
     very_late_ms: float
     worst_ms: float
     delayed: float
+    late_served: float
     is_unfinished: bool
     reached: int
     steps: int
@@ -175,12 +214,13 @@ def _replayed(case: Case, episode: Episode, steps: int) -> _Waits:
     # Numba takes half a second to load, and most plans delay nobody.
     from reconciler.usage.kernel import request_loop  # noqa: PLC0415
 
-    demand, limit, requests = case.demand, case.limit, case.requests
+    demand, limit, requests = case.work.demand, case.work.limit, case.requests
+    quantum = max(1, limit * _quantum_ms(case.work, requests) // 1000)
+    episode = _within_reach(case, episode, 3 * steps * max(requests.part_bytes, quantum) // 2)
     lengths, rates = parts(demand, case.spread, episode)
     content, inflation = records(rates, requests)
     units = content * lengths / 1000
     begin = np.concatenate(([0.0], np.cumsum(lengths)[:-1]))
-    quantum = max(1, limit * case.quantum_ms // 1000)
     size = requests.most_bytes * max(1, quantum // requests.most_bytes)
     if not requests.is_produce:
         size = min(size, 10 * limit)  # getMaxValueInQuotaWindow
@@ -205,10 +245,29 @@ def _replayed(case: Case, episode: Episode, steps: int) -> _Waits:
         very_late_ms=waits.very_late_ms,
         worst_ms=waits.worst_ms,
         delayed=waits.delayed,
+        late_served=waits.late_served,
         is_unfinished=waits.is_unfinished,
         reached=int(np.searchsorted(ends, waits.reached_ms, side="right")),
         steps=waits.steps,
     )
+
+
+def _quantum_ms(work: LimitedDemand, requests: Requests) -> int:
+    """Return a quantum with which most of the throttled time can be replayed."""
+    request_ms = 1000 * requests.most_bytes // work.limit
+    most = max(QUANTUM_MS.most, min(request_ms // 8, LONG_QUANTUM_MS))
+    return min(max(QUANTUM_MS.least, 4 * work.busy_ms // MOST_STEPS), most)
+
+
+def _within_reach(case: Case, episode: Episode, most_bytes: int) -> Episode:
+    """Return an episode without readings behind so many bytes: the steps end before them."""
+    demand, part = case.work.demand, slice(episode.begin, episode.end)
+    # Other readings may be passed over, and a part of what a broker counts is no records.
+    is_hot = demand.rate_units[part] > HOT * case.work.limit
+    counted = np.cumsum(np.where(is_hot, demand.units[part], 0))
+    beside = case.requests.overhead / case.requests.part_bytes if case.requests.part_bytes else 0
+    reach = int(np.searchsorted(counted, most_bytes * (1 + beside))) + 1
+    return episode._replace(end=min(episode.end, episode.begin + reach))
 
 
 def parts(demand: Demand, spread: Spread, episode: Episode) -> tuple[FloatColumn, FloatColumn]:
@@ -254,7 +313,7 @@ def records(rates: FloatColumn, requests: Requests) -> tuple[FloatColumn, FloatC
 
 def resumes(rates: FloatColumn, limit: int) -> IntColumn:
     """Return for each part of a reading the part at which a replay may go on if nothing waits."""
-    hot = np.flatnonzero(rates > 0.8 * limit)
+    hot = np.flatnonzero(rates > HOT * limit)
     at = np.arange(rates.size, dtype=np.int64)
     place = np.searchsorted(hot, at - 2 * MARGIN)
     following = np.append(hot, rates.size + 2 * MARGIN)[place]

@@ -11,6 +11,7 @@ from reconciler.usage.kernel.request_replay import (
     Spread,
     episodes,
     likely,
+    limited,
     parts,
     records,
     replayed,
@@ -38,18 +39,18 @@ def demand(*rates: int, gap_after: int | None = None) -> Demand:
     return demand_of(columns(rows), GAP)
 
 
-def found(series: Demand, limit: int) -> list[Episode]:
+def found(series: Demand, limit: int) -> tuple[Episode, ...]:
     return episodes(series, limit, backlogs(series, limit))
 
 
 def test_episodes_are_the_time_around_a_backlog_under_half_of_the_limit():
     series = demand(*[10] * 20, 900, *[10] * 40, 3_000, *[10] * 40)
     small, large = sorted(found(series, 700), key=lambda episode: episode.begin)
-    assert found(series, 700) == [large, small]  # the longest waits first
+    assert found(series, 700) == (large, small)  # the longest waits first
     assert (small.begin, small.end) == (18, 24)
     assert (large.begin, large.backlog) == (59, 23_000)
-    assert found(demand(), 700) == []
-    assert found(demand(*[10] * 20), 700) == []
+    assert found(demand(), 700) == ()
+    assert found(demand(*[10] * 20), 700) == ()
 
 
 def test_an_episode_ends_with_its_session():
@@ -60,7 +61,7 @@ def test_an_episode_ends_with_its_session():
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=20), st.sampled_from(Spread))
 def test_each_spread_has_the_bytes_and_the_time_of_the_readings(rates, spread):
     series = demand(*rates)
-    lengths, levels = parts(series, spread, Episode(0, len(rates), 0))
+    lengths, levels = parts(series, spread, Episode(0, len(rates), 0, 0))
     assert (lengths >= 0).all()
     assert (levels >= 0).all()
     times, units = (column.reshape(-1, 2).sum(axis=1) for column in (lengths, lengths * levels))
@@ -70,7 +71,7 @@ def test_each_spread_has_the_bytes_and_the_time_of_the_readings(rates, spread):
 
 def test_spreads_are_even_stepped_or_in_bursts():
     series = demand(0, 25, 100, 50, 50)
-    whole = Episode(0, 5, 0)
+    whole = Episode(0, 5, 0, 0)
     assert parts(series, Spread.EVEN, whole)[1].tolist() == [0, 0, 25, 25, 100, 100, 50, 50, 50, 50]
     lengths, levels = parts(series, Spread.STEPS, whole)
     assert (levels[2:4].tolist(), lengths[2:4].tolist()) == ([0, 100], [7_500, 2_500])
@@ -123,9 +124,10 @@ def test_a_forecast_lies_between_those_of_an_even_and_an_uneven_spread_or_near_t
 ):
     series = demand(*rates)
     clients = Requests(is_produce=False, connections=connections, most_bytes=20_000, part_bytes=0)
-    one = likely(series, limit, clients)
+    work = limited(series, limit)
+    one = likely(work, clients)
     for spread in Spread:
-        case = replayed(series, limit, clients, spread)
+        case = replayed(work, clients, spread)
         assert (case.samples, case.covered_ms, case.arrived_units) == (
             one.samples,
             one.covered_ms,
@@ -136,5 +138,5 @@ def test_a_forecast_lies_between_those_of_an_even_and_an_uneven_spread_or_near_t
 
 
 def test_a_backlog_at_the_end_of_a_session_is_unfinished():
-    assert likely(demand(*[300_000] * 5), 100_000, ONE).unfinished == 1
-    assert likely(demand(*[300_000] * 5, *[0] * 30), 100_000, ONE).unfinished == 0
+    assert likely(limited(demand(*[300_000] * 5), 100_000), ONE).unfinished == 1
+    assert likely(limited(demand(*[300_000] * 5, *[0] * 30), 100_000), ONE).unfinished == 0
