@@ -371,15 +371,11 @@ class CredentialsError(ConfigError):
     """A Secret with client properties is missing, incomplete or unusable. The message never has its contents.
 
     Args:
-        reason: ``SecretNotFound``, ``SecretKeyMissing`` or ``SecretInvalid``.
         keys: The affected keys of the Secret.
     """
 
-    def __init__(
-        self, message: str, *, reason: str, keys: Sequence[str] = (), hint: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, keys: Sequence[str] = (), hint: str = "") -> None:
         super().__init__(message, hint=hint)
-        self.reason = reason
         self.keys = tuple(keys)
 
 

@@ -77,7 +77,7 @@ STORIES = {
     r"tests/e2e/test_command_line\.py::test_ten_thousand": "ten thousand documents in few requests",
     r"tests/e2e/test_crash_recovery\.py.*\[after-(intent|send)": "an apply that is killed is finished by the next",
     r"tests/recording/test_pipeline\.py": "a recording becomes a preview, a simulation and a page",
-    r"tests/evidence/ingest/test_ingest_from_prometheus\.py": "recorded use comes from a real Prometheus",
+    r"tests/evidence/ingest/test_with_prometheus\.py": "recorded use comes from a real Prometheus",
     r"tests/alerts/test_end_to_end\.py::test_a_change": "drift becomes an alert, and its end too",
     r"tests/render/test_page_in_chromium\.py::test_(a_page_renders|no_name)": "the page in a browser",
 }
@@ -87,7 +87,6 @@ STORIES = {
 THOROUGH = {
     r"tests/limits/": "memory and time of the largest input, one process for each",
     r"tests/kube/test_crash_at_every_step\.py": "every step of two reconciliations fails; the simulated world does so too",
-    r"tests/kube/test_random_faults\.py": "random faults; the simulated world has them too",
     r"tests/cli/test_interruptions\.py": "signals in the middle of an apply; stories kill one on real brokers",
     r"tests/cli/test_drift_watch\.py": "a service beside its broker, with signals",
     r"tests/cli/service/test_watch\.py": "a service beside a repository, with signals",

@@ -20,27 +20,27 @@ LONGER_MODULES = {
 STATEMENTS = {
     "__init__.py": 3,
     "__main__.py": 50,  # the garbage collector of a command
-    "app": 3907,  # files that recommend does not write are named
+    "app": 3921,  # files that recommend does not write are named
     "base": 970,
-    "cli": 2744,
+    "cli": 2663,
     "client": 2900,
     "codecs": 1077,
-    "errors.py": 149,
-    "evidence": 5380,  # a writer reads a day with one request, so that rows and version belong together
+    "errors.py": 148,
+    "evidence": 5181,  # a writer reads a day with one request, so that rows and version belong together
     "forge": 519,
     "git": 461,
-    "inventory": 501,  # lines and numbers that no log and no record may contain
+    "inventory": 504,  # lines and numbers that no log and no record may contain
     "kafka.py": 17,
-    "kube": 6045,
-    "manifest": 2956,  # reads plain manifests by lines, in place of a second process in app
+    "kube": 5540,
+    "manifest": 2952,  # reads plain manifests by lines, in place of a second process in app
     "metrics": 336,
     "ports.py": 25,
     "quota": 3040,  # effects of a plan are computed once
     "reconcile": 1028,
-    "render": 2313,  # recommended limits are counted by what they recommend
+    "render": 2306,  # recommended limits are counted by what they recommend
     "sandbox": 1210,
     "spark": 34,
-    "usage": 1929,
+    "usage": 1933,
     "wire": 1965,
 }
 """A ratchet: the statements of each package or module, docstrings left out. Only lower a number.
@@ -50,6 +50,8 @@ Raised once, by 83 in all: a Struct has its own function `replace`, so a module 
 `usage` has five more, by which a page for one client tells a limit that is not known from none. `kube` has ninety more:
 statuses by tasks of their own, warnings at admission, and a bound on the wait of a document whose cluster is gone.
 Raised for budgets: `quota`, `manifest`, `codecs`, `render` and `reconcile` compare what limits promise together.
+`app`, `inventory`, `render` and `usage` have 23 more, for which `evidence` has 176 less: the page for one client reads the
+audit log and the snapshots on both sides of a moment.
 """
 SLACK = 20
 """How far a number of the table may be above the real one."""
@@ -301,8 +303,8 @@ def test_every_module_has_a_test_module_of_its_name_or_a_listed_one() -> None:
 
 
 SUPPRESSIONS = {
-    "noqa": 234,
-    "type: ignore": 20,
+    "noqa": 172,
+    "type: ignore": 19,
     "fmt: skip": 0,
 }
 """A ratchet: number of comments in reconciler/, tests/, tools/ and examples/ that disable a check. Only lower it."""

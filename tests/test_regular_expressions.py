@@ -328,6 +328,7 @@ CLEARED = {
     "manifest/project/cluster.py:([0-9]+)(ms|[smh])": "the schema of QuotaCluster has refused any other text and long numbers",
     "base/redaction.py:_ESCAPE": "an attempt that begins a run of escapes matches all of it, so none is read twice",
     "base/output_text.py:_WORKFLOW_COMMAND": "it begins at the begin of a line and does not leave the line",
+    "render/table.py:_PARTS": "every character belongs to a part; only the last backquote of a line has no partner",
     "sandbox/broker_rules/ip_literals.py:_LEADING_ZEROS": "it begins only where no digit is in front",
     r"evidence/spark/runtime/jvm.py:^ *java\.specification\.version = (?:1\.)?(\d+)": "it begins at the begin of a line of Java's own",
 }
@@ -339,9 +340,9 @@ DYNAMIC = {
     "git/repository.py:tree": "a constant over bytes: one class",
     "manifest/files.py:_matcher": "globs of the trusted project file, over names of files",
     "manifest/explanation.py:_compile": "patterns of the schemas of this package, over texts of bounded length",
-    "evidence/ingest/dialects/parser.py:_pattern": "of the caller's own file of dialects",
-    "evidence/ingest/dialects/label_matchers.py:__post_init__": "of the caller's own settings",
-    "evidence/ingest/dialects/cluster_sources.py:parsed": "of the caller's own settings",
+    "evidence/ingest/dialect_tables.py:_pattern": "of the caller's own file of dialects",
+    "evidence/ingest/cluster_sources.py:__post_init__": "of the caller's own settings",
+    "evidence/ingest/cluster_sources.py:parsed": "of the caller's own settings",
     "wire/sasl/scram.py:__init__": "a constant of the module: one class",
 }
 """Functions that build an expression from variable text, and the source of the text."""

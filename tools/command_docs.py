@@ -28,6 +28,7 @@ Generated from each command's `--help` by `python -m tools.command_docs --write`
 
 Results go to standard output, all messages to standard error; progress bars only on a terminal.
 Colour: `NO_COLOR` turns it off, `FORCE_COLOR` turns it on; otherwise only a terminal gets it.
+A terminal's lines are folded at its width (`COLUMNS`), except commands; in a pipe and in a file each row is one line of any width.
 `-h` is `--help` everywhere; `kquota help COMMAND` prints the same.
 `--format json` gives versioned, sorted, stable JSON. `KQUOTA_DEBUG=1` in the environment adds the traceback to an error.
 

@@ -25,8 +25,7 @@ $ kubectl wait --for=condition=Ready ckq/alice-checkout --timeout=2m
 A fault of one document is in the status of that document. A fault of the cluster is in the status of the QuotaCluster with its details, and on its
 documents with the same reason and one sentence: tenants read them, so they name no address, no secret and no other tenant.
 
-To request a reconciliation now and wait for its result: `kquota reconcile NAME --wait` for a ClientQuota, with `--cluster` for a QuotaCluster; or set the annotation
-`kafka-quotas.io/requestedAt` to a new value and wait until `status.lastHandledReconcileAt` has it.
+To request a reconciliation of a ClientQuota or QuotaCluster now, set its annotation `kafka-quotas.io/requestedAt` to a new value and wait until `status.lastHandledReconcileAt` has it.
 
 ## What you see first
 
@@ -68,14 +67,14 @@ Flux and Argo CD stop waiting then.
 _CONDITIONS: Final = """
 `Ready`, `Drifted`, `Conflict` and `Paused` are always there; `Reconciling`, `Stalled` and `Doubtful` (a name
 that probably matches no client, such as `User:bob`, `<default>` or `etl-*`; on a QuotaCluster a client property that
-nobody knows, such as `client.idd`) only while they are true. A time changes
+nobody knows, such as `client.idd`), and `OverBudget` ([budgets](budgets.md)) only while they are true. A time changes
 when a status flips and at no other time. `Drifted` is Unknown (`NotCompared`) while nothing is compared, and for a difference that was seen
 once: it becomes True after two observations in a row, three seconds apart, so that a broker that lags is not taken for
 a writer, and not before a minute and a half after a takeover, while the earlier leader's writes may still arrive.
 Corrections wait for that, too.
 
 Events report transitions: a document that becomes ready the first time has none. Besides those of the table there are
-`DriftDetected`, `DriftCorrected`, `DriftOver`, `Reconciled` (in order again, or another limit in force), `Resumed`, `MatchesNoClient`, `Orphaned` (a
+`DriftDetected`, `DriftCorrected`, `DriftOver`, `Reconciled` (in order again), `MatchesNoClient`, `Orphaned` (a
 document was deleted, and its limits stay) and `Released` on the QuotaCluster (a document went, and its limits stay). Notes have at most {bytes} bytes. Trouble of a cluster is sent once, on
 the QuotaCluster.
 """

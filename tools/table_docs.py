@@ -82,7 +82,7 @@ create temporary view usage_sample using parquet options (path 'lake/usage_sampl
 select broker_id, max(rate_units) from usage_sample where `user` = 'alice' group by broker_id;
 ```
 
-In a notebook: `polars.read_parquet([line.strip() for line in open("files.txt")])` after `kquota usage files usage_5m --lake LAKE > files.txt`.
+[A notebook](../examples/recorded-use/usage.ipynb) uses DuckDB and Polars, [an Airflow DAG](../examples/recorded-use/airflow_dag.py) fills the tables; so do [a CronJob](../examples/kubernetes/evidence-cronjob.yaml) and, with analyses on Spark, [a SparkApplication](../examples/spark/sparkapplication.yaml).
 
 ## Footer
 

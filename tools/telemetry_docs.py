@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from reconciler.evidence.ingest.dialects import parser
-from reconciler.evidence.ingest.dialects.definitions import ABOUT_QUOTAS, Dialect
+from reconciler.evidence.ingest import dialect_tables
+from reconciler.evidence.ingest.dialect import ABOUT_QUOTAS, Dialect
 from reconciler.evidence.ingest.drop_reasons import PARTIAL, DropReason
 
 _NOTHING: Final = "nothing"
@@ -73,7 +73,7 @@ def dialects() -> str:
         "| dialect | what it is | metrics | quota type in | user | client id |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    return "\n".join([*rows, *map(_row, parser.shipped().all)])
+    return "\n".join([*rows, *map(_row, dialect_tables.shipped().all)])
 
 
 def _row(dialect: Dialect) -> str:
@@ -88,8 +88,7 @@ def _row(dialect: Dialect) -> str:
 
 def _name(dialect: Dialect, part: str) -> str:
     name = dialect.names[part]
-    none = f", {', '.join(f'`{word}`' for word in name.none)} = none" if name.none else ""
-    return f"{', '.join(f'`{label}`' for label in name.labels)} ({name.decoder}{none})"
+    return f"{', '.join(f'`{label}`' for label in name.labels)} ({name.decoder})"
 
 
 def words() -> str:

@@ -42,7 +42,6 @@ _COMMANDS: Final = {
         "operator.commands",
         "Run the Kubernetes operator; release its finalizers; check its rights.",
     ),
-    "reconcile": ("operator.reconcile", "Ask the operator to reconcile a resource now."),
     "usage": (
         "usage.commands",
         "Ingest and analyse recorded use: what-if, right-sizing, capacity, history.",
@@ -86,6 +85,7 @@ Environment:
   KQUOTA_CLUSTER            value of --cluster
   KQUOTA_BOOTSTRAP_SERVERS  value of --bootstrap-server
   FORCE_COLOR, NO_COLOR     colour on or off, whatever the terminal
+  COLUMNS                   width of a terminal; in a pipe each row is one line
   KQUOTA_DEBUG=1            adds the traceback to an error
 
 Results go to standard output, all messages to standard error. Limits apply per broker."""

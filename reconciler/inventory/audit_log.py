@@ -56,8 +56,17 @@ class FileAuditLog:
         Raises:
             InventoryError: The file cannot be read.
         """
+        with contextlib.closing(self.entries()) as entries:
+            return open_among(entries, cluster_id=cluster_id, pairs=pairs)
+
+    def entries(self) -> Generator[AuditEntry]:
+        """Yield all entries of a known version, newest first; none if there is no log.
+
+        Raises:
+            InventoryError: The file cannot be read.
+        """
         with contextlib.closing(self._blocks_from_end()) as blocks:
-            return open_among(_newest_first(blocks), cluster_id=cluster_id, pairs=pairs)
+            yield from _newest_first(blocks)
 
     def _is_cut_off(self) -> bool:
         with contextlib.closing(self._blocks_from_end()) as blocks:

@@ -337,7 +337,7 @@ def _quantity(text: str) -> str:
 
 _PATTERNS: Final[Mapping[str, str]] = {
     schema_names.DNS_LABEL: "is not a valid namespace name: use lowercase letters, digits and dashes",
-    schema_names.TIME: 'is not a time; write for example "2026-12-31T00:00:00Z", in quotes',
+    schema_names.TIME: 'is not a time; write for example "2035-12-31T00:00:00Z", in quotes',
     schema_names.DNS_SUBDOMAIN: "is not a valid resource name: use lowercase letters, digits, dashes and dots",
 }
 

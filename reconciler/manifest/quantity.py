@@ -118,7 +118,7 @@ def _outside_pattern(text: str) -> str:
     except QuotaValueError as error:
         return error.message
     if value <= 0:
-        return f"{text} is not greater than 0; omit the field for no limit"
+        return f"{text} is not greater than 0; omit the field for no limit, which 0 is not"
     return f"{text!r} is read differently by different YAML parsers; write {spell(value)}"
 
 

@@ -165,7 +165,11 @@ def check_value(key: Key, value: float) -> float:
     if not math.isfinite(number):
         raise QuotaValueError(f"{rule.field} must be a finite number")
     if number <= 0:
-        raise QuotaValueError(f"{rule.field} must be greater than 0; omit it for no limit")
+        # Kafka before 3.5 stored 0: throttle times are divided by it, and no connection is accepted.
+        raise QuotaValueError(
+            f"{rule.field} must be greater than 0; omit it for no limit"
+            " (0 is not that: brokers that have it stored hold clients back as much as they can)"
+        )
     if rule.is_integer and not number.is_integer():
         raise QuotaValueError(f"{rule.field} must be a whole number ({rule.unit})")
     if rule.maximum is not None and number > rule.maximum:

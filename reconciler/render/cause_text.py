@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.planner.permitted_plan import NOTE_RETAINED
 from reconciler.quota.planner.plan import TEMPORARY, Finding, Plan
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import Preview
@@ -59,6 +60,7 @@ restricted | Restricted by policy | · | yellow | These differ from what is decl
 changedByAnother | Changed by another writer | ! | yellow | No longer declared, but changed by another writer; they are removed only with --force.
 notRemoved | Not removed | · | dim | No longer declared; this run may not remove them.
 newOrphans | Deleted documents whose limits stay in Kafka | ! | yellow | To remove such a limit, {REMOVAL}.
+released | Left alone as asked | o | dim | Their documents were deleted with deletionPolicy: Retain; these limits stay in Kafka.
 orphans | Limits of documents deleted before | o | dim | No document declares these limits any more; they stay in Kafka.
 overrides | Temporary limits | ^ | cyan | These values of overrides and of documents with an end apply until their end, instead of others.
 frozen | Suspended or unusable documents | * | dim | The documents of these limits are suspended or cannot be used; nothing is written.
@@ -90,7 +92,8 @@ def section_of(finding: Finding) -> str:
     if finding.ignored:
         return "ignored"
     if finding.action is Action.ORPHAN:
-        return "newOrphans" if finding.is_new else "orphans"
+        kind = "newOrphans" if finding.is_new else "orphans"
+        return "released" if finding.note == NOTE_RETAINED else kind
     if finding.cause in TEMPORARY and finding.action is Action.REPORT:
         return "restricted"
     return _BY_CAUSE.get(finding.cause, "restricted")

@@ -286,7 +286,7 @@ def checks_text(checks: Sequence[Check], *, style: Style = PLAIN) -> str:
         lines += fold(line, style.width, hang=hang)
         if check.advice:
             advice = f"{'':{hang}}{style.paint(escaped(check.advice), 'dim')}"
-            lines += fold(advice, style.width, hang=hang)
+            lines += fold(advice, style.width, hang=hang, is_message=True)
     return "\n".join(lines) + "\n"
 
 

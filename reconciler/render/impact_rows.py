@@ -96,7 +96,7 @@ def client_section(preview: Preview, live: QuotaState, *, max_rows: int) -> RowS
     return RowSection(
         name="clients",
         title="Limits of clients",
-        note="Of clients with a limit or a login of their own; kquota resolve shows those of any client.",
+        note="Of clients with a limit or a login of their own; `kquota resolve` shows those of any client.",
         rows=tuple(map(_client_row, limits[:max_rows])),
         left_out=len(limits) - len(limits[:max_rows]),
         heads=("Now", "After this plan", "Effect"),

@@ -34,9 +34,15 @@ _HANGING: Final = 4
 _LEAST_WIDTH: Final = 40
 """Minimum width: on a narrower terminal lines are folded to this width."""
 
-_PARTS: Final = re.compile(r"\x1b\[[0-9;]*m|[ ]+|[^ \x1b]+")
-_PROGRAMS: Final = frozenset({"kquota", "kubectl", "helm"})
-"""Words of a message that begin a command, which ends with its clause."""
+_PROGRAMS: Final = (
+    r"(?:kquota|kubectl|helm|pip|chmod|openssl|kafka-[a-z-]+|sed(?= -)|python3?(?= -)"
+    r"|git(?= (?:-|config|diff|fetch|for-each-ref|fsck|log|ls-remote|push|rev-parse|show)))"
+)
+_PARTS: Final = re.compile(
+    r"\x1b\[[0-9;]*m|[ ]++"
+    rf"|\(?`{_PROGRAMS} [^`]*+`[^ \x1b]*+|\(?{_PROGRAMS}(?: ++(?:[^ \x1b;,]|[;,](?=[^ \x1b]))++)++[;,]*+|[^ \x1b]++"
+)
+"""The parts of a line. A command is one part: it begins with a program and ends with its quotes or its clause."""
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -185,18 +191,18 @@ def fold_lines(lines: Iterable[str], style: Style, *, is_message: bool = False) 
 
 
 def fold(line: str, width: int, *, hang: int, is_message: bool = False) -> list[str]:
-    """Fold a line to at most ``width`` columns: at spaces, and inside a word only if necessary.
+    """Fold a line to at most ``width`` columns: at spaces, and inside a word only if necessary; never inside a command.
 
     Args:
         line: May contain colour codes, which take no columns.
         width: Columns of the terminal, 0 = never fold.
-        is_message: Whether words and commands stay on one line even if they are wider.
+        is_message: Whether words too stay on one line even if they are wider.
     """
     width = max(width, _LEAST_WIDTH) if width else 0
     if not width or columns_of(_COLOUR.sub("", line)) <= width:
         return [line]
     lines, current, used = list[str](), "", 0
-    for part in _message_parts(line) if is_message else _PARTS.findall(line):
+    for part in _PARTS.findall(line):
         if part.startswith("\x1b"):
             current += part
             continue
@@ -208,27 +214,12 @@ def fold(line: str, width: int, *, hang: int, is_message: bool = False) -> list[
             current, used = " " * hang, hang
         if part.startswith(" "):
             continue
-        for character in [part] if is_message else part:
+        for character in [part] if is_message or " " in part else part:
             if used + columns_of(character) > width and used > hang:
                 lines.append(current)
                 current, used = " " * hang, hang
             current, used = current + character, used + columns_of(character)
     return [*lines, current.rstrip(" ")] if current.strip(" ") else lines
-
-
-def _message_parts(line: str) -> list[str]:
-    """Return the parts of a message; a command is one part, so that it can be copied."""
-    parts = [""]
-    is_quoted = is_command = False
-    for part in _PARTS.findall(line):
-        is_command = is_command and not part.startswith("\x1b")
-        if is_quoted or is_command:
-            parts[-1] += part
-        else:
-            parts.append(part)
-        is_quoted ^= part.count("`") % 2 == 1
-        is_command = part in _PROGRAMS or (is_command and not part.endswith((";", ",")))
-    return parts
 
 
 def markdown_heads(section: Section) -> list[str]:

@@ -77,13 +77,7 @@ def alerts_in(post: Post, status: str) -> set[str]:
 def watching(folder: Path, *, port: int) -> Iterator[None]:
     """`kquota drift --watch` in a separate process, with its metrics on a port."""
     words = kquota(
-        folder,
-        "drift",
-        "--watch",
-        "--interval",
-        "500ms",
-        "--metrics-address",
-        f"127.0.0.1:{port}",
+        folder, "drift", "--watch", "--interval", "500ms", "--metrics-address", f"127.0.0.1:{port}"
     )
     child = Child(words, log=folder / "watch.log", environment=environment())
     try:
@@ -153,10 +147,7 @@ def test_a_change_outside_kquota_fires_an_alert_and_its_end_resolves_it(
     took: dict[str, float] = {}
     with Inbox() as inbox:
         (port,) = free_ports(1)
-        with (
-            watching(tmp_path, port=port),
-            monitoring(port, inbox) as prometheus,
-        ):
+        with watching(tmp_path, port=port), monitoring(port, inbox) as prometheus:
             scraped(prometheus)
             assert "KquotaDrift" not in prometheus.firing()
 

@@ -112,39 +112,6 @@ def test_after_a_result_that_stops_the_run_no_further_cluster_starts() -> None:
     assert [str(result.error) for result in results[1:]] == ["not started: the run was stopped"] * 2
 
 
-def test_progress_counts_every_cluster_once() -> None:
-    progress: list[FleetProgress] = []
-
-    async def work(_: Notices, cluster: ClusterTarget) -> None:
-        if cluster.name == "b":
-            raise PlanRefused("no")
-
-    asyncio.run(run_fleet(named("a", "b", "c"), work, concurrency=1, report=progress.append))
-    assert progress[0] == FleetProgress(total=3, done=0, active=1, failed=0)
-    assert progress[0].waiting == 2
-    assert progress[-1] == FleetProgress(total=3, done=3, active=0, failed=1)
-
-
-def test_a_value_may_count_as_a_failure() -> None:
-    progress: list[FleetProgress] = []
-
-    async def work(_: Notices, cluster: ClusterTarget) -> str:
-        return cluster.name
-
-    results = asyncio.run(
-        run_fleet(
-            named("a", "b", "c"),
-            work,
-            concurrency=1,
-            report=progress.append,
-            is_failed=lambda result: result.value == "b",
-            stops_on_failure=True,
-        )
-    )
-    assert [result.value for result in results] == ["a", "b", None]
-    assert progress[-1] == FleetProgress(total=3, done=2, active=0, failed=1)
-
-
 def cancelled_after_first(work: Callable[[Notices, ClusterTarget], Awaitable[None]]) -> "list[str]":
     """The errors of a run that is cancelled while it waits."""
 
@@ -184,3 +151,23 @@ def test_a_fault_of_the_program_ends_the_run() -> None:
 
     with pytest.raises(ZeroDivisionError):
         asyncio.run(run_fleet(named("a", "b"), work))
+
+
+def test_a_value_may_count_as_a_failure() -> None:
+    progress: list[FleetProgress] = []
+
+    async def work(_: Notices, cluster: ClusterTarget) -> str:
+        return cluster.name
+
+    results = asyncio.run(
+        run_fleet(
+            named("a", "b", "c"),
+            work,
+            concurrency=1,
+            report=progress.append,
+            is_failed=lambda result: result.value == "b",
+            stops_on_failure=True,
+        )
+    )
+    assert [result.value for result in results] == ["a", "b", None]
+    assert progress[-1] == FleetProgress(total=3, done=2, active=0, failed=1)

@@ -11,23 +11,6 @@ from hypothesis import strategies as st
 from reconciler.base.compact_json import compact, exact, lines
 from reconciler.quota.keys import Key
 
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text()
-    | st.sampled_from(list(Key)),
-    lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.text(), inner),
-)
-
-
-@given(VALUES, st.booleans())
-def test_the_encoder_writes_the_same_text_as_the_standard_encoder(value, sort_keys):
-    assert compact(sort_keys=sort_keys)(value) == json.dumps(
-        value, separators=(",", ":"), sort_keys=sort_keys, allow_nan=False
-    )
-
 
 @pytest.mark.parametrize("value", [math.nan, [math.inf], {"a": -math.inf}])
 def test_values_that_json_cannot_represent_are_refused(value):

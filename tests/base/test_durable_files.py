@@ -12,7 +12,6 @@ from reconciler.base.durable_files import (
     DISK,
     is_writable,
     make_private_folder,
-    remove_drafts,
     replace_file,
 )
 from reconciler.errors import InventoryError
@@ -47,29 +46,6 @@ def test_git_ignores_a_private_folder(tmp_path: Path):
         ["git", "status", "--porcelain"], cwd=tmp_path, check=True, capture_output=True
     )
     assert status.stdout == b""
-
-
-def test_a_target_that_cannot_be_replaced_leaves_no_temporary_file(tmp_path: Path):
-    path = tmp_path / "directory"
-    path.mkdir()
-    (path / "inside").touch()
-    with pytest.raises(InventoryError, match="cannot be written"):
-        DISK.replace(path, b"new")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["directory"]
-
-
-def test_a_missing_directory_is_reported_in_a_sentence(tmp_path: Path):
-    for write in (DISK.replace, DISK.append):
-        with pytest.raises(InventoryError, match="cannot be written: No such file") as caught:
-            write(tmp_path / "no" / "file", b"x")
-        assert "directory exists" in caught.value.hint
-
-
-def test_appended_text_is_at_the_end_of_the_file(tmp_path: Path):
-    path = tmp_path / "log"
-    DISK.append(path, b"one\n")
-    DISK.append(path, b"two\n")
-    assert path.read_bytes() == b"one\ntwo\n"
 
 
 def test_a_full_disk_is_reported_in_a_sentence(tmp_path: Path):
@@ -165,25 +141,6 @@ def test_blocks_from_the_end_are_the_file_in_reverse(tmp_path: Path):
         next(DISK.blocks_from_end(Path("/dev/zero")))
 
 
-def test_a_file_gets_its_content_and_its_permissions(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text("old and longer")
-    replace_file(path, b"new")
-    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o600)
-    replace_file(path, b"newer", mode=0o644)
-    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"newer", 0o644)
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_link_is_replaced_and_its_target_is_unchanged(tmp_path: Path) -> None:
-    target, link = tmp_path / "target", tmp_path / "link"
-    target.write_text("as before")
-    link.symlink_to(target)
-    replace_file(link, b"new")
-    assert not link.is_symlink()
-    assert target.read_text() == "as before"
-
-
 @pytest.mark.parametrize("is_link", [False, True])
 def test_a_pipe_or_a_device_is_not_replaced(tmp_path: Path, is_link: bool) -> None:
     path = tmp_path / "file"
@@ -206,14 +163,6 @@ def test_a_dangling_link_is_replaced(tmp_path: Path) -> None:
     assert not path.is_symlink()
 
 
-def test_a_reader_that_opened_the_old_file_reads_all_of_it(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
-    with path.open("rb") as reader:
-        replace_file(path, b"newer")
-        assert reader.read() == b"old"
-
-
 @pytest.mark.parametrize("name", ["folder", "missing/file"])
 def test_a_failure_leaves_no_file(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
@@ -221,17 +170,6 @@ def test_a_failure_leaves_no_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(OSError, match="directory"):
         replace_file(tmp_path / name, b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
-
-
-def test_only_temporary_files_of_the_same_file_are_removed(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    draft = tmp_path / ".file.a1b2_c3d.new"
-    bystanders = [tmp_path / name for name in (".file.lock", ".other.a1b2.new", "file.new")]
-    for each in (path, draft, *bystanders):
-        each.write_text("x")
-    remove_drafts(path)
-    assert not draft.exists()
-    assert all(each.exists() for each in (path, *bystanders))
 
 
 def test_a_link_to_a_file_that_does_not_exist_yet_is_writable_if_its_folder_is(

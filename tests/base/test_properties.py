@@ -1,5 +1,3 @@
-import io
-
 import javaproperties
 import pytest
 from hypothesis import example, given
@@ -46,32 +44,12 @@ def test_every_text_is_parsed_as_by_an_independent_reader(text: str) -> None:
     assert entries_of(text) == expected
 
 
-@given(
-    st.dictionaries(
-        st.text(st.characters(exclude_categories=["Cs"])),
-        st.text(st.characters(exclude_categories=["Cs"])),
-    )
-)
-def test_text_that_java_writes_is_read_back(pairs: dict[str, str]) -> None:
-    file = io.StringIO()
-    javaproperties.dump(pairs, file, timestamp=False)
-    assert entries_of(file.getvalue()) == pairs
-
-
 def test_the_line_number_of_a_pair_is_its_first_line() -> None:
     entries = properties.parse("# one\n\na = 1\\\n  2\nb = 3\n")
     assert [(entry.key, entry.value, entry.line) for entry in entries] == [
         ("a", "12", 3),
         ("b", "3", 5),
     ]
-
-
-def test_blanks_at_the_end_of_a_value_belong_to_it() -> None:
-    assert entries_of("password = s3cret  ") == {"password": "s3cret  "}
-
-
-def test_the_last_of_repeated_keys_applies_and_all_are_recorded() -> None:
-    assert [entry.value for entry in properties.parse("a=1\na=2")] == ["1", "2"]
 
 
 @pytest.mark.parametrize("bad", [r"a=\u12", r"a=\uXYZW", r"\u=1"])

@@ -1,32 +1,29 @@
 """``make bench``: measures and prints the tables of tests/bench/benchmarks.md; ``--write`` writes them there.
 
-A target that is not met is printed as missed. ``--only codec|import|plan|load|brokers|requests|fleet|tutorial|operator``
-measures a part and writes its table only, ``--only use`` all targets of the recorded-use pipeline, ``--only T5`` one
-of them: a trial of minutes unless ``--scale full`` is given.
+A bar that is not met is printed as missed. ``--only PART`` measures a part and writes its table only.
 """
 
 import argparse
-import dataclasses
 import os
 import platform
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.bench import (
     brokers,
     codec,
     documents,
+    evidence,
     fleet,
-    harness,
     operator_curve,
     operator_load,
     page,
-    request_sizes,
-    use,
+    replay,
+    sizing_fleet,
 )
 from tests.bench.harness import Figures, Row, interleaved, say, self_measured, wall_of
 
@@ -80,20 +77,6 @@ def alone(work: str, figures: Figures, unit: str, *, most: float | None = None) 
         bar="measured" if most is None else f"<= {most:g} {unit.removesuffix(' wall')}",
         verdict=at_most(float("inf") if most is None else most),
         value=figures.median,
-    )
-
-
-def beyond_floor(figures: Figures, floor: Figures, unit: str) -> Row:
-    """The cost divided by that of a client that only replays encoded requests."""
-    return Row(
-        work=f"the saved plan against its encoded requests alone: {unit.removeprefix('s ')}",
-        peer="floor client",
-        figures=figures,
-        peer_figures=floor,
-        unit=unit,
-        bar="measured, x",
-        verdict=lambda _: True,
-        value=figures.median / floor.median,
     )
 
 
@@ -172,27 +155,24 @@ def load_rows() -> Iterator[Row]:
 
 def broker_rows() -> Iterator[Row]:
     with brokers.workspace() as (space, _):
-        for work, peer, candidates in (
-            (
-                "apply a saved plan of 10k x 3: validated, applied, verified",
-                "Java AdminClient",
-                brokers.saved_plan,
-            ),
-            ("the same from YAML", "Java, SnakeYAML", brokers.from_yaml),
-            ("a no-op plan of 10k documents", "Java, SnakeYAML", brokers.no_op_plan),
+        peer, apply = "Java, SnakeYAML", "10k x 3: planned, validated, applied, verified"
+        say(apply)
+        results = interleaved(brokers.applies(space), warmup=True)
+        java = results["java"]
+        for name, work, bars in (
+            ("yaml", f"apply {apply}", {"wall": 1.0, "cpu": 0.7}),
+            ("saved", f"apply a saved plan of {apply}", {"wall": 1.05}),
         ):
-            say(work)
-            results = interleaved(candidates(space), warmup=True)
-            bar = 1.0 if candidates is brokers.no_op_plan else 0.8
-            yield cost(work, peer, results["ours"]["wall"], results["java"]["wall"], bar, "s wall")
-            if "floor" in results:
-                for figure, unit in (("wall", "s wall"), ("cpu", "s CPU")):
-                    yield beyond_floor(results["ours"][figure], results["floor"][figure], unit)
+            for unit, bar in bars.items():
+                yield cost(
+                    f"{work}: {unit}", peer, results[name][unit], java[unit], bar, f"s {unit}"
+                )
+        work = "a no-op plan of 10k documents"
+        say(work)
+        results = interleaved(brokers.no_op_plan(space), warmup=True)
+        yield cost(work, peer, results["ours"]["wall"], results["java"]["wall"], 0.65, "s wall")
     counted = brokers.requests()
     say(f"requests of one apply: {counted}")
-    for name in ("round trips", "bytes"):
-        count, least = counted[name], counted[f"{name} of the floor"]
-        yield beyond_floor(Figures(samples=(float(count),)), Figures(samples=(float(least),)), name)
     for name, most in (
         ("validate-only", 16),
         ("alters", 16),
@@ -229,37 +209,18 @@ def tutorial_rows() -> Iterator[Row]:
     say(work)
     with operator_load.workspace() as bench:
         results = interleaved(bench.candidates(), rounds=operator_load.ROUNDS)
-        for name, counted in bench.counted.items():
-            say(f"writes of {name}: {operator_load.writes_text(counted[-1])}")
     own_figures, peer_figures = results["ours"], results["tutorial"]
     yield cost(work, peer, own_figures["wall"], peer_figures["wall"], 0.5, "s wall")
-    limits = {"statuses": operator_load.RESOURCES, "others": 3 * own_figures["batches"].median}
-    for what, most in limits.items():
-        unit = "status writes" if what == "statuses" else "other writes"
-        yield Row(
-            work=f"{work}: {unit}, Leases apart",
-            peer=peer,
-            figures=own_figures[what],
-            peer_figures=peer_figures[what],
-            unit=unit,
-            bar=f"<= {most:g}",
-            verdict=at_most(most),
-            value=own_figures[what].median,
-        )
     yield Row(
-        work=f"{work}: most memory",
+        work=f"{work}: status writes",
         peer=peer,
-        figures=own_figures["peak_mb"],
-        peer_figures=peer_figures["peak_mb"],
-        unit="MB",
-        bar="<= 150 MB",
-        verdict=at_most(150),
-        value=own_figures["peak_mb"].median,
+        figures=own_figures["statuses"],
+        peer_figures=peer_figures["statuses"],
+        unit="status writes",
+        bar=f"<= {operator_load.STATUSES:,}",
+        verdict=at_most(operator_load.STATUSES),
+        value=own_figures["statuses"].median,
     )
-    for what, figure in (("leads", "takeover"), ("has made its first pass", "takeover_pass")):
-        yield alone(
-            f"{work}: the leader is killed, a standby {what} after", own_figures[figure], "s"
-        )
 
 
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
@@ -270,13 +231,13 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "brokers": broker_rows,
     "fleet": fleet_rows,
     "tutorial": tutorial_rows,
+    "evidence": evidence.rows,
+    "engines": lambda: replay.rows(replay.SIZES),
+    "sizing": sizing_fleet.rows,
 }
 
-CURVE = "operator"
+ENGINES, CURVE = "engines", "operator"
 """A part whose table has a column for each count of documents."""
-
-REQUESTS = "requests"
-"""A part whose table has special columns and no targets."""
 
 
 def machine() -> str:
@@ -300,109 +261,45 @@ def machine() -> str:
     )
 
 
-def chosen_of(words: list[str] | None) -> tuple[list[str], list[str]]:
-    """The chosen parts and targets of the pipeline; all by default."""
-    parts = [*PARTS, CURVE, REQUESTS]
-    names = {"T5" if word == "evidence" else word for word in words or [*parts, "use"]}
-    targets = [target for target in use.TARGETS if target in names or "use" in names]
-    return [part for part in parts if part in names], targets
-
-
-def used(targets: list[str], scale: use.Scale) -> Iterator[use.Measured]:
-    """Measure targets one after the other; report those that cannot be measured here."""
-    for target in targets:
-        say(f"{target}: {use.TARGETS[target][0]}")
-        try:
-            yield from use.measured(target, scale)
-        except (SystemExit, Exception) as error:  # noqa: BLE001 - other figures took hours
-            say(f"{target} could not be measured: {error!r}")
-
-
-def written(text: str, tables: Mapping[str, str], measurements: list[use.Measured]) -> str:
-    """The page with new measurements; other parts keep their tables."""
-    for part, table in tables.items():
-        text = page.replaced(text, f"measured: {part}", f"{machine()}\n\n{table}")
-    if measurements:
-        about = {name: words for name, (words, _) in use.TARGETS.items()}
-        before = page.between(text, "measured: use")
-        text = page.replaced(text, "measured: use", page.use_table(measurements, about, before))
-    if crossed := [measurement.row for measurement in measurements if measurement.target == "T8"]:
-        text = page.replaced(text, "measured: crossover", page.crossover(crossed))
-    return text
-
-
 def measured_part(part: str, counts: list[int] | None) -> tuple[str, list[Row]]:
     """The table of a part, and its rows.
 
     Args:
         part: Name of the part.
-        counts: Columns of the operator's table; ``None`` = all.
+        counts: Columns of the operator's table, or numbers of samples of the engines; ``None`` = all.
     """
-    if part == REQUESTS:
-        return request_sizes.table(harness.ROUNDS), []
     if part == CURVE:
         rows = list(operator_curve.curve_rows(counts or operator_curve.COUNTS))
         before = page.between(page.PAGE.read_text(encoding="utf-8"), f"measured: {part}")
         works = [figure.work for figure in operator_curve.FIGURES]
         return page.curve(rows, works, before), rows
-    rows = list(PARTS[part]())
+    rows = list(replay.rows(counts) if part == ENGINES and counts else PARTS[part]())
     return page.table(rows), rows
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--only", choices=[*PARTS, CURVE], action="append")
     parser.add_argument(
-        "--only",
-        choices=[*PARTS, CURVE, REQUESTS, "evidence", "use", *use.TARGETS],
-        action="append",
-    )
-    parser.add_argument(
-        "--scale",
-        choices=use.SCALES,
-        default="small",
-        help="of the pipeline's targets; default: small",
-    )
-    parser.add_argument(
-        "--rounds", type=int, help="of the pipeline's targets, instead of the scale's"
-    )
-    parser.add_argument(
-        "--documents",
+        "--size",
         type=int,
         action="append",
-        help="column of the operator's table; repeatable; default: all three",
+        help="documents of the operator, samples of the engines; repeatable; default: all",
     )
     parser.add_argument(
         "--write", action="store_true", help="put the tables into tests/bench/benchmarks.md"
     )
     arguments = parser.parse_args()
-    parts, targets = chosen_of(arguments.only)
-    scale = use.SCALES[arguments.scale]
-    if arguments.rounds:
-        scale = dataclasses.replace(scale, rounds=arguments.rounds)
-    every: list[Row] = []
-    tables: dict[str, str] = {}
-    for part in parts:
-        tables[part], rows = measured_part(part, arguments.documents)
-        every += rows
-    measurements = list(used(targets, scale))
-    print(machine())
-    for table in tables.values():
-        print(f"\n{table}")
-    if measurements:
-        print(f"\n{page.HEAD}\n" + "\n".join(map(page.line, measurements)))
-    if crossed := [measurement.row for measurement in measurements if measurement.target == "T8"]:
-        print(f"\n{page.crossover(crossed)}")
-    if arguments.write:
-        text = page.PAGE.read_text(encoding="utf-8")
-        page.PAGE.write_text(written(text, tables, measurements), encoding="utf-8")
-    every += [measurement.row for measurement in measurements]
-    missed = [row for row in every if not row.met]
-    if missed:
-        print(f"{len(missed)} of {len(every)} bars missed", file=sys.stderr)
-    unmeasured = set(targets) - {measurement.target for measurement in measurements}
-    if unmeasured:
-        print(f"not measured: {', '.join(sorted(unmeasured))}", file=sys.stderr)
-    return 1 if unmeasured else 0
+    missed = 0
+    for part in arguments.only or [*PARTS, CURVE]:
+        table, rows = measured_part(part, arguments.size)
+        text = f"{machine()}\n\n{table}"
+        print(f"\n{text}", flush=True)
+        missed += sum(not row.met for row in rows)
+        if arguments.write:
+            page.write(f"measured: {part}", text)
+    print(f"{missed} bars missed", file=sys.stderr)
+    return 0
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import documents, floor, harness
-from tests.servers import jars, raw_quotas, tools
+from tests.bench import documents, harness
+from tests.servers import jars, tools
 from tests.servers.fault_proxy import in_front_of
 from tests.servers.kafka import KafkaCluster
 
@@ -46,7 +46,7 @@ SNAKEYAML_POM = f"""\
 
 @dataclass(slots=True)
 class Workspace:
-    """A project with 10,000 documents, a list for Java with the same content, and a counter that shifts every value."""
+    """A project with 10,000 documents, and a counter that shifts every value."""
 
     folder: Path
     bootstrap: str
@@ -58,17 +58,9 @@ class Workspace:
         )
 
     def shift(self) -> None:
-        """Write new values to the manifests and the list."""
+        """Write new values to the manifests."""
         self.turn += 1
         documents.write_manifests(self.folder / "quotas", offset=self.turn)
-        lines = [
-            f"user-{number:05d}\tclient-{number:05d}"
-            f"\tproducer_byte_rate={1_000_000 + number + self.turn}"
-            f"\tconsumer_byte_rate={(2_000 + number + self.turn) * 1024}"
-            f"\trequest_percentage={50 + self.turn + number % 50}.5"
-            for number in range(documents.DOCUMENTS)
-        ]
-        (self.folder / "list.tsv").write_text("\n".join(lines), encoding="utf-8")
 
     def kquota(self, *words: str) -> list[str]:
         return [str(KQUOTA), *words]
@@ -147,45 +139,20 @@ def workspace() -> Iterator[tuple[Workspace, KafkaCluster]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def saved_plan(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float]]]:
-    """Apply a saved plan against a Java program that applies the same list."""
+def applies(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float]]]:
+    """Apply from YAML and a saved plan, against a Java program that reads the same directory with SnakeYAML."""
 
     def plan() -> None:
         space.shift()
         run(space, "plan", "--out", "plan.json", "--validate", "none")
 
-    def frames() -> None:
-        space.shift()
-        floor.write(space.folder / "frames", space.turn)
-
+    options = ("--yes", "--validate", "broker")
     return {
-        "ours": harness.wall_of(
-            space.kquota("apply", "plan.json", "--yes", "--validate", "broker"),
-            before=plan,
-            cwd=space.folder,
+        "yaml": harness.wall_of(
+            space.kquota("apply", *options), before=space.shift, cwd=space.folder
         ),
-        "java": harness.wall_of(
-            java_command("ApplyList", space.bootstrap, str(space.folder / "list.tsv")),
-            before=space.shift,
-            expect="applied 10000",
-        ),
-        "floor": harness.wall_of(floor_command(space), before=frames, expect="round_trips"),
-    }
-
-
-def floor_command(space: Workspace) -> list[str]:
-    """The same requests, encoded in advance; see :mod:`tests.bench.floor`."""
-    port = space.bootstrap.rpartition(":")[2]
-    return [sys.executable, "-m", "tests.bench.floor", port, str(space.folder / "frames")]
-
-
-def from_yaml(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float]]]:
-    """Apply from YAML against a Java program that reads the same directory with SnakeYAML."""
-    return {
-        "ours": harness.wall_of(
-            space.kquota("apply", "--yes", "--validate", "broker"),
-            before=space.shift,
-            cwd=space.folder,
+        "saved": harness.wall_of(
+            space.kquota("apply", "plan.json", *options), before=plan, cwd=space.folder
         ),
         "java": harness.wall_of(
             java_command("ReadManifests", "apply", space.bootstrap, str(space.folder / "quotas")),
@@ -212,7 +179,7 @@ def run(space: Workspace, *words: str) -> None:
 
 
 def requests() -> dict[str, int]:
-    """The requests of one apply of 10,000 entities with three keys, counted by a proxy; and the minimum of them."""
+    """The requests of one apply of 10,000 entities with three keys, counted by a proxy."""
     folder = Path(tempfile.mkdtemp(prefix="kquota-bench-"))
     try:
         with (
@@ -226,13 +193,7 @@ def requests() -> dict[str, int]:
             run(space, "apply", "--yes", "--validate", "broker")
             describes = [request for request in proxy.requests if request.api_key == 48]
             alters = [request for request in proxy.requests if request.api_key == 49]
-            floor.write(folder / "frames", space.turn + 1)
-            least = floor.replay(cluster.port(), folder / "frames")
             return {
-                "round trips": proxy.round_trips,
-                "bytes": sum(len(request.frame) for request in proxy.requests) + proxy.answer_bytes,
-                "round trips of the floor": least["round_trips"],
-                "bytes of the floor": least["sent"] + least["received"],
                 "full describes": sum(is_full(request.frame) for request in describes),
                 "polls": sum(not is_full(request.frame) for request in describes),
                 "validate-only": sum(not request.writes for request in alters),
@@ -245,7 +206,3 @@ def requests() -> dict[str, int]:
 def is_full(frame: bytes) -> bool:
     """Whether a DescribeClientQuotas v1 frame has no component: its body is count+1 = 1, strict = 0, no tags."""
     return frame.endswith(b"\x01\x00\x00")
-
-
-def clear(cluster: KafkaCluster) -> None:
-    raw_quotas.clear(cluster.port())

@@ -1,4 +1,4 @@
-"""T5: `kquota plan --evidence` as a whole process: one tenant of twenty, 14 days at 30 s, on six brokers.
+"""`kquota plan --evidence` as a whole process: one tenant of twenty, 14 days at 30 s, on six brokers.
 
 The extra ``usage``, which a preview installs, has no pandas; Arrow imports it (0.4 s) wherever it is installed. Both
 commands therefore run without it.
@@ -18,7 +18,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.json_values import dump
 from reconciler.usage.samples import DAY_MS
-from tests.bench.harness import wall_of
+from tests.bench.harness import Row, interleaved, wall_of
 from tests.cli.projects import project, quota
 from tests.evidence.store.evidence import published
 
@@ -87,3 +87,20 @@ def workspace() -> Iterator[dict[str, Callable[[], Mapping[str, float]]]]:
             "with": wall_of(command, cwd=folder, expect="will be worse off"),
             "without": wall_of([*command, "--no-evidence"], cwd=folder, expect="1 to update"),
         }
+
+
+def rows() -> Iterator[Row]:
+    """The preview against the same without recorded use."""
+    with workspace() as candidates:
+        results = interleaved(candidates, warmup=True)
+    wall = results["with"]["wall"]
+    yield Row(
+        work="preview with evidence, one tenant, 14 d at 30 s, 6 brokers, whole process",
+        peer="the same without evidence",
+        figures=wall,
+        peer_figures=results["without"]["wall"],
+        unit="s wall",
+        bar="<= 1 s",
+        verdict=lambda value: value <= 1,
+        value=wall.median,
+    )

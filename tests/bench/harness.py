@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 ROUNDS = 5
@@ -46,7 +46,6 @@ class Row:
     bar: str
     verdict: Callable[[float], bool]
     value: float
-    notes: Sequence[str] = field(default_factory=tuple)
 
     @property
     def met(self) -> bool:

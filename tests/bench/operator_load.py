@@ -1,7 +1,6 @@
 """Whole operators on a real API server and the sandbox: 5,000 resources to Ready, against Kopf's tutorial handlers."""
 
 import contextlib
-import json
 import os
 import sys
 import time
@@ -9,7 +8,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from tests.servers.ports import free_ports
 from tests.servers.processes import Child, ScratchFolder
 
 RESOURCES = 5000
+STATUSES = 5020
 ROUNDS = 2
 SECONDS = 3600.0
 PACE = 0.25
@@ -52,11 +52,10 @@ Take = Callable[[], Mapping[str, float]]
 
 @dataclass(slots=True)
 class Bench:
-    """A Kubernetes with the CRDs, and the number of API server writes of each sample."""
+    """A Kubernetes with the CRDs."""
 
     kube: KubeCluster
     folder: Path
-    counted: dict[str, list[Counter[Request]]] = field(default_factory=dict)
     turn: int = 0
 
     # ---- the world of one sample -------------------------------------------------------------
@@ -137,7 +136,7 @@ class Bench:
 
     # ---- samples -----------------------------------------------------------------------------
 
-    def sample(self, name: str, start: Callable[[str], Child]) -> dict[str, float]:
+    def sample(self, start: Callable[[str], Child]) -> dict[str, float]:
         """Measure from the start of a process until all resources are Ready."""
         with self.broker() as bootstrap, self.resources(bootstrap) as namespace:
             before = self.writes()
@@ -146,68 +145,21 @@ class Bench:
             try:
                 self.wait_ready(child, namespace, before)
                 wall = time.perf_counter() - began
-                settled = self.settled(before)
-                peak = peak_megabytes(child.process.pid)
-                figures = {"wall": wall, "peak_mb": peak, "cpu": cpu_seconds(child.process.pid)}
-                figures |= self.after(name, child)
             finally:
-                if child.running:
-                    child.kill()
-        self.counted.setdefault(name, []).append(settled)
-        say(
-            f"  {name}: "
-            + ", ".join(f"{_text(request)} {n}" for request, n in sorted(settled.items()))
-        )
-        statuses = settled[Request("APPLY", "clientquotas", "status")]
-        statuses += settled[Request("PATCH", "clientquotas", "status")]
-        return figures | {"statuses": statuses, "others": sum(settled.values()) - statuses}
+                child.kill()
+        statuses = sum(n for request, n in (self.writes() - before).items() if is_status(request))
+        return {"wall": wall, "statuses": statuses}
 
     def wait_ready(self, child: Child, namespace: str, before: Counter[Request]) -> None:
         """Listing 5,000 resources costs the API server a second, so its counters are checked first."""
 
         def enough() -> bool:
             assert child.running, child.log_text()[-3000:]
-            written = self.writes() - before
-            return (
-                sum(n for request, n in written.items() if request.subresource == "status")
-                >= RESOURCES
-            )
+            written = (self.writes() - before).items()
+            return sum(n for request, n in written if is_status(request)) >= RESOURCES
 
         until(enough, "as many status writes as resources")
         until(lambda: self.ready(namespace) == RESOURCES, "all resources to be Ready")
-
-    def settled(self, before: Counter[Request]) -> Counter[Request]:
-        """The number of writes of the sample, once it no longer grows."""
-        last, quiet = self.writes(), 0
-        while quiet < 8:
-            time.sleep(PACE)
-            now = self.writes()
-            quiet = quiet + 1 if now == last else 0
-            last = now
-        return last - before
-
-    def after(self, name: str, child: Child) -> dict[str, float]:
-        """The number of batches of the operator, and the duration of a takeover."""
-        if name != "ours":
-            return {}
-        port = self.turn_port
-        batches = metric(port, "kquota_passes_total")
-        other_number = free_ports(1)[0]
-        standby = self.operator(port=other_number, identity="standby")
-        try:
-            until(lambda: alive(other_number), "the standby")
-            killed = time.perf_counter()
-            child.kill()
-            until(lambda: metric(other_number, "kquota_leader") == 1.0, "the standby to lead")
-            leads = time.perf_counter() - killed
-            until(
-                lambda: metric(other_number, "kquota_passes_total") >= 1.0,
-                "a pass after the takeover",
-            )
-            passed = time.perf_counter() - killed
-        finally:
-            standby.kill()
-        return {"batches": batches, "takeover": leads, "takeover_pass": passed}
 
     turn_port: int = 0
 
@@ -249,8 +201,8 @@ class Bench:
     def candidates(self) -> dict[str, Take]:
         """Both operators, by name."""
         return {
-            "ours": lambda: self.sample("ours", self.operator),
-            "tutorial": lambda: self.sample("tutorial", self.tutorial),
+            "ours": lambda: self.sample(self.operator),
+            "tutorial": lambda: self.sample(self.tutorial),
         }
 
 
@@ -305,10 +257,9 @@ def until(claim: Callable[[], bool], what: str, *, pace: float = PACE) -> None:
     raise SystemExit(f"waited {SECONDS:g} s for {what}")
 
 
-def peak_megabytes(pid: int) -> float:
-    """The peak resident memory of a process."""
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
-    return next(float(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+def is_status(request: Request) -> bool:
+    """Whether a write is one of a status of a ClientQuota."""
+    return (request.resource, request.subresource) == ("clientquotas", "status")
 
 
 def cpu_seconds(pid: int) -> float:
@@ -331,22 +282,3 @@ def metric(port: int, name: str) -> float:
     return sum(
         float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith((name + "{", name + " "))
     )
-
-
-def alive(port: int) -> bool:
-    try:
-        return bool(exposition(port))
-    except OSError:
-        return False
-
-
-def _text(request: Request) -> str:
-    return f"{request.verb} {request.resource}/{request.subresource}".rstrip("/")
-
-
-def writes_text(counted: Counter[Request]) -> str:
-    """Writes by verb and resource, for the table."""
-    return json.dumps({_text(request): n for request, n in sorted(counted.items())})
-
-
-__all__ = ["RESOURCES", "ROUNDS", "Bench", "workspace", "writes_text"]

@@ -1,20 +1,13 @@
 """The generated parts of tests/bench/benchmarks.md: tables, in which new rows replace the rows of earlier measurements."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tests.bench.harness import Figures, Row, short
-from tests.bench.use import Measured
+from tests.bench.harness import Row, short
 
 PAGE = Path(__file__).with_name("benchmarks.md")
 NO_BAR = "-"
 """Measured for information; no verdict."""
-
-HEAD = (
-    "| | work | against | ours (median, range) | theirs | value | bar | | taken |\n"
-    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
-)
 
 
 def cells(row: Row) -> str:
@@ -27,9 +20,10 @@ def cells(row: Row) -> str:
         if row.peer_figures and ("x" in row.bar or row.bar == NO_BAR)
         else short(row.value)
     )
+    verdict = "" if row.bar == NO_BAR else "met" if row.met else "**missed**"
     return (
         f"{row.work} | {row.peer} | {short(row.figures.median)} {row.unit} ({row.figures.spread}) | {peer_text}"
-        f" | {value} | {row.bar} | {'met' if row.met else '**missed**'}"
+        f" | {value} | {row.bar} | {verdict}"
     )
 
 
@@ -85,39 +79,6 @@ def _curve_cell(row: Row) -> str:
     return f"{text}; {row.bar}: {'met' if row.met else '**missed**'}"
 
 
-def line(measurement: Measured) -> str:
-    """A line of the pipeline's table; there is no verdict without a target, or for a trial."""
-    text = cells(measurement.row)
-    if measurement.row.bar == NO_BAR:
-        text = f"{text.rpartition(' | ')[0]} | "
-    return f"| {measurement.target} | {text} | {measurement.when} |"
-
-
-def use_table(
-    measurements: Iterable[Measured], targets: Mapping[str, str], before: str = ""
-) -> str:
-    """All targets in order: measured now, otherwise as on the page, otherwise marked as not measured.
-
-    Args:
-        measurements: New measurements.
-        targets: All targets with their titles.
-        before: The current table of the page.
-    """
-    now: dict[str, list[str]] = {}
-    for measurement in measurements:
-        now.setdefault(measurement.target, []).append(line(measurement))
-    lines = [HEAD]
-    for target, about in targets.items():
-        old = [old_line for old_line in before.splitlines() if old_line.startswith(f"| {target} |")]
-        lines += now.get(target) or old or [unmeasured(target, about)]
-    return "\n".join(lines)
-
-
-def unmeasured(target: str, about: str) -> str:
-    """The line of a target that was never measured."""
-    return f"| {target} | {about} | | not measured yet | | | | | |"
-
-
 def between(page: str, name: str) -> str:
     """The text between the marks of a part."""
     _, start, remaining_text = page.partition(f"<!-- {name} -->")
@@ -127,32 +88,9 @@ def between(page: str, name: str) -> str:
     return text
 
 
-def replaced(page: str, name: str, text: str) -> str:
-    """The page with another text between the marks of a part."""
+def write(name: str, text: str) -> None:
+    """Put another text between the marks of a part."""
+    page = PAGE.read_text(encoding="utf-8")
     marks = f"<!-- {name} -->", f"<!-- /{name} -->"
     old = f"{marks[0]}{between(page, name)}{marks[1]}"
-    return page.replace(old, f"{marks[0]}\n\n{text}\n\n{marks[1]}")
-
-
-def crossover(rows: Sequence[Row]) -> str:
-    """Rows of T8 as one table: seconds of each engine by size."""
-    lines = [
-        "| samples | Spark | local engine | DuckDB | Polars |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    works = dict.fromkeys(row.work for row in rows)
-    for work in works:
-        by_peer = {row.peer: row for row in rows if row.work == work}
-        cells = [seconds(next(iter(by_peer.values())).figures)]
-        cells += [
-            seconds(by_peer[name].peer_figures) for name in ("local engine", "DuckDB", "Polars")
-        ]
-        lines.append(f"| {work.split()[1]} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def seconds(figures: Figures | None) -> str:
-    """A median, or a mark that there is none."""
-    if figures is None or not math.isfinite(figures.median):
-        return "did not finish"
-    return f"{figures.median:.3g} s ({figures.spread})"
+    PAGE.write_text(page.replace(old, f"{marks[0]}\n\n{text}\n\n{marks[1]}"), encoding="utf-8")

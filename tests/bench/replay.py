@@ -1,4 +1,4 @@
-"""T8 as rows: the queries of `engine_replay`, each sample in a separate process, engines in turn.
+"""Other engines: the query of `engine_replay`, each sample in a separate process, engines in turn.
 
 A sample is warm: every process runs its query once before it is timed, except the local engine, which needs no warm-up. The
 results of the engines are compared; a difference is an error.
@@ -14,9 +14,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tests.bench.harness import Figures, Row, say
+from tests.bench.harness import ROUNDS, Figures, Row, say
 
 HEAP = "4g"
+SIZES = (1_000_000, 5_000_000, 25_000_000, 100_000_000)
+"""Samples, smallest first."""
+
 SECONDS = 7_200
 PEERS = {"duckdb": "DuckDB", "polars": "Polars", "local": "local engine"}
 BARS, LARGEST = {"duckdb": 1.0, "polars": 2.0}, 100_000_000
@@ -27,11 +30,11 @@ WARM = 2
 
 
 @contextmanager
-def samples(rows: int) -> Iterator[str]:
+def samples(count: int) -> Iterator[str]:
     """A folder with a given number of samples."""
     with tempfile.TemporaryDirectory(prefix="kquota-bench-") as folder:
-        say(f"making {rows:,} samples")
-        _ = ran("make", rows, f"{folder}/samples")
+        say(f"making {count:,} samples")
+        _ = ran("make", count, f"{folder}/samples")
         yield f"{folder}/samples"
 
 
@@ -61,7 +64,7 @@ def is_short_of_memory(status: int, stderr: str) -> bool:
     )
 
 
-def t8(rounds: int, sizes: Sequence[int]) -> Iterator[Row]:
+def rows(sizes: Sequence[int], rounds: int = ROUNDS) -> Iterator[Row]:
     """The same query in four engines, files read each time."""
     for amount in sizes:
         with samples(amount) as folder:

@@ -1,4 +1,4 @@
-"""T13: sizing of a synthetic fleet with known demand: the promise in the unseen week, and the excess of limits.
+"""Right-sizing of a synthetic fleet with known demand: the promise in the unseen week, and the excess of limits.
 
 For each group: `usage.sizing.recommend` sees 21 days, the last 7 held out. The oracle knows the true demand of the
 held-out week and takes the smallest limit that keeps the tier's promise there. Reported are the throttled share of
@@ -6,19 +6,18 @@ the true demand under the recommended limit, and the limit divided by the oracle
 share and 1.3, in the median.
 """
 
-import statistics
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.usage.recommendation.limit_sizes import BATCH, GOLD, SILVER, WEEK_MS, Advice, Tier
-from reconciler.usage.samples import QuotaType
+from reconciler.usage.recommendation.limit_sizes import BATCH, GOLD, SILVER, WEEK_MS, Tier
+from reconciler.usage.samples import Censored, QuotaType
+from tests.bench.harness import Figures, Row, say
 from tests.fleet import demand
 from tests.fleet.spec import Fleet
 from tests.usage.recorded import SizingCase, recommend, simulate
-from tests.usage.reference import Sample
+from tests.usage.reference import Sample, UntimedSample, timed
 
 FLEET = Fleet(
     clusters=3, brokers=3, groups=12, days=21, step_ms=60_000, seed=13, kinds=(QuotaType.PRODUCE,)
@@ -36,7 +35,6 @@ class Sized:
     cluster: int
     group: int  # its number
     tier: str
-    advice: Advice  # the verdict
     target: int | None  # the recommended limit; None = none
     oracle: int  # the smallest limit that keeps the promise on the true demand of the held-out week
     # Throttled share of the true demand of that week under the target, of the worst broker, as a multiple of what the
@@ -79,9 +77,6 @@ def _samples(
     waits: np.ndarray,
     limits: np.ndarray,
 ) -> tuple[Sample, ...]:
-    from reconciler.usage.samples import Censored
-    from tests.usage.reference import UntimedSample, timed
-
     readings = [
         UntimedSample(
             at, rate, wait, Censored.YES if wait and 10 * rate >= 9 * limit else Censored.NO
@@ -149,55 +144,33 @@ def sized(fleet: Fleet) -> Iterator[Sized]:
                     cluster=cluster,
                     group=group,
                     tier=tier.name,
-                    advice=recommendation.advice,
                     target=target,
                     oracle=oracle(fleet, unseen, tier),
                     share=None if target is None else share(fleet, unseen, target, tier)[0],
                 )
 
 
-def summary(rows: list[Sized]) -> list[str]:
-    """A line per tier: medians, and the number of groups of each verdict."""
-    lines = []
+def rows() -> Iterator[Row]:
+    """Two rows for each tier, the medians against the bounds; groups without a limit are only counted."""
+    say(f"sizing {FLEET.clusters * FLEET.groups} groups under {len(TIERS)} tiers")
+    results = list(sized(FLEET))
     for tier in TIERS:
-        tier_rows = [row for row in rows if row.tier == tier.name]
-        numbers = [
-            sized_row
-            for sized_row in tier_rows
-            if sized_row.ratio is not None and sized_row.share is not None
-        ]
-        ratios = sorted(number.ratio for number in numbers if number.ratio is not None)
-        shares = sorted(number.share for number in numbers if number.share is not None)
-        words = {
-            word.value: sum(sized_row.advice is word for sized_row in tier_rows) for word in Advice
-        }
-        lines.append(
-            f"{tier.name:7} share of the promise: median {statistics.median(shares):.2f}, worst {shares[-1]:.1f}"
-            f" (bar {SHARE_BAR}); limit over oracle: median {statistics.median(ratios):.2f},"
-            f" from {ratios[0]:.2f} to {ratios[-1]:.2f} (bar {QUOTA_BAR}); {words}"
-        )
-    return lines
-
-
-def main() -> int:
-    """Print the figures; return 1 if a median misses its target."""
-    rows = list(sized(FLEET))
-    for line in summary(rows):
-        sys.stdout.write(line + "\n")
-    missed = [
-        tier.name
-        for tier in TIERS
-        if statistics.median(
-            [row.share for row in rows if row.tier == tier.name and row.share is not None]
-        )
-        > SHARE_BAR
-        or statistics.median(
-            [row.ratio for row in rows if row.tier == tier.name and row.ratio is not None]
-        )
-        > QUOTA_BAR
-    ]
-    return 1 if missed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        groups = [result for result in results if result.tier == tier.name]
+        shares = [result.share for result in groups if result.share is not None]
+        ratios = [result.ratio for result in groups if result.ratio is not None]
+        who = f"fleet with known demand, tier {tier.name}: {len(ratios)} of {len(groups)} groups given a limit"
+        for values, what, unit, bar in (
+            (shares, "throttled on the unseen week", "of the promise", SHARE_BAR),
+            (ratios, "limit", "of the oracle's", QUOTA_BAR),
+        ):
+            figures = Figures(samples=tuple(values))
+            yield Row(
+                work=f"{who}: {what}",
+                peer="",
+                figures=figures,
+                peer_figures=None,
+                unit=unit,
+                bar=f"<= {bar:g}",
+                verdict=lambda value, bar=bar: value <= bar,
+                value=figures.median,
+            )

@@ -6,18 +6,14 @@ from typing import Any
 
 import pytest
 
-from reconciler.kube.status.conditions import conditions
-from reconciler.kube.status.reasons import Reason
 from tests.charts.argocd_patch import script
 from tests.servers.kube import go_tools, programs
-from tests.servers.kube.lua import health
 
 pytestmark = pytest.mark.integration
 
 ACTIONS = programs.GoModule(
     name="actions", folder=programs.HERE.parents[1] / "charts" / "actions", packages=(".",)
 )
-HEALTH = script("health.lua")
 QUOTA: dict[str, Any] = {
     "apiVersion": "kafka-quotas.io/v1alpha1",
     "kind": "ClientQuota",
@@ -30,42 +26,9 @@ QUOTA: dict[str, Any] = {
 }
 
 
-def written(reason: Reason, *, observed: int = 3, drifted: str = "") -> dict[str, Any]:
-    """The resource with the status that the operator writes for a reason."""
-    new_conditions = conditions(
-        reason, "so it is", generation=3, previous=(), now=0.0, drifted=drifted, conflict=""
-    )
-    return {**QUOTA, "status": {"observedGeneration": observed, "conditions": new_conditions}}
-
-
 def acted(name: str, obj: dict[str, Any]) -> Any:
     request = {"script": script(f"actions/{name}.lua"), "object": obj}
     return go_tools.ask(ACTIONS, request)
-
-
-@pytest.mark.parametrize("reason", list(Reason))
-def test_every_reason_of_the_operator_has_the_health_of_its_row(reason: Reason) -> None:
-    status, message = health(HEALTH, written(reason))
-    assert status == reason.argo
-    assert message == f"{reason}: so it is"
-
-
-def test_a_resource_without_a_status_is_progressing() -> None:
-    waiting = ("Progressing", "Waiting for the operator")
-    assert health(HEALTH, QUOTA) == waiting
-    assert health(HEALTH, {**QUOTA, "status": {}}) == waiting
-    assert health(HEALTH, written(Reason.SYNCED, observed=2)) == waiting
-    assert health(HEALTH, {**QUOTA, "status": {"observedGeneration": 3}}) == waiting
-
-
-def test_the_status_of_an_older_generation_is_shown_as_progressing() -> None:
-    for reason in (Reason.BROKER_REJECTED, Reason.SUSPENDED):
-        assert health(HEALTH, written(reason, observed=2))[0] == "Progressing"
-
-
-def test_drift_that_is_only_reported_shows_in_the_message_of_a_healthy_resource() -> None:
-    obj = written(Reason.SYNCED, drifted="producer_byte_rate is 5")
-    assert health(HEALTH, obj) == ("Healthy", "Drifted: producer_byte_rate is 5")
 
 
 def test_a_resource_is_suspended_and_resumed_without_other_changes() -> None:

@@ -1,6 +1,5 @@
 """The chart's files without helm: one version, one definition of each resource, a schema that refuses wrong values."""
 
-import base64
 import copy
 import json
 from collections.abc import Iterator
@@ -18,7 +17,6 @@ SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(enc
 DEFAULTS_TEXT = (CHART / "values.yaml").read_text(encoding="utf-8")
 DEFAULTS: dict[str, Any] = yaml.safe_load(DEFAULTS_TEXT)
 ABOUT: dict[str, Any] = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
-FREE_OF_KUBERNETES = "As in the Kubernetes API"
 
 
 def errors(values: object) -> list[str]:
@@ -56,15 +54,6 @@ def test_the_chart_has_the_version_of_the_package() -> None:
     assert (ABOUT["version"], ABOUT["appVersion"]) == (reconciler.__version__,) * 2
 
 
-def test_the_chart_names_its_home_its_sources_its_maintainers_and_its_icon() -> None:
-    assert ABOUT["home"].startswith("https://")
-    assert ABOUT["sources"] == [ABOUT["home"]]
-    assert all({"name", "url"} <= maintainer.keys() for maintainer in ABOUT["maintainers"])
-    kind, _, content = ABOUT["icon"].partition(";base64,")
-    assert kind == "data:image/svg+xml"
-    assert base64.b64decode(content) == (ROOT / "docs" / "pictures" / "icon.svg").read_bytes()
-
-
 def test_the_table_of_values_in_the_readme_is_up_to_date() -> None:
     text = values_table.README.read_text(encoding="utf-8")
     assert values_table.page(text) == text
@@ -73,27 +62,8 @@ def test_the_table_of_values_in_the_readme_is_up_to_date() -> None:
     assert "| `metrics.podMonitor.interval` |" in text
 
 
-def test_a_readme_without_the_marks_of_the_table_is_refused() -> None:
-    with pytest.raises(ValueError, match="needs the lines"):
-        values_table.page("# A chart without a table\n")
-
-
 def test_the_chart_refuses_an_unsupported_kubernetes_version() -> None:
     assert ABOUT["kubeVersion"] == ">=1.32.0-0"
-
-
-def test_the_artifact_hub_annotations_are_yaml_about_existing_resources() -> None:
-    document = yaml.safe_load(ABOUT["annotations"]["artifacthub.io/crds"])
-    real = [
-        yaml.safe_load(path.read_text(encoding="utf-8"))
-        for path in sorted(crd_templates.CRDS.glob("*.yaml"))
-    ]
-    assert [(entry["kind"], entry["name"], entry["version"]) for entry in document] == [
-        (crd["spec"]["names"]["kind"], crd["metadata"]["name"], crd["spec"]["versions"][0]["name"])
-        for crd in real
-    ]
-    examples = yaml.safe_load(ABOUT["annotations"]["artifacthub.io/crdsExamples"])
-    assert sorted(example["kind"] for example in examples) == ["ClientQuota", "QuotaCluster"]
 
 
 @pytest.mark.parametrize(
@@ -216,10 +186,6 @@ def test_the_table_of_values_matches_the_schema(name: str) -> None:
 def test_a_misspelled_value_is_refused(values: object, why: str) -> None:
     messages = errors(merged(DEFAULTS, values))
     assert any(why in message for message in messages), messages
-
-
-def test_a_parent_chart_may_pass_its_globals() -> None:
-    assert errors({**DEFAULTS, "global": {"anything": 1}}) == []
 
 
 def test_the_files_of_the_chart_contain_no_placeholder() -> None:

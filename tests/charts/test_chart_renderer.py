@@ -142,14 +142,6 @@ def test_the_arguments_of_the_operator_come_from_the_values() -> None:
     ]
 
 
-def test_the_pod_receives_its_name_and_namespace() -> None:
-    variables = {
-        variable["name"]: variable["valueFrom"]["fieldRef"]["fieldPath"]
-        for variable in container(with_values("defaults"))["env"]
-    }
-    assert variables == {"POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace"}
-
-
 def test_one_replica_is_recreated_and_several_are_rolled_with_a_lease() -> None:
     assert only(with_values("defaults"), "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
     many = with_values("replicas")
@@ -162,31 +154,6 @@ def test_one_replica_is_recreated_and_several_are_rolled_with_a_lease() -> None:
         if rule.get("resourceNames")
     )
     assert lease["resourceNames"] == ["quota-writer"]
-
-
-def test_the_deployment_has_the_strategy_history_and_annotations_of_the_values() -> None:
-    objects = rendered(
-        "--set",
-        "strategy.type=Recreate",
-        "--set",
-        "replicaCount=2",
-        "--set",
-        "revisionHistoryLimit=1",
-        "--set-string",
-        "deploymentAnnotations.house=yes",
-    )
-    deployment = only(objects, "Deployment")
-    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
-    assert deployment["spec"]["revisionHistoryLimit"] == 1
-    assert deployment["metadata"]["annotations"] == {"house": "yes"}
-
-
-def test_a_topology_spread_without_a_selector_gets_the_selector_of_the_chart() -> None:
-    first, second = only(with_values("replicas"), "Deployment")["spec"]["template"]["spec"][
-        "topologySpreadConstraints"
-    ]
-    assert first["labelSelector"]["matchLabels"]["app.kubernetes.io/component"] == "operator"
-    assert second["labelSelector"]["matchLabels"] == {"team": "streaming"}
 
 
 def test_the_image_is_pinned_by_its_digest() -> None:
@@ -216,15 +183,6 @@ def test_a_namespaced_installation_creates_no_cluster_scoped_object() -> None:
     text = only(objects, "ConfigMap")["data"]["quotaclusters.yaml"]
     names = [document["metadata"]["name"] for document in yaml.safe_load_all(text) if document]
     assert names == ["prod", "test"]
-
-
-def test_changed_documents_restart_the_operator() -> None:
-    def checksum(*arguments: str) -> str:
-        pod = only(with_values("namespaced-only", *arguments), "Deployment")["spec"]["template"]
-        return str(pod["metadata"]["annotations"]["checksum/quotaclusters"])
-
-    assert checksum() == checksum("--set", "metrics.port=9999")
-    assert checksum() != checksum("--set", "quotaClusters.fromFile.documents[0].spec.suspend=true")
 
 
 def test_definitions_are_kept_on_uninstall_unless_configured_otherwise() -> None:
@@ -348,47 +306,6 @@ def test_every_object_that_releases_documents_is_a_hook_and_is_deleted_afterward
     (narrow,) = pod_specs([only(with_values("watch-two-namespaces"), "Job")])
     assert narrow["containers"][0]["args"][3:5] == ["--namespace=kqr-one", "--namespace=kqr-two"]
     assert of_kind(with_values("no-release-hook"), "Job") == []
-
-
-def test_the_helm_test_checks_as_the_operator_and_with_the_same_arguments() -> None:
-    objects = with_values("namespaced-only")
-    check = only(objects, "Pod")
-    assert check["metadata"]["annotations"]["helm.sh/hook"] == "test"
-    assert (
-        check["spec"]["serviceAccountName"]
-        == only(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"]
-    )
-    assert check["spec"]["containers"][0]["args"] == [
-        "operator",
-        "check",
-        f"--operator-namespace={NAMESPACE}",
-        "--namespace=kqr-one",
-        "--quota-clusters=/etc/kquota/quotaclusters/quotaclusters.yaml",
-        "--leader-elect",
-        f"--lease-name={FULLNAME}",
-    ]
-
-
-def test_extra_objects_are_rendered_as_written() -> None:
-    objects = with_values("extras")
-    maps = {
-        manifest["metadata"]["name"]: manifest["data"] for manifest in of_kind(objects, "ConfigMap")
-    }
-    assert maps["as-it-is"] == {"alert": "{{ $labels.pod }} is not a template here"}
-    assert maps[f"{FULLNAME}-as-a-template"] == {"namespace": NAMESPACE}
-    variables = {variable["name"]: variable for variable in container(objects)["env"]}
-    assert variables["KRB5_CONFIG"]["value"] == "/etc/krb5/krb5.conf"
-
-
-def test_numbers_of_guard_rails_are_rendered_in_full() -> None:
-    rails = next(
-        manifest
-        for manifest in of_kind(with_values("guard-rails"), "ValidatingAdmissionPolicy")
-        if "-guard-rails." in manifest["metadata"]["name"]
-    )
-    messages = [validation["message"] for validation in rails["spec"]["validations"]]
-    assert "spec.limits.consumerByteRate must be at most 100000000" in messages
-    assert "spec.limits.requestPercentage must be at most 400.5" in messages
 
 
 def test_policies_apply_to_the_watched_namespaces_only() -> None:

@@ -85,9 +85,6 @@ def test_a_release_is_installed_upgraded_and_removed_and_only_the_objects_to_kee
     pods = json.loads(kube.kubectl("-n", home, "get", "pods", "-o", "json").stdout)["items"]
     assert [pod["spec"]["serviceAccountName"] for pod in pods] == [FULLNAME]
 
-    kube.helm("test", RELEASE, "-n", home, "--timeout", "240s")
-    assert f"{FULLNAME}-check" in names(kube, "pods", "-n", home)
-
     kube.apply(QUOTA)
     wide = names(kube, OURS, "-l", LABEL)
     assert f"{FULLNAME}-documents.{home}" in wide
@@ -114,7 +111,7 @@ def test_a_release_is_installed_upgraded_and_removed_and_only_the_objects_to_kee
     assert names(kube, "roles", "-n", "default", "-l", LABEL) == []
 
     kube.helm("uninstall", RELEASE, "-n", home, *WAIT)
-    assert [text for text in release_names(kube, home) if text != f"{FULLNAME}-check"] == []
+    assert release_names(kube, home) == []
     events = json.loads(kube.kubectl("-n", home, "get", "events", "-o", "json").stdout)["items"]
     release_job = {
         event["reason"]

@@ -71,29 +71,6 @@ def bound(release: Placed, user: str) -> None:
 
 
 @pytest.mark.parametrize("narrow", [False, True], ids=["all", "list"])
-@pytest.mark.parametrize("elects", [False, True], ids=["alone", "elected"])
-def test_the_check_of_helm_test_confirms_every_right(
-    narrow: bool, elects: bool, chart_kube: KubeCluster
-) -> None:
-    values = ("--set", f"leaderElection.enabled={str(elects).lower()}")
-    with placed(chart_kube, *values, narrow=narrow, with_pods=True) as release:
-        bound(release, release.operator)
-        answer = typed(release, FULLNAME, arguments(release.objects, "Pod"))
-    (part,) = [part for part in json.loads(answer.stdout)["parts"] if part["about"] == "Kubernetes"]
-    assert len(part["checks"]) > 15
-    assert [check for check in part["checks"] if check["health"] == "failed"] == []
-    assert answer.returncode == 0, answer.stderr
-
-
-def test_the_check_reports_a_missing_right(chart_kube: KubeCluster) -> None:
-    with placed(chart_kube, with_pods=True) as release:
-        bound(release, release.operator)
-        answer = typed(release, f"{FULLNAME}-release", arguments(release.objects, "Pod"))
-    assert answer.returncode == 1
-    assert "secrets" in answer.stdout
-
-
-@pytest.mark.parametrize("narrow", [False, True], ids=["all", "list"])
 def test_the_release_job_stops_the_operator_and_releases_every_document(
     narrow: bool, chart_kube: KubeCluster
 ) -> None:

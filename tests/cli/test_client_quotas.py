@@ -10,7 +10,7 @@ from reconciler.quota.entity import from_parts
 from reconciler.quota.outcome import Alteration, Applied
 from reconciler.sandbox import SandboxSettings, profile_named
 from tests.cli.brokers import SandboxThread
-from tests.cli.kip_examples import ALTER, EXAMPLES
+from tests.cli.kip_examples import EXAMPLES
 from tests.servers.processes import HANG_SECONDS
 
 
@@ -44,12 +44,6 @@ def test_each_example_of_the_kip_prints_the_same_on_a_real_broker(name, empty_ka
     assert capsys.readouterr() == (example.prints, "")
 
 
-def test_alter_sets_and_removes_values_in_one_request(sandbox, kip):
-    sandbox.seed(dict(ALTER.before))
-    kip(*ALTER.arguments)
-    assert list(sandbox.values().values()) == [{"consumer_byte_rate": 2_000_000.0}]
-
-
 def test_validate_only_changes_nothing(sandbox, kip):
     ran = kip("--alter", "--names=user=a", "--add=producer_byte_rate=1000", "--validate-only")
     assert (ran.code, ran.out, ran.err) == (0, "", "")
@@ -75,33 +69,11 @@ def test_without_a_filter_everything_is_described_in_order_with_ips_and_foreign_
     )
 
 
-def test_an_empty_cluster_prints_nothing(kip):
-    ran = kip("--describe")
-    assert (ran.code, ran.out, ran.err) == (0, "", "")
-
-
 def test_names_with_commas_are_set_and_described(sandbox, kip):
     names = '--names=user="CN=a,O=b"'
     assert kip("--alter", names, "--add=producer_byte_rate=1024").code == 0
     assert list(sandbox.values()) == [(("user", "CN=a,O=b"),)]
     assert kip("--describe", names).out.startswith('{user="CN=a,O=b"}')
-
-
-def test_without_a_client_id_only_user_quotas_apply(sandbox, kip):
-    sandbox.seed(
-        {
-            (("user", "a"), ("client-id", None)): {"producer_byte_rate": 1},
-            (("user", None),): {"producer_byte_rate": 2},
-            (("client-id", None),): {"consumer_byte_rate": 3},
-        }
-    )
-    assert kip("--resolve", "--names=user=a").out == "producer_byte_rate=2 {user=<default>}\n"
-
-
-def test_an_ip_is_resolved_together_with_a_user(sandbox, kip):
-    sandbox.seed({(("ip", "10.0.0.1"),): {"connection_creation_rate": 5}})
-    ran = kip("--resolve", "--names=user=a,ip=10.0.0.1")
-    assert ran.out == "connection_creation_rate=5 {ip=10.0.0.1}\n"
 
 
 @pytest.mark.parametrize(
@@ -123,9 +95,6 @@ def test_a_rejection_is_printed_with_the_message_of_the_broker_and_exits_1(
     assert sandbox.values() == {}
 
 
-PREFIX = {(("client-id-prefix", "etl-"),): {"producer_byte_rate": 3}}
-
-
 def test_types_that_kafka_does_not_have_are_sent_and_rejected_with_the_message_of_the_broker(kip):
     ran = kip("--alter", "--names=group=g", "--add=producer_byte_rate=1")
     assert (ran.code, ran.out) == (1, "")
@@ -135,29 +104,6 @@ def test_types_that_kafka_does_not_have_are_sent_and_rejected_with_the_message_o
     assert "Unsupported entity type group" in ran.err
     ran = kip("--alter", "--names=ip=1.2.3.4,user=a", "--add=connection_creation_rate=1")
     assert "IP entity shouldnot be combined" in ran.err
-
-
-def test_any_selects_named_and_default_entities_of_a_type(sandbox, kip):
-    sandbox.seed(
-        {
-            (("user", "a"),): {"producer_byte_rate": 1},
-            (("user", None),): {"producer_byte_rate": 2},
-            (("client-id", "c"),): {"producer_byte_rate": 3},
-        }
-    )
-    assert kip("--describe", "--any=user").out == (
-        "{user=a}\nproducer_byte_rate=1\n\n{user=<default>}\nproducer_byte_rate=2\n"
-    )
-
-
-def test_resolve_warns_that_a_limit_of_another_type_may_apply(sandbox, kip):
-    sandbox.seed(
-        PREFIX | {(("client-id", None),): {"producer_byte_rate": 1, "consumer_byte_rate": 2}}
-    )
-    ran = kip("--resolve", "--names=client-id=etl-1")
-    assert ran.out == "consumer_byte_rate=2 {client-id=<default>}\n"
-    assert "the effective producer_byte_rate is unknown, because client-id-prefix=etl-" in ran.err
-    assert "producer_byte_rate=1" in kip("--resolve", "--names=client-id=web").out
 
 
 def test_validate_only_leaves_locally_refused_values_to_the_broker(kip):
@@ -185,3 +131,16 @@ def test_the_sandbox_with_an_extra_type_sets_describes_and_removes_it(capsys, fo
             == 0
         )
         assert redpanda.values() == {}
+
+
+PREFIX = {(("client-id-prefix", "etl-"),): {"producer_byte_rate": 3}}
+
+
+def test_resolve_warns_that_a_limit_of_another_type_may_apply(sandbox, kip):
+    sandbox.seed(
+        PREFIX | {(("client-id", None),): {"producer_byte_rate": 1, "consumer_byte_rate": 2}}
+    )
+    ran = kip("--resolve", "--names=client-id=etl-1")
+    assert ran.out == "consumer_byte_rate=2 {client-id=<default>}\n"
+    assert "the effective producer_byte_rate is unknown, because client-id-prefix=etl-" in ran.err
+    assert "producer_byte_rate=1" in kip("--resolve", "--names=client-id=web").out

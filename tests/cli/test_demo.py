@@ -28,28 +28,6 @@ def test_the_demo_runs_every_command_with_its_expected_output(broker):
     assert done.stdout.splitlines()[-1].startswith("Seen in ")
 
 
-def test_the_demo_fails_when_a_step_has_unexpected_output(tmp_path):
-    broken = tmp_path / "examples"
-    broken.mkdir()
-    text = DEMO.read_text().replace('shows=["checkout", "10.20.0.7"]', 'shows=["something else"]')
-    second_step = '    demo.say("Apply the plan: '
-    assert second_step in text
-    text = text.replace(second_step, f"    return\n{second_step}")
-    (broken / "demo.py").write_text(text)
-    for name in ("kquota.yaml", "quotas"):
-        (broken / name).symlink_to(DEMO.parent / name)
-    (tmp_path / "reconciler").symlink_to(DEMO.parents[1] / "reconciler")
-    done = subprocess.run(
-        [sys.executable, str(broken / "demo.py")],
-        capture_output=True,
-        text=True,
-        timeout=HANG_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert "did not show 'something else'" in done.stdout
-
-
 ROOT = DEMO.parents[1]
 LOADED = """
 import sys

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from reconciler.inventory.file_lock import FileLock
-from reconciler.sandbox import Fault
-from reconciler.sandbox.faults import CutBefore
 from tests.cli.projects import CLUSTER, manifests, project, quota
 
 USER_A = (("user", "a"),)
@@ -37,23 +35,6 @@ def test_drift_is_printed_with_both_values_and_not_corrected(kquota, applied, sa
     assert "team/a" in ran.out
     assert kquota("drift").code == 0
     assert rate(sandbox) == 5000.0
-
-
-def test_ignored_drift_is_shown_and_does_not_fail_the_command(kquota, applied, sandbox):
-    with (applied / "kquota.yaml").open("a") as file:
-        file.write("  ignore:\n    - user: {exact: a}\n      reason: the canary sets its own\n")
-    sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
-    ran = kquota("drift", "--detailed-exitcode", "--format", "json")
-    assert ran.code == 0
-    assert json.loads(ran.out)["drift"][0]["section"] == "ignored"
-
-
-def test_drift_keeps_the_time_of_its_first_observation(kquota, applied, sandbox):
-    sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
-    first = json.loads(kquota("drift", "--format", "json").out)["drift"][0]
-    second = json.loads(kquota("drift", "--format", "json").out)["drift"][0]
-    assert first["since"] == second["since"]
-    assert first["since"] is not None
 
 
 def test_drift_is_shown_where_its_time_cannot_be_recorded(kquota, applied, sandbox):
@@ -85,14 +66,6 @@ def test_read_only_drift_writes_nothing(kquota, applied, sandbox):
     before = (applied / ".kquota/inventory.json").read_bytes()
     assert kquota("drift", "--read-only", "--detailed-exitcode").code == 2
     assert (applied / ".kquota/inventory.json").read_bytes() == before
-
-
-def test_apply_corrects_drift_only_where_it_is_configured(kquota, applied, sandbox):
-    sandbox.seed({USER_A: {"producer_byte_rate": 5000000.0}})
-    assert kquota("apply", "--yes").code == 0
-    assert rate(sandbox) == 5000000.0
-    assert kquota("apply", "--yes", "--correct-drift").code == 0
-    assert rate(sandbox) == TEN
 
 
 def test_an_override_survives_an_apply_is_listed_and_ends(kquota, applied, sandbox):
@@ -149,46 +122,6 @@ def test_a_document_with_an_end_is_in_force_until_then(kquota, applied, sandbox)
     manifests(applied, quota("a"), RAISE % "2026-01-01T00:00:00Z")
     assert "spec.until" in kquota("validate").out
     assert (kquota("apply", "--yes").code, rate(sandbox)) == (0, TEN)
-
-
-def test_the_value_of_an_override_is_within_the_bounds_or_typed_as_any(kquota, applied, sandbox):
-    words = ("--for", "1h", "--reason", "x", "--yes")
-    ran = kquota("override", "user=a", "producer_byte_rate=5", *words)
-    assert (ran.code, "--any-value" in ran.err, rate(sandbox)) == (3, True, TEN)
-    assert kquota("override", "user=a", "producer_byte_rate=5", *words, "--any-value").code == 0
-    assert rate(sandbox) == 5.0
-
-
-def test_an_expired_override_is_replaced_by_the_declared_value(kquota, applied, sandbox):
-    words = ("--for", "1ms", "--reason", "x", "--yes")
-    kquota("override", "user=a", "producer_byte_rate=50Mi", *words)
-    assert rate(sandbox) == 5 * TEN
-    assert kquota("apply", "--yes").code == 0
-    assert rate(sandbox) == TEN
-
-
-def test_an_override_of_an_undeclared_pair_restores_the_earlier_value(kquota, applied, sandbox):
-    sandbox.seed({(("user", "z"),): {"consumer_byte_rate": 2048.0}})
-    words = ("--for", "1h", "--reason", "x", "--yes")
-    assert kquota("override", "user=z", "consumer_byte_rate=4Ki", *words).code == 0
-    assert sandbox.values()[("user", "z"),]["consumer_byte_rate"] == 4096.0
-    assert kquota("override", "end", "user=z", "--yes").code == 0
-    assert sandbox.values()[("user", "z"),]["consumer_byte_rate"] == 2048.0
-
-
-def test_an_override_may_remove_a_limit_temporarily(kquota, applied, sandbox):
-    words = ("--for", "1h", "--reason", "x", "--yes")
-    assert kquota("override", "user=a", "producer_byte_rate=unset", *words).code == 0
-    assert sandbox.values() == {}
-    assert kquota("override", "end", "user=a", "producer_byte_rate", "--yes").code == 0
-    assert rate(sandbox) == TEN
-
-
-def test_an_override_is_not_refused_by_guards(kquota, applied, sandbox):
-    words = ("--for", "1h", "--reason", "x", "--yes", "--any-value", "--new-entity")
-    assert kquota("override", "user=a", "producer_byte_rate=100", *words).code == 0
-    assert kquota("override", "user=<default>", "producer_byte_rate=100", *words).code == 0
-    assert rate(sandbox) == 100.0
 
 
 def test_an_override_works_with_invalid_manifests(kquota, applied, sandbox):
@@ -305,13 +238,6 @@ def test_an_apply_without_changes_replaces_the_outcome_of_an_earlier_one(kquota,
     assert rate(sandbox) == 2 * TEN
 
 
-def test_an_apply_saves_its_outcome_by_default(kquota, applied, sandbox):
-    (path,) = (applied / ".kquota/outcomes").glob("*.json")
-    assert path.name.endswith("-prod.json")
-    assert kquota("rollback", str(path), "--yes").code == 0
-    assert sandbox.values() == {}
-
-
 def test_a_rollback_of_another_file_is_refused(kquota, applied):
     kquota("snapshot", "--out", "s.json")
     ran = kquota("rollback", "s.json", "--yes")
@@ -325,36 +251,6 @@ def test_without_records_drift_reports_that_it_cannot_be_determined(kquota, fold
     ran = kquota("drift", "--detailed-exitcode")
     assert ran.code == 0
     assert "drift cannot be determined" in ran.err
-
-
-def advance_intents(folder, seconds: float) -> list:
-    """Make the intents in the inventory some seconds older; return them."""
-    path = folder / ".kquota/inventory.json"
-    document = json.loads(path.read_text())
-    (cluster,) = document["clusters"].values()
-    for row in cluster["intents"]:
-        row[-1] -= seconds
-    path.write_text(json.dumps(document))
-    return cluster["intents"]
-
-
-def test_a_value_that_another_writer_sets_after_a_lost_write_is_kept(kquota, folder, sandbox):
-    bob = (("user", "bob"),)
-    sync = "  policy: Sync\n  expectedClusterId: AAAAAAAAAAAAAAAAAAAAAA\n"
-    project(folder, sandbox.bootstrap, quota("bob", "{producerByteRate: 4000000}"), more=sync)
-    sandbox.seed({bob: {"producer_byte_rate": 3000000.0}})
-    sandbox.fail(Fault(effect=CutBefore(), api=49))
-    words = ("apply", "--yes", "--confirm-sync", "AAAAAAAAAAAAAAAAAAAAAA", "--allow-empty")
-    assert kquota(*words, "--validate", "none").code == 1
-    assert len(advance_intents(folder, 0.0)) == 1
-    manifests(folder, quota("other", "{producerByteRate: 5000000}"))
-    assert kquota(*words).code == 0
-    assert len(advance_intents(folder, 66.0)) == 1
-    assert kquota(*words).code == 0
-    assert advance_intents(folder, 0.0) == []
-    sandbox.seed({bob: {"producer_byte_rate": 4000000.0}})
-    ran = kquota(*words)
-    assert (ran.code, sandbox.values()[bob]) == (0, {"producer_byte_rate": 4000000.0})
 
 
 # ---- overrides that have ended ---------------------------------------------------------------
@@ -379,32 +275,6 @@ def test_drift_reports_an_expired_override_that_is_still_live(kquota, expired, s
     assert "No drift" not in ran.out
     assert "kquota override end --expired" in ran.err
     assert rate(sandbox) == 5 * TEN
-
-
-def test_the_json_of_drift_has_expired_overrides_beside_drift(kquota, expired):
-    ran = kquota("drift", "--detailed-exitcode", "--format", "json")
-    document = json.loads(ran.out)
-    assert ran.code == 2
-    assert document["drift"] == []
-    (row,) = document["expiredOverrides"]
-    assert (row["expected"], row["live"], row["reason"]) == (10485760, 52428800, "INC-7")
-    assert row["document"] == "team/a"
-
-
-def test_a_limit_that_an_expired_override_removed_is_restored(kquota, applied, sandbox):
-    assert kquota("override", "user=a", "producer_byte_rate=unset", *BRIEFLY).code == 0
-    assert rate(sandbox) is None
-    assert kquota("drift", "--detailed-exitcode").code == 2
-    assert kquota("override", "end", "--expired", "--yes").code == 0
-    assert rate(sandbox) == TEN
-
-
-def test_an_override_in_force_is_neither_drift_nor_expired(kquota, applied):
-    words = ("--for", "1h", "--reason", "x", "--yes")
-    assert kquota("override", "user=a", "producer_byte_rate=50Mi", *words).code == 0
-    ran = kquota("drift", "--detailed-exitcode")
-    assert (ran.code, "No drift." in ran.out) == (0, True)
-    assert kquota("doctor").code == 0
 
 
 def test_doctor_reports_an_expired_override_with_exit_code_2(kquota, expired):
@@ -446,28 +316,6 @@ def test_an_override_ends_although_a_guard_refuses_what_is_declared_meanwhile(
     assert kquota("apply", "--yes").code == 3
 
 
-def test_an_override_ends_although_a_guard_refuses_the_removals_of_a_plan(kquota, folder, sandbox):
-    both = quota("a", "{producerByteRate: 10Mi, consumerByteRate: 10Mi}")
-    project(folder, sandbox.bootstrap, both, more="  guards: {maxRemovals: 0}\n")
-    assert kquota("apply", "--yes").code == 0
-    assert kquota("override", "user=a", "producer_byte_rate=50Mi", *BRIEFLY).code == 0
-    manifests(folder, quota("a", "{consumerByteRate: 10Mi}"))
-    ran = kquota("override", "end", "--expired", "--yes")
-    assert (ran.code, rate(sandbox)) == (0, TEN)
-    assert "the next run plans its removal" in ran.out
-    assert "no overrides" in kquota("override", "list").out
-    ran = kquota("apply", "--yes")
-    assert (ran.code, "1 removals are more than the 0 that are allowed" in ran.out) == (3, True)
-
-
-def test_an_expired_override_is_reverted_from_the_records_without_readable_manifests(
-    kquota, expired, sandbox
-):
-    manifests(expired, "nonsense: [")
-    assert kquota("override", "end", "--expired", "--yes").code == 0
-    assert rate(sandbox) == TEN
-
-
 def test_an_override_in_force_is_ended_from_the_records_without_readable_manifests(
     kquota, applied, sandbox
 ):
@@ -477,31 +325,6 @@ def test_an_override_in_force_is_ended_from_the_records_without_readable_manifes
     ran = kquota("override", "end", "user=a", "--yes")
     assert (ran.code, rate(sandbox)) == (0, TEN)
     assert "temporary limit ended  team/a" in ran.out  # The document: no file was read.
-
-
-@pytest.mark.parametrize("content", ["nonsense: [", quota("b")], ids=["unreadable", "readable"])
-def test_the_end_of_an_override_with_the_live_value_removes_no_limit_that_is_not_declared(
-    kquota, folder, sandbox, content
-):
-    """An override that keeps the limit of a deleted document: its removal is a change of the next apply."""
-    deleting = quota("a", more="  deletionPolicy: Delete\n")
-    project(folder, sandbox.bootstrap, deleting, quota("b"))
-    assert kquota("apply", "--yes").code == 0
-    manifests(folder, quota("b"))
-    assert kquota("override", "user=a", "producer_byte_rate=10Mi", *BRIEFLY).code == 0
-    manifests(folder, content)
-    ran = kquota("override", "end", "--expired", "--yes")
-    assert (ran.code, rate(sandbox)) == (0, TEN)
-    assert "no overrides" in kquota("override", "list").out
-    manifests(folder, quota("b"))
-    assert (kquota("apply", "--yes").code, rate(sandbox)) == (0, None)
-
-
-def test_a_declared_value_that_another_tool_wrote_back_is_not_drift(kquota, expired, sandbox):
-    sandbox.seed({USER_A: {"producer_byte_rate": TEN}})
-    assert kquota("drift", "--detailed-exitcode").code == 0
-    sandbox.seed({USER_A: {"producer_byte_rate": 7.0}})
-    assert kquota("drift", "--detailed-exitcode").code == 2
 
 
 @pytest.mark.parametrize(
@@ -537,12 +360,6 @@ def two_clusters(kquota, folder, sandbox):
 def undo_command(ran) -> list[str]:
     (line,) = [line for line in ran.err.splitlines() if line.startswith("to undo this: ")]
     return shlex.split(line.removeprefix("to undo this: "))
-
-
-def test_no_undo_command_is_printed_under_a_policy_that_removes_nothing(kquota, two_clusters):
-    ran = kquota("apply", "--cluster", "prod", "--policy", "CreateOnly", "--yes")
-    assert ran.code == 0
-    assert "to undo this" not in ran.err
 
 
 def test_the_printed_undo_command_works_as_printed(kquota, two_clusters, sandbox):
@@ -635,44 +452,6 @@ def test_an_override_by_address_works_beside_a_project_and_before_one_exists(
     assert kquota("apply", "--yes").code == 0
 
 
-def test_overrides_begin_and_end_where_no_document_declares_anything(kquota, folder, sandbox):
-    """The guard against an empty set of documents protects limits from removal; an override removes only its own."""
-    where = ("--bootstrap-server", sandbox.bootstrap, "--yes")
-    override = ("producer_byte_rate=5Mi", "--for", "2h", "--reason", "x")
-    for user in ("user=a", "user=b"):
-        assert kquota("override", user, *override, *where, "--here", "--new-entity").code == 0
-    for user in ("user=a", "user=b"):
-        assert kquota("override", "end", user, *where).code == 0
-    assert sandbox.values() == {}
-
-
-def test_an_override_ends_after_all_documents_of_the_cluster_were_removed(kquota, applied, sandbox):
-    assert kquota("override", "user=a", "producer_byte_rate=50Mi", *BRIEFLY).code == 0
-    second_cluster = CLUSTER.format(name="other", bootstrap="unused:9092")
-    with (applied / "kquota.yaml").open("a") as file:
-        _ = file.write(f"---\n{second_cluster}")
-    manifests(applied, quota("b", cluster="other"))
-    ran = kquota("override", "end", "--expired", "--cluster", "prod", "--yes")
-    assert (ran.code, rate(sandbox)) == (0, TEN)
-    assert kquota("apply", "--cluster", "prod", "--yes").code == 3
-
-
-def test_a_cluster_with_a_new_name_continues_with_its_records(kquota, applied, sandbox):
-    for file in (applied / "kquota.yaml", applied / "quotas/all.yaml"):
-        file.write_text(file.read_text().replace("name: prod", "name: europe"))
-    refused = kquota("apply", "--yes")
-    assert refused.code == 3
-    assert "are those of project 'prod', not of 'europe'" in refused.err
-    assert "kquota apply --take-over" in refused.err
-    override = ("user=a", "producer_byte_rate=5Mi", "--for", "2h", "--reason", "x", "--yes")
-    assert kquota("override", *override).code == 0
-    assert kquota("override", "end", "user=a", "--yes").code == 0
-    assert kquota("apply", "--yes").code == 3
-    assert kquota("apply", "--yes", "--take-over").code == 0
-    assert kquota("apply", "--yes").code == 0
-    assert rate(sandbox) == TEN
-
-
 @pytest.fixture
 def two_projects(folder, sandbox):
     """Two projects in one folder: both have the default place of records."""
@@ -711,20 +490,6 @@ def test_records_of_another_project_are_refused_before_anything_is_sent(
     assert is_told is ("--no-inventory" not in words)
     assert list(sandbox.values()) == [(("user", "payments"),)]
     assert (two_projects / ".kquota/inventory.json").read_bytes() == records
-
-
-def test_records_that_were_taken_over_are_refused_to_the_project_before(
-    kquota, two_projects, sandbox
-):
-    shop = ("shop-quotas.yaml", "--project", "shop.yaml")
-    payments = ("payments-quotas.yaml", "--project", "payments.yaml")
-    assert kquota("apply", *payments, "--yes").code == 0
-    assert "is refused without --take-over" in " ".join(kquota("plan", *shop).out.split())
-    assert kquota("apply", *shop, "--yes", "--take-over").code == 0
-    assert kquota("apply", *payments, "--yes").code == 3
-    assert kquota("apply", *payments, "--yes", "--take-over").code == 0, "there is no change"
-    assert kquota("apply", *shop, "--yes").code == 3
-    assert len(sandbox.values()) == 2
 
 
 @pytest.mark.parametrize("command", [("describe",), ("override", "list"), ("plan",)])

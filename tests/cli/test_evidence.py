@@ -13,7 +13,7 @@ from reconciler.errors import UsageError
 from reconciler.sandbox.settings import SandboxSettings
 from reconciler.usage.samples import DAY_MS
 from tests.cli.brokers import SandboxThread
-from tests.cli.projects import CLUSTER, project, quota
+from tests.cli.projects import project, quota
 from tests.evidence.store.evidence import busy, published
 from tests.forge.github_api import GitHubApi
 
@@ -80,55 +80,12 @@ def test_throttled_clients_are_shown_where_evidence_is_configured(kquota, eviden
     assert "zoe" not in ran.out
 
 
-def test_the_json_contains_every_figure_of_changed_limits_only(kquota, evidence):
-    rows = rows_of(kquota("plan", "--no-inventory", "--format", "json"))
-    assert {user for user, _ in rows} == {"a", "b"}
-    worst = rows["a", "1"]
-    # An hour of 15 at 10 leaves a backlog of half an hour, which takes as long to drain.
-    assert worst["verdict"] == "worse"
-    assert worst["after_max_delay_ms"] == 1_800_000
-    assert worst["after_throttled_ms"] == pytest.approx(2 * 5_400_000, rel=0.01)
-    assert worst["before_throttled_ms"] == 0
-    assert (worst["before_units"], worst["after_units"]) == (20 * MIB, 10 * MIB)
-    assert rows["b", "1"]["verdict"] == "same"
-
-
-def test_the_no_evidence_option_omits_the_impact(kquota, evidence):
-    ran = kquota("plan", "--no-inventory", "--no-evidence", "--format", "json")
-    assert ran.code == 0
-    assert "simulation" not in json.loads(ran.out)
-
-
 def test_the_plan_digest_does_not_depend_on_evidence(kquota, evidence):
     with_, without = (
         json.loads(kquota("plan", "--no-inventory", "--format", "json", *more).out)
         for more in ((), ("--no-evidence",))
     )
     assert with_["digest"] == without["digest"]
-
-
-@pytest.mark.parametrize("output", ["text", "markdown"])
-def test_every_format_and_the_page_contain_the_impact(kquota, folder, evidence, output):
-    ran = kquota("plan", "--no-inventory", "--format", output, "--page", "plan.html")
-    assert ran.code == 3
-    for text in (ran.out, (folder / "plan.html").read_text()):
-        for words in ("newly throttled per day", "worst delay", "Effect by recorded use"):
-            assert words in text
-
-
-def test_a_saved_plan_with_impact_is_read_and_applied(kquota, cluster, evidence):
-    assert kquota("plan", "--out", "plan.json").code == 3
-    assert kquota("apply", "plan.json", "--yes").code == 0
-    assert cluster.values()[USER_A] == {"producer_byte_rate": 10.0 * MIB}
-
-
-def test_an_edited_figure_is_refused(kquota, folder, evidence):
-    assert kquota("plan", "--out", "plan.json").code == 3
-    text = (folder / "plan.json").read_text()
-    (folder / "plan.json").write_text(text.replace('"enough": true', '"enough": false'))
-    ran = kquota("apply", "plan.json", "--yes")
-    assert ran.code == 1
-    assert "simulation.enough" in ran.err
 
 
 def test_the_comment_on_a_pull_request_contains_the_impact(kquota, folder, evidence, monkeypatch):
@@ -164,20 +121,6 @@ def test_missing_required_evidence_exits_5(kquota, cluster):
     assert kquota("plan", "--no-inventory", "--require-evidence").code == 5
 
 
-def test_present_required_evidence_is_accepted(kquota, folder, evidence):
-    text = (folder / "kquota.yaml").read_text()
-    (folder / "kquota.yaml").write_text(text.replace(POLICY, ""))
-    ran = kquota("plan", "--no-inventory", "--require-evidence", "--detailed-exitcode")
-    assert ran.code == 2, ran.out + ran.err
-
-
-def test_a_plan_without_changes_reads_no_evidence(kquota, folder, cluster):
-    project(folder, cluster.bootstrap, quota("a", "{producerByteRate: 20Mi}"), more=TELEMETRY)
-    ran = kquota("plan", "--no-inventory", "--require-evidence")
-    assert ran.code == 0
-    assert "recorded use" not in ran.out
-
-
 def test_stale_evidence_is_not_used(kquota, folder, cluster):
     _ = published(
         folder / "evidence", CLUSTER_ID, {"a": busy(15 * MIB)}, end_ms=today_ms() - 5 * DAY_MS
@@ -210,22 +153,6 @@ def test_damaged_evidence_is_not_used(kquota, folder, evidence):
     assert {row["verdict"] for row in rows_of(ran).values()} == {"no data"}
 
 
-def test_a_client_that_was_never_recorded_has_no_data(kquota, folder, evidence, cluster):
-    project(folder, cluster.bootstrap, quota("new"), more=TELEMETRY)
-    ran = kquota("plan", "--no-inventory")
-    assert "no data: no such client was seen" in ran.out
-    assert 'this does not mean "no impact"' in ran.out
-
-
-def test_series_recorded_under_another_limit_are_named(kquota, folder, cluster):
-    use = {"a": busy(15 * MIB), "b": busy(1000)}
-    _ = published(
-        folder / "evidence", CLUSTER_ID, use, end_ms=today_ms(), limits={"a": 5.0, "b": 20.0 * MIB}
-    )
-    ran = kquota("plan", "--no-inventory")
-    assert "1 of 2 buckets were recorded under another limit than today's" in ran.out
-
-
 def test_series_whose_bucket_changed_within_the_window_are_not_replayed(kquota, folder, cluster):
     use = {"a": busy(15 * MIB), "b": busy(1000)}
     limits = {"a": 20.0 * MIB, "b": 20.0 * MIB}
@@ -239,19 +166,6 @@ def test_series_whose_bucket_changed_within_the_window_are_not_replayed(kquota, 
     }
 
 
-def test_a_tier_with_a_higher_tolerance_is_not_refused(kquota, folder, sandbox):
-    project(folder, sandbox.bootstrap, quota("batch-a"), more=TELEMETRY)
-    text = (folder / "kquota.yaml").read_text()
-    (folder / "kquota.yaml").write_text(
-        text.replace("  manifests: [quotas]\n", "  manifests: [quotas]\n" + POLICY)
-    )
-    sandbox.seed({(("user", "batch-a"),): {"producer_byte_rate": 20.0 * MIB}})
-    _ = published(folder / "evidence", CLUSTER_ID, {"batch-a": busy(15 * MIB)}, end_ms=today_ms())
-    ran = kquota("plan", "--no-inventory")
-    assert ran.code == 0
-    assert "will be worse off" in ran.out
-
-
 def test_a_label_without_a_tier_is_a_warning(kquota, folder, evidence, cluster):
     labelled = quota("a").replace(
         "  namespace: team\n", "  namespace: team\n  labels: {kafka-quotas.io/tier: platinum}\n"
@@ -259,26 +173,6 @@ def test_a_label_without_a_tier_is_a_warning(kquota, folder, evidence, cluster):
     project(folder, cluster.bootstrap, labelled, more=TELEMETRY)
     ran = kquota("plan", "--no-inventory")
     assert "unknown tier 'platinum'; tiers are batch, gold, silver" in ran.err
-
-
-def test_the_label_of_a_document_tightens_the_gate_of_its_entity(kquota, folder, evidence):
-    project_file = folder / "kquota.yaml"
-    strict = "      batch: {share: 1"
-    project_file.write_text(
-        project_file.read_text()
-        .replace(strict, "      strict: {maxDelay: 1m, newThrottledPerDay: 1ms}\n" + strict)
-        .replace("newThrottledPerDay: 10m, maxDelay: 60s", "maxDelay: 9h")
-    )
-    assert kquota("plan", "--no-inventory").code == 0
-    manifest = folder / "quotas" / "all.yaml"
-    manifest.write_text(
-        manifest.read_text().replace(
-            "  namespace: team\n", "  namespace: team\n  labels: {kafka-quotas.io/tier: strict}\n"
-        )
-    )
-    ran = kquota("plan", "--no-inventory")
-    assert ran.code == 3, ran.err
-    assert "strict" in ran.out
 
 
 def test_an_offline_plan_with_a_snapshot_reads_evidence(kquota, folder, evidence):
@@ -312,20 +206,6 @@ def test_a_missing_extra_is_a_warning_unless_evidence_is_required(kquota, eviden
     assert "pip install '.[usage]'" in ran.err
     assert kquota("plan", "--no-inventory", "--require-evidence").code == 1
     assert kquota("plan", "--no-inventory", "--evidence", "evidence").code == 1
-
-
-def test_each_cluster_has_its_own_evidence(kquota, folder, evidence, cluster):
-    text = (folder / "kquota.yaml").read_text()
-    second_cluster = CLUSTER.format(name="dev", bootstrap=cluster.bootstrap)
-    (folder / "kquota.yaml").write_text(f"{text}---\n{second_cluster}")
-    (folder / "quotas" / "dev.yaml").write_text(quota("a", cluster="dev"))
-    ran = kquota("plan", "--all", "--no-inventory", "--format", "json")
-    assert ran.code == 3, ran.err
-    plans = {plan["cluster"]: plan["plan"] for plan in json.loads(ran.out)["plans"]}
-    assert "simulation" in plans["prod"]
-    assert "simulation" not in plans["dev"]
-    ran = kquota("plan", "--all", "--no-inventory", "--evidence", "evidence")
-    assert ran.out.count("Effect by recorded use") == 2
 
 
 def test_with_a_custom_quota_callback_the_impact_is_unknown(kquota, folder):

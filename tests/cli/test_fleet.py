@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.sandbox import Fault, SandboxSettings
 from reconciler.sandbox.broker_rules.alterations import BrokerFailure
-from reconciler.sandbox.faults import CutBefore, Refuse
+from reconciler.sandbox.faults import Refuse
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import CLUSTER, PROJECT, manifests, quota
 
@@ -67,37 +67,6 @@ def test_plans_of_all_clusters_are_printed_in_the_order_of_the_project_with_a_su
     assert "3 clusters: 3 ok; 3 changes, 0 drifted" in ran.out
 
 
-def test_one_cluster_at_a_time_gives_the_same_output(fleet, kquota):
-    at_once = json.loads(kquota("plan", "--all", "--format", "json").out)
-    in_turn = json.loads(kquota("plan", "--all", "--format", "json", "--concurrency", "1").out)
-    assert at_once["summary"] == in_turn["summary"]
-    assert [plan["cluster"] for plan in at_once["plans"]] == list(NAMES)
-    digests = [
-        [plan["plan"]["digest"] for plan in output["plans"]] for output in (at_once, in_turn)
-    ]
-    assert digests[0] == digests[1]
-
-
-def test_an_unreachable_cluster_does_not_stop_the_others(fleet, folder, kquota):
-    stop(folder, fleet, "beta")
-    ran = kquota("plan", "--all")
-    assert ran.code == 1
-    assert summary(ran.out) == [
-        ["gamma", "ok", "1", "0", "0"],
-        ["beta", "unreachable", "-", "-", "-"],
-        ["alpha", "ok", "1", "0", "0"],
-    ]
-    assert ran.err.index("== beta") < ran.err.index("error: ")
-
-
-def test_an_apply_writes_to_the_other_clusters_and_names_those_that_failed(fleet, folder, kquota):
-    stop(folder, fleet, "beta")
-    ran = kquota("apply", "--all", "--yes")
-    assert ran.code == 1
-    assert [bool(fleet[name].values()) for name in ("alpha", "gamma")] == [True, True]
-    assert summary(ran.out)[1] == ["beta", "unreachable", "-", "-", "-"]
-
-
 def test_stop_on_error_writes_nothing_unless_every_cluster_has_a_plan(fleet, folder, kquota):
     stop(folder, fleet, "beta")
     ran = kquota("apply", "--all", "--yes", "--stop-on-error")
@@ -138,30 +107,6 @@ def test_a_failed_cluster_beside_a_refused_one_exits_1_with_the_table_of_all(fle
         ["beta", "refused"],
         ["alpha", "unreachable"],
     ]
-
-
-def test_a_rejected_write_exits_1_with_its_own_row(fleet, kquota):
-    failure = BrokerFailure(code=42, message="planted")
-    fleet["beta"].fail(
-        Fault(effect=Refuse(failure=failure, names=(("user", "user-beta"),)), api=49, times=-1)
-    )
-    ran = kquota("apply", "--all", "--yes", "--validate", "none")
-    assert ran.code == 1
-    assert summary(ran.out) == [
-        ["gamma", "ok", "1", "0", "0"],
-        ["beta", "failed", "0", "0", "1"],
-        ["alpha", "ok", "1", "0", "0"],
-    ]
-    assert "3 clusters: 2 ok, 1 failed; 2 changes, 0 drifted" in ran.out
-    assert [bool(sandbox.values()) for sandbox in fleet.values()] == [True, False, True]
-
-
-def test_a_write_with_unknown_outcome_exits_1_and_its_row_has_no_change(fleet, kquota):
-    fleet["beta"].fail(Fault(effect=CutBefore(), api=49, times=-1))
-    ran = kquota("apply", "--all", "--yes", "--validate", "none", "--timeout", "30s")
-    assert ran.code == 1
-    assert summary(ran.out)[1][:3] == ["beta", "failed", "0"]
-    assert [row[:2] for row in summary(ran.out)[::2]] == [["gamma", "ok"], ["alpha", "ok"]]
 
 
 def labelled(folder, fleet: dict[str, SandboxThread]) -> None:
@@ -206,31 +151,6 @@ def test_one_document_is_applied_to_every_cluster_that_it_selects(fleet, folder,
     assert (checked["documents"], checked["findings"]) == (1, [])
 
 
-def test_a_saved_plan_of_a_selected_cluster_is_applied(fleet, folder, kquota):
-    labelled(folder, fleet)
-    assert kquota("plan", "--cluster", "beta", "--out", "beta.json").code == 0
-    assert kquota("apply", "beta.json", "--cluster", "beta", "--yes").code == 0
-    assert fleet["beta"].values() == {(("user", "alice"),): {"producer_byte_rate": 20971520.0}}
-
-
-def test_a_document_that_leaves_a_cluster_is_removed_there_by_its_deletion_policy(
-    fleet, folder, kquota
-):
-    labelled(folder, fleet)
-    assert kquota("apply", "--all", "--yes").code == 0
-    path = folder / "quotas" / "all.yaml"
-    text = path.read_text().replace(
-        "limits: {producerByteRate: 10Mi}",
-        "limits: {producerByteRate: 10Mi}\n  deletionPolicy: Delete",
-    )
-    path.write_text(text)
-    assert kquota("apply", "--all", "--yes").code == 0
-    path.write_text(text.replace("{region: eu}", "{size: large}"))
-    assert kquota("apply", "--all", "--yes", "--allow-empty", "--allow-newly-unlimited").code == 0
-    assert fleet["alpha"].values() == {}
-    assert fleet["beta"].values() != {}
-
-
 def test_addresses_alone_have_no_labels(fleet, folder, kquota):
     labelled(folder, fleet)
     (folder / "kquota.yaml").unlink()
@@ -241,25 +161,6 @@ def test_addresses_alone_have_no_labels(fleet, folder, kquota):
     )
     checked = kquota("validate", "quotas")
     assert checked.code == 0, checked.err
-
-
-def test_the_json_of_apply_for_all_clusters_is_one_document(fleet, kquota):
-    ran = kquota("apply", "--all", "--yes", "--format", "json")
-    document = json.loads(ran.out)
-    assert [outcome["cluster"] for outcome in document["outcomes"]] == list(NAMES)
-    assert all(outcome["outcome"]["complete"] for outcome in document["outcomes"])
-
-
-def test_drift_of_all_clusters(fleet, kquota):
-    assert kquota("apply", "--all", "--yes").code == 0
-    fleet["gamma"].seed({(("user", "user-gamma"),): {"producer_byte_rate": 1.0}})
-    ran = kquota("drift", "--all", "--detailed-exitcode")
-    assert ran.code == 2
-    assert [row[:4] for row in summary(ran.out)] == [
-        ["gamma", "ok", "-", "1"],
-        ["beta", "ok", "-", "0"],
-        ["alpha", "ok", "-", "0"],
-    ]
 
 
 def test_doctor_of_all_clusters(fleet, folder, kquota):
@@ -297,5 +198,17 @@ def test_hung_clusters_end_together_at_the_deadline(fleet, folder, kquota):
     ]
 
 
-def test_the_bound_must_be_a_positive_number(fleet, kquota):
-    assert "--concurrency" in kquota("plan", "--all", "--concurrency", "0").err
+def test_a_rejected_write_exits_1_with_its_own_row(fleet, kquota):
+    failure = BrokerFailure(code=42, message="planted")
+    fleet["beta"].fail(
+        Fault(effect=Refuse(failure=failure, names=(("user", "user-beta"),)), api=49, times=-1)
+    )
+    ran = kquota("apply", "--all", "--yes", "--validate", "none")
+    assert ran.code == 1
+    assert summary(ran.out) == [
+        ["gamma", "ok", "1", "0", "0"],
+        ["beta", "failed", "0", "0", "1"],
+        ["alpha", "ok", "1", "0", "0"],
+    ]
+    assert "3 clusters: 2 ok, 1 failed; 2 changes, 0 drifted" in ran.out
+    assert [bool(sandbox.values()) for sandbox in fleet.values()] == [True, False, True]

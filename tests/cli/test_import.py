@@ -52,12 +52,6 @@ def test_losses_are_listed_with_place_entity_and_limit_and_names_cannot_forge_a_
     ]
 
 
-def test_a_complete_import_prints_no_loss_and_reads_standard_input(kquota):
-    ran = kquota("import", "--from", "kafka-configs", "--cluster", "prod", "-", stdin=LINE)
-    assert (ran.code, ran.err) == (0, "")
-    assert "producerByteRate: 10M" in ran.out
-
-
 def test_a_folder_gets_one_file_per_document_and_files_are_never_overwritten(kquota, folder):
     (folder / "users.txt").write_text(LINE)
     arguments = (

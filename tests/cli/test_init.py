@@ -64,11 +64,6 @@ def test_an_invalid_cluster_name_is_refused_before_anything_is_written(kquota, f
     assert written(folder) == set()
 
 
-def test_the_project_may_be_in_another_folder(kquota, folder):
-    assert kquota(*BASE, "--dir", "sub/project").code == 0
-    assert "sub/project/kquota.yaml" in written(folder)
-
-
 def test_the_workflows_of_github_equal_the_examples_with_the_name_of_the_cluster(kquota, folder):
     assert kquota(*BASE, "--workflows", "github").code == 0
     names = {path.name for path in (ROOT / "examples/github").glob("quotas-*.yml")}
@@ -76,11 +71,6 @@ def test_the_workflows_of_github_equal_the_examples_with_the_name_of_the_cluster
     text = (folder / ".github/workflows/quotas-plan.yml").read_text()
     steps = yaml.safe_load(text)["jobs"]["plan"]["steps"]
     assert "eu" in {step.get("with", {}).get("cluster") for step in steps}
-
-
-def test_the_pipeline_of_gitlab_is_written_on_request(kquota, folder):
-    assert kquota(*BASE, "--workflows", "gitlab").code == 0
-    assert ".gitlab-ci.yml" in written(folder)
 
 
 @pytest.mark.parametrize("kind", ["github", "gitlab"])

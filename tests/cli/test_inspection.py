@@ -24,16 +24,6 @@ def at(sandbox):
     return "--bootstrap-server", sandbox.bootstrap
 
 
-def test_describe_distinguishes_default_literal_and_absent_names(kquota, sandbox, at):
-    sandbox.seed(ODD)
-    output = kquota("describe", *at).out
-    assert 'user="<default>" ' in output
-    assert "user=<default> " in output
-    assert 'user="CN=a,O=b",client-id="x\\u000ay"' in output
-    assert "9223372036854775807" in output
-    assert "Limits apply per broker" in output
-
-
 def test_describe_selects_entities_as_plan_does(kquota, sandbox, at):
     sandbox.seed(
         {
@@ -68,53 +58,6 @@ def test_a_snapshot_that_cannot_be_written_keeps_the_old_one(kquota, at, folder)
     assert list((folder / "s").iterdir()) == []
 
 
-def test_resolve_prints_value_level_source_and_the_limits_without_effect(kquota, sandbox, at):
-    sandbox.seed(
-        {
-            (("user", "a"), ("client-id", "b")): {"producer_byte_rate": 1048576.0},
-            (("user", None),): {"producer_byte_rate": 2.0, "consumer_byte_rate": 3.0},
-        }
-    )
-    output = kquota("resolve", *at, "--user", "a", "--client-id", "b").out
-    assert "1048576 (1 MiB/s)" in output
-    assert "user + client-id  user=a,client-id=b" in output
-    assert "user=<default> 2 " in output
-    assert "default user      user=<default>" in output
-    assert "unlimited" in output
-
-
-def test_a_client_id_without_a_user_is_resolved_as_the_anonymous_user(kquota, kip, sandbox, at):
-    sandbox.seed(
-        {
-            (("user", None),): {"request_percentage": 0.01},
-            (("client-id", "b"),): {"request_percentage": 10000.0},
-        }
-    )
-    typed = kquota("resolve", *at, "--client-id", "b", "--key", "request_percentage")
-    of_file = kquota(
-        "resolve", *at, "--from", "-", "--key", "request_percentage", stdin="client_id\nb\n"
-    )
-    assert typed.out.startswith("user=ANONYMOUS,client-id=b\n")
-    assert "default user" in typed.out
-    assert "call a client ANONYMOUS if it does not authenticate" in typed.err
-    assert (of_file.out, of_file.err) == (typed.out, typed.err)
-    assert (
-        kip("--resolve", "--names=client-id=b").out == "request_percentage=0.01 {user=<default>}\n"
-    )
-
-
-def test_resolve_reads_many_clients_from_csv(kquota, sandbox, at):
-    sandbox.seed({(("user", "CN=a,O=b"),): {"producer_byte_rate": 5.0}})
-    ran = kquota(
-        "resolve", *at, "--from", "-", "--format", "json", stdin='user,ip\n"CN=a,O=b",\nz,1.2.3.4\n'
-    )
-    clients = json.loads(ran.out)["clients"]
-    assert [client["user"] for client in clients] == ["CN=a,O=b", "z"]
-    assert clients[0]["limits"]["producer_byte_rate"]["value"] == 5
-    assert clients[0]["limits"]["producer_byte_rate"]["source"] == [["user", "CN=a,O=b"]]
-    assert len(clients[1]["limits"]) == 5
-
-
 @pytest.mark.parametrize(
     ("stdin", "message"),
     [
@@ -137,14 +80,6 @@ def test_resolve_requires_a_client(kquota, at):
     assert "specify a client" in ran.err
 
 
-def test_export_of_everything_declarable_exits_0(kquota, sandbox, at):
-    sandbox.seed(ODD)
-    ran = kquota("export", *at, "--cluster", "prod")
-    assert ran.code == 0
-    assert ran.out.count("kind: ClientQuota") == 4
-    assert ran.err == ""
-
-
 def test_export_lists_what_it_cannot_represent_and_exits_1_unless_partial(kquota, sandbox, at):
     sandbox.seed(ODD | FOREIGN)
     ran = kquota("export", *at, "--cluster", "prod")
@@ -156,12 +91,6 @@ def test_export_lists_what_it_cannot_represent_and_exits_1_unless_partial(kquota
     assert partial.code == 0
     assert partial.out == ran.out
     assert "warning: 4 values" in partial.err
-
-
-def test_export_requires_a_name_for_the_cluster(kquota, at):
-    ran = kquota("export", *at)
-    assert ran.code == 1
-    assert "--cluster" in ran.err
 
 
 LOOPBACK = {
@@ -186,28 +115,35 @@ def test_resolve_reports_that_another_spelling_leaves_the_limit_unknown(kquota, 
     assert (old.out, "written last" in old.err) == ("", True)
 
 
-def test_resolve_shows_one_key_and_reports_an_unknown_limit(kquota, sandbox, at):
-    sandbox.seed(
-        {
-            (("client-id", None),): {"producer_byte_rate": 1.0, "consumer_byte_rate": 2.0},
-            (("client-id-prefix", "etl-"),): {"producer_byte_rate": 3.0},
-        }
-    )
-    arguments = ("resolve", *at, "--client-id", "etl-1", "--key", "producer_byte_rate")
-    ran = kquota(*arguments)
-    assert "unknown" in ran.out
-    assert "consumer_byte_rate" not in ran.out
-    assert "client-id-prefix=etl- 3 B/s may apply" in ran.err
-    (client,) = json.loads(kquota(*arguments, "--format", "json").out)["clients"]
-    (limit,) = client["limits"].values()
-    assert (limit["known"], limit["value"]) == (False, None)
-    assert limit["unranked"] == [{"entity": [["client-id-prefix", "etl-"]], "value": 3}]
-    assert "unknown" not in kquota("resolve", *at, "--client-id", "web").out
-
-
 def test_doctor_names_entities_that_leave_limits_unknown(kquota, sandbox, at):
     sandbox.seed({(("client-id-prefix", "etl-"),): {"producer_byte_rate": 3.0}})
     output = kquota("doctor", *at).out
     assert "client-id-prefix=etl-: its entity type is not one of Kafka's" in output
     sandbox.seed(LOOPBACK)
     assert "ip=127.1: its ip is a host name or another spelling" in kquota("doctor", *at).out
+
+
+def test_a_client_id_without_a_user_is_resolved_as_the_anonymous_user(kquota, kip, sandbox, at):
+    sandbox.seed(
+        {
+            (("user", None),): {"request_percentage": 0.01},
+            (("client-id", "b"),): {"request_percentage": 10000.0},
+        }
+    )
+    typed = kquota("resolve", *at, "--client-id", "b", "--key", "request_percentage")
+    of_file = kquota(
+        "resolve", *at, "--from", "-", "--key", "request_percentage", stdin="client_id\nb\n"
+    )
+    assert typed.out.startswith("user=ANONYMOUS,client-id=b\n")
+    assert "default user" in typed.out
+    assert "call a client ANONYMOUS if it does not authenticate" in typed.err
+    assert (of_file.out, of_file.err) == (typed.out, typed.err)
+    assert (
+        kip("--resolve", "--names=client-id=b").out == "request_percentage=0.01 {user=<default>}\n"
+    )
+
+
+def test_export_requires_a_name_for_the_cluster(kquota, at):
+    ran = kquota("export", *at)
+    assert ran.code == 1
+    assert "--cluster" in ran.err

@@ -16,9 +16,7 @@ import pytest
 from reconciler.cli.change.apply_output import STOPPING
 from reconciler.kafka import ClientConfig, SyncQuotaClient
 from reconciler.quota.outcome import MAX_OPERATIONS
-from reconciler.sandbox import SandboxSettings
-from tests.cli.brokers import SandboxThread
-from tests.cli.projects import CLUSTER, project, quota
+from tests.cli.projects import project, quota
 from tests.servers.certs import Authority
 from tests.servers.processes import HANG_SECONDS
 
@@ -214,32 +212,6 @@ def test_on_a_terminal_apply_asks_and_only_yes_confirms(folder, sandbox, answer,
     assert len(sandbox.values()) == entities
 
 
-def test_a_question_about_a_json_document_is_asked_below_its_plan(folder, sandbox):
-    project(folder, sandbox.bootstrap, quota("a"))
-    with (folder / "out").open("w") as file:
-        terminal = Terminal(folder, "apply", "--format", "json", stdout=file)
-        terminal.expect("[y/N] ")
-        assert "1 to create" in terminal.seen
-        terminal.type("y\n")
-        assert terminal.end() == 0
-    assert json.loads((folder / "out").read_text())["complete"]
-
-
-def test_several_clusters_have_a_document_also_if_the_answer_is_no(folder, sandbox):
-    with SandboxThread(SandboxSettings(cluster_id="BBBBBBBBBBBBBBBBBBBBBB")) as second_sandbox:
-        project(folder, sandbox.bootstrap, quota("a"))
-        with (folder / "kquota.yaml").open("a") as file:
-            file.write("---\n" + CLUSTER.format(name="second", bootstrap=second_sandbox.bootstrap))
-        with (folder / "out").open("w") as file:
-            terminal = Terminal(folder, "apply", "--all", "--format", "json", stdout=file)
-            terminal.expect("[y/N] ")
-            terminal.type("n\n")
-            assert terminal.end() == 1
-    assert json.loads((folder / "out").read_text())["outcomes"] == []
-    assert "nothing was written" in terminal.seen
-    assert sandbox.values() == {}
-
-
 def test_ctrl_c_at_the_question_is_handled_immediately(folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
     terminal = Terminal(folder, "apply")
@@ -248,34 +220,6 @@ def test_ctrl_c_at_the_question_is_handled_immediately(folder, sandbox):
     assert terminal.end() == 130
     assert sandbox.values() == {}
     assert "Traceback" not in terminal.seen
-
-
-def test_a_plan_on_a_terminal_has_colours_unless_no_color_is_set(folder, sandbox, monkeypatch):
-    project(folder, sandbox.bootstrap, quota("a"))
-    terminal = Terminal(folder, "plan")
-    assert terminal.end() == 0
-    assert "\x1b[32m" in terminal.seen
-    monkeypatch.setitem(ENVIRONMENT, "NO_COLOR", "1")
-    plain = Terminal(folder, "plan")
-    assert plain.end() == 0
-    assert "\x1b[" not in plain.seen
-
-
-def test_an_apply_without_changes_asks_no_question(folder, sandbox, kquota):
-    project(folder, sandbox.bootstrap, quota("a"))
-    kquota("apply", "--yes")
-    terminal = Terminal(folder, "apply")
-    assert terminal.end() == 0
-    assert "[y/N]" not in terminal.seen
-
-
-def test_a_reader_that_closes_before_the_plan_was_printed_stops_the_apply(many, sandbox):
-    with start(many, "apply", "--yes") as process:
-        process.stdout.close()
-        err = process.stderr.read()
-    assert process.returncode == 1
-    assert "Traceback" not in err
-    assert sandbox.values() == {}
 
 
 def test_an_outcome_that_cannot_be_replaced_is_a_warning_beside_the_command_that_undoes(

@@ -4,11 +4,9 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from reconciler import __version__
-from reconciler.base.installation import incomplete_installation, install_hint
-from reconciler.cli.main import COMMANDS, main
+from reconciler.base.installation import incomplete_installation
+from reconciler.cli.main import main
 
 
 def test_the_version_is_printed(capsys):
@@ -84,49 +82,6 @@ def test_a_reader_that_closes_early_causes_no_message():
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_of_every_command_contains_an_example(name, capsys):
-    assert main([name, "--help"]) == 0
-    output = capsys.readouterr().out
-    assert "Example:" in output
-    assert f"kquota {name}" in output
-
-
-INCOMPLETE = """
-import sys
-class Finder:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == {missing!r}:
-            raise ModuleNotFoundError("No module named " + name, name=name)
-sys.meta_path.insert(0, Finder())
-sys.argv = {words!r}
-import reconciler.__main__ as program
-program.{program}()
-"""
-
-
-@pytest.mark.parametrize(
-    ("missing", "program", "words"),
-    [
-        ("click", "main", ["kquota", "plan"]),
-        ("click", "client_quotas", ["kafka-client-quotas", "--describe"]),
-        ("yaml", "main", ["kquota", "validate"]),
-    ],
-)
-def test_a_missing_dependency_is_named_with_the_command_that_installs_it(
-    tmp_path, missing, program, words
-):
-    text = INCOMPLETE.format(missing=missing, program=program, words=words)
-    done = subprocess.run(
-        [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert done.stderr.splitlines() == [
-        f"error: the installation is incomplete: the Python module {missing} is missing",
-        f"hint: {install_hint('')}",
-    ]
 
 
 def test_a_missing_module_of_kquota_itself_is_a_bug():

@@ -14,7 +14,7 @@ from reconciler.render.json_values import dump
 from tests.forge.github_api import BOT, Account, GitHubApi, Refusal, zipped
 from tests.forge.test_github_runner import read_outputs
 from tests.render.markdown.test_plan import long
-from tests.render.previews import NOW, empty, result, sample
+from tests.render.previews import NOW, result, sample
 
 SHA, MERGE = "a" * 40, "c" * 40
 
@@ -137,15 +137,6 @@ def test_one_sentence_over_the_limit_is_not_posted_and_not_fatal(kquota, folder,
     saved(folder, document)
     assert kquota("post", "github", "plan.json", "--pull", "7", "--required").code == 0
     assert "Too long to show here" in api.bodies(7)[0]
-
-
-def test_the_fork_pattern_finds_the_pull_request_by_its_head(kquota, api, plan):
-    api.pull(9, sha="b" * 40, repo="mallory/quotas")
-    ran = kquota("post", "github", plan, "--head-repo", "mallory/quotas", "--sha", "b" * 40)
-    assert ran.code == 0
-    assert api.bodies(7) == []
-    (body,) = api.bodies(9)
-    assert "a run of the fork mallory/quotas wrote the text below" in html.unescape(body)
 
 
 @pytest.mark.parametrize("source", ["broker", "sandbox 4.x, approved by security"])
@@ -360,19 +351,6 @@ def test_invalid_options_are_an_error(kquota, api, folder, words):
     assert api.comments == []
 
 
-def test_outside_of_a_workflow_its_files_are_not_written(kquota, api, plan, monkeypatch):
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY")
-    monkeypatch.delenv("GITHUB_OUTPUT")
-    assert kquota("post", "github", plan, "--summary").code == 1
-    assert kquota("post", "github", plan, "--outputs").code == 1
-
-
-def test_a_plan_without_changes_says_so(kquota, folder, api):
-    saved(folder, saved_plan(empty()))
-    assert kquota("post", "github", "plan.json", "--pull", "7").code == 0
-    assert "Nothing to do" in api.bodies(7)[0]
-
-
 def test_an_unexpected_author_is_reported(kquota, api, plan):
     api.accounts["ghs_workflow"] = Account("my-app[bot]", is_app=True)
     ran = kquota("post", "github", plan, "--pull", "7")
@@ -445,32 +423,6 @@ def test_an_outcome_has_its_own_comment(kquota, folder, api, plan):
     assert read_outputs((folder / "output").read_text())["complete"] == "false"
 
 
-def test_drift_opens_one_issue_and_recovery_closes_it(kquota, folder, api):
-    text = drift(folder)
-    words = (
-        "post",
-        "github",
-        text,
-        "--issue",
-        "--label",
-        "prod",
-        "--outputs",
-        "--summary",
-        "--required",
-    )
-    assert kquota(*words).code == 0
-    assert kquota(*words).code == 0
-    (issue,) = api.issues
-    assert issue.title == "Kafka quotas drifted: prod"
-    assert "user=drifted" in issue.body
-    assert len(api.sent("POST")) == 1
-    assert read_outputs((folder / "output").read_text())["issue"] == str(issue.number)
-    drift(folder, has_drift=False)
-    assert kquota(*words).code == 0
-    assert issue.state == "closed"
-    assert "No drift any more" in api.comments[0].body
-
-
 def test_a_report_without_records_leaves_the_issue_as_it_is(kquota, folder, api):
     words = ("post", "github", drift(folder), "--issue", "--label", "prod", "--required")
     assert kquota(*words).code == 0
@@ -481,31 +433,6 @@ def test_a_report_without_records_leaves_the_issue_as_it_is(kquota, folder, api)
     assert "no ownership records" in ran.err
     (issue,) = api.issues
     assert (issue.state, issue.body) == ("open", body)
-
-
-def test_drift_without_an_issue_is_only_printed(kquota, folder, api):
-    assert kquota("post", "github", drift(folder), "--outputs", "--summary").code == 0
-    assert api.requests == []
-    assert read_outputs((folder / "output").read_text()) == {"drift": "1", "has-drift": "true"}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda d: d.pop("checkedAt"),
-        lambda d: d.update(kind="kquota-drifts"),
-        lambda d: d["drift"][0].update(entity="user=x"),
-        lambda d: d["drift"][0].update(pull=7),
-        lambda d: d.pop("recordsKnown"),
-    ],
-)
-def test_a_malformed_drift_report_is_refused(kquota, folder, api, change):
-    name = drift(folder)
-    document = json.loads((folder / name).read_text())
-    change(document)
-    (folder / name).write_text(json.dumps(document))
-    assert kquota("post", "github", name, "--issue").code == 1
-    assert api.requests == []
 
 
 def test_the_reviewed_plan_is_downloaded_and_checked(kquota, folder, api, plan):
@@ -567,6 +494,14 @@ def test_many_clusters_have_one_comment_with_outputs(kquota, folder, api):
     assert (outputs["has-changes"], outputs["errored"]) == ("true", "true")
 
 
-def test_a_plan_is_refused_as_a_report_of_drift(kquota, folder, api):
-    ran = kquota("post", "github", saved(folder, plans_of("eu")), "--pull", "7", "--issue")
-    assert ran.code == 1
+def test_outside_of_a_workflow_its_files_are_not_written(kquota, api, plan, monkeypatch):
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY")
+    monkeypatch.delenv("GITHUB_OUTPUT")
+    assert kquota("post", "github", plan, "--summary").code == 1
+    assert kquota("post", "github", plan, "--outputs").code == 1
+
+
+def test_drift_without_an_issue_is_only_printed(kquota, folder, api):
+    assert kquota("post", "github", drift(folder), "--outputs", "--summary").code == 0
+    assert api.requests == []
+    assert read_outputs((folder / "output").read_text()) == {"drift": "1", "has-drift": "true"}

@@ -13,6 +13,7 @@ import pytest
 
 from reconciler.cli.framework import familiar_words
 from reconciler.cli.main import cli
+from reconciler.render.table import Style, fold_lines
 from tests.cli.command_tree import OPTION, command_of, options_of
 
 SOURCE = Path(__file__).parents[2] / "reconciler"
@@ -106,7 +107,7 @@ OTHER_PROGRAMS = {
     "Kafka's tools": "--allow-principal --entity-type --operation",
     "kubectl, helm": "--all-namespaces --as --create-namespace --from-file --from-literal --no-hooks --overwrite"
     " --patch --patch-file --previous --replicas --reset-then-reuse-values --selector --set --show-labels"
-    " --type --values",
+    " --type --values --wait",
     "Spark": "--archives --conf --deploy-mode --driver-memory --executor-cores --executor-memory"
     " --num-executors --output --py-files",
     "Docker, buildah, pip": "--build-arg --digestfile --isolation --no-deps"
@@ -115,7 +116,7 @@ OTHER_PROGRAMS = {
     " --json --message --now --quiet",
     "tools that others wrote": "--dry",
     "programs of this repository": "--broker --config --divide --documents --first --include --keep --recording"
-    " --scale --table --variant --write",
+    " --matrix --table --variant --write",
 }
 """Options in texts that are not those of kquota, by their program."""
 
@@ -194,3 +195,23 @@ def test_examples_of_help_texts_can_be_parsed() -> None:
 )
 def test_the_check_reports_an_unknown_command_or_option(text: str) -> None:
     assert unknown_options(text)
+
+
+SHELL_COMMAND = re.compile(
+    r"(?<![\w./$`-])(?:(?:kquota|kubectl|helm|git|sed|pip|python3?|openssl|chmod|kafka-[a-z]+) "
+    r"(?:-|[a-z]+-[a-z]+ |(?:apply|config|describe|fetch|get|install|override|plan|push|rollback) )[^`\n;,]*)"
+)
+
+
+def test_a_command_that_is_printed_to_be_run_is_never_folded() -> None:
+    folded = []
+    for place, text in texts():
+        for line in text.split("\n"):
+            lines = fold_lines([f"hint: {line}"], Style(width=40), is_message=True)
+            commands = [match[0].strip() for match in SHELL_COMMAND.finditer(line)]
+            folded += [
+                f"{place}: {command}"
+                for command in commands
+                if not any(" ".join(command.split()) in part for part in lines)
+            ]
+    assert folded == []

@@ -1,8 +1,6 @@
 """Which project file and brokers a command uses: parent folders, variables of the environment, --command-config."""
 
-import json
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,6 @@ from reconciler.app.clusters.project_files import search_path
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import CLUSTER, PROJECT, project, quota
 from tests.git.commits import git
-from tests.servers.certs import Authority
 
 VARIABLES = ("KQUOTA_PROJECT", "KQUOTA_CLUSTER", "KQUOTA_BOOTSTRAP_SERVERS")
 NOWHERE = "127.0.0.1:1"
@@ -40,15 +37,6 @@ def below(folder, sandbox, monkeypatch) -> Path:
     return inner
 
 
-def test_the_project_file_of_a_parent_folder_is_used_with_paths_relative_to_it(
-    kquota, below, sandbox
-):
-    assert "1 to create" in kquota("plan").out
-    assert kquota("apply", "--yes").code == 0
-    assert (below.parents[1] / ".kquota" / "inventory.json").is_file()
-    assert not (below / ".kquota").exists()
-
-
 def test_the_nearest_project_file_is_used(kquota, below):
     project(below, NOWHERE, quota("a"), name="near")
     assert "near" in kquota("validate", "--cluster", "nowhere").err
@@ -63,13 +51,6 @@ def test_the_search_ends_at_the_root_of_the_work_tree(kquota, below, monkeypatch
     assert ran.code == 1
     assert "no project file kquota.yaml" in ran.err
     assert "up to the root of the git work tree" in ran.err
-
-
-def test_outside_a_work_tree_only_the_current_folder_is_searched(tmp_path):
-    inner = tmp_path / "a" / "b"
-    inner.mkdir(parents=True)
-    (tmp_path / "kquota.yaml").touch()
-    assert search_path(inner) == (Path("kquota.yaml"),)
 
 
 def test_a_folder_of_another_user_ends_the_search(tmp_path, monkeypatch):
@@ -132,31 +113,6 @@ def test_an_option_takes_precedence_over_a_variable_that_contradicts_it(
     assert kquota("describe", "--bootstrap-server", sandbox.bootstrap).code == 0
 
 
-@pytest.mark.parametrize("command", ["export", "adopt"])
-def test_a_printed_command_works_if_the_brokers_come_from_a_variable(
-    kquota, folder, sandbox, monkeypatch, command
-):
-    monkeypatch.setenv("KQUOTA_BOOTSTRAP_SERVERS", sandbox.bootstrap)
-    sandbox.seed({(("user", "a"),): {"producer_byte_rate": 2048.0}})
-    (printed,) = re.findall(r"`(kquota [^`]+)`", kquota(command).err)
-    for unset in (False, True):
-        if unset:
-            monkeypatch.delenv("KQUOTA_BOOTSTRAP_SERVERS")
-        words = printed.replace("NAME", "prod").replace("FOLDER", f"out{unset}").split()
-        assert kquota(*words[1:]).code == 0
-
-
-@pytest.mark.parametrize("command", ["export", "plan two.yaml"])
-def test_a_name_chooses_among_documents_if_the_brokers_come_from_a_variable(
-    kquota, folder, sandbox, monkeypatch, command
-):
-    """Without a project, the name contradicts no variable."""
-    (folder / "two.yaml").write_text(quota("a") + quota("b", cluster="other"))
-    monkeypatch.setenv("KQUOTA_BOOTSTRAP_SERVERS", sandbox.bootstrap)
-    assert kquota(*command.split()).code == 1
-    assert kquota(*command.split(), "--cluster", "prod").code == 0
-
-
 def test_contradictory_variables_are_an_error_that_names_them(kquota, folder, monkeypatch):
     monkeypatch.setenv("KQUOTA_PROJECT", "kquota.yaml")
     monkeypatch.setenv("KQUOTA_BOOTSTRAP_SERVERS", NOWHERE)
@@ -183,31 +139,6 @@ def test_brokers_in_a_variable_do_not_replace_a_project_that_is_found(
     assert sandbox.values() == {}
     assert not (folder / ".kquota").exists()
     assert kquota("describe", "--bootstrap-server", sandbox.bootstrap).code == 0
-
-
-@pytest.mark.parametrize("how", ["properties", "propertiesFile"])
-def test_a_file_in_the_settings_is_relative_to_the_project_file(
-    kquota, folder, monkeypatch, tmp_path_factory, how
-):
-    """A file of the same name in the current folder would be another authority."""
-    authority = Authority.make(tmp_path_factory.mktemp("authority"))
-    settings = {"security.protocol": "SSL", "ssl.truststore.location": "ca.pem"}
-    more = f"  properties: {json.dumps(settings)}\n"
-    if how == "propertiesFile":
-        (folder / "client.properties").write_text(
-            "".join(f"{name}={value}\n" for name, value in settings.items())
-        )
-        more = "  propertiesFile: client.properties\n"
-    project(folder, NOWHERE, quota("a"), more=more)
-    (folder / ".git").mkdir()
-    text = authority.certificate_file.read_text()
-    (folder / "quotas" / "ca.pem").write_text(text)
-    monkeypatch.chdir(folder / "quotas")
-    ran = kquota("describe", "--timeout", "1s")
-    assert "ssl.truststore.location: ../ca.pem: cannot be read" in ran.err
-    (folder / "ca.pem").write_text(text)
-    (folder / "quotas" / "ca.pem").unlink()
-    assert "Connection refused" in kquota("describe", "--timeout", "1s").err
 
 
 def test_a_command_config_is_added_to_the_settings_of_the_project(kquota, folder, sandbox):

@@ -106,14 +106,6 @@ def test_an_offline_plan_uses_a_snapshot_instead_of_the_cluster(
     assert kquota("plan", "--offline", "--validate", "broker").code == 1
 
 
-def test_an_offline_plan_works_with_files_and_no_project(kquota, folder):
-    (folder / "q.yaml").write_text(quota("a"))
-    ran = kquota("plan", "--offline", "q.yaml")
-    assert ran.code == 0
-    assert "1 to create" in ran.out
-    assert "planning against an empty cluster" in ran.err
-
-
 def test_records_in_a_git_ref_are_written_and_shared(kquota, folder, sandbox, repository):
     text = (folder / "kquota.yaml").read_text()
     where = "  manifests: [quotas]\n"
@@ -123,16 +115,3 @@ def test_records_in_a_git_ref_are_written_and_shared(kquota, folder, sandbox, re
     assert "refs/kquota/inventory/" in git(folder, "for-each-ref")
     assert "2 managed quota keys" in kquota("drift").out
     assert not (folder / ".kquota/inventory.json").exists()
-
-
-def test_with_records_in_a_git_ref_a_fresh_clone_can_apply(kquota, folder, sandbox):
-    git(folder, "init", "-q", "-b", "main")
-    project(folder, sandbox.bootstrap, quota("a"))
-    text = (folder / "kquota.yaml").read_text()
-    place = "  manifests: [quotas]\n  inventory: {gitRef: refs/kquota/inventory}\n"
-    (folder / "kquota.yaml").write_text(text.replace("  manifests: [quotas]\n", place))
-    commit(folder)
-    ran = kquota("apply", "--yes")
-    assert ran.code == 0, ran.err
-    assert (folder / ".kquota" / "audit.jsonl").read_text().count("\n") == 2
-    assert git(folder, "for-each-ref", "refs/kquota")

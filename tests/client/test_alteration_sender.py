@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.client.alteration_sender import MAX_BYTES, halves, split_into_chunks
+from reconciler.client.alteration_sender import MAX_BYTES, split_into_chunks
 from reconciler.client.client_config import ClientConfig
 from reconciler.client.quota_client import QuotaClient
-from reconciler.errors import ConnectError, QuotaValueError
+from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
-from reconciler.quota.filters import ANY, Component, Filter, exactly
+from reconciler.quota.filters import ANY, Component, Filter
 from reconciler.quota.outcome import (
     MAX_OPERATIONS,
     Alteration,
@@ -55,18 +55,6 @@ def sent(broker: ScriptedBroker) -> list[int]:
 
 
 @on_loop
-async def test_each_entity_has_its_own_result() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        results = await our.alter([setting(ALICE), setting(BOB, key="bad_key")])
-        assert results == {
-            ALICE: Applied(),
-            BOB: Rejected(
-                code=42, name="INVALID_REQUEST", message="Invalid configuration key bad_key"
-            ),
-        }
-
-
-@on_loop
 async def test_validate_only_changes_nothing() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         assert await our.alter([setting(ALICE)], validate_only=True) == {ALICE: Applied()}
@@ -93,28 +81,6 @@ async def test_a_chunk_contains_as_many_operations_as_a_request_may_contain() ->
         assert sent(broker) == [MAX_OPERATIONS, 1]
 
 
-@on_loop
-async def test_ten_thousand_entities_with_three_keys_need_the_minimum_of_requests() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        await our.alter(many(10_000, operations=3))
-        assert len(sent(broker)) == math.ceil(10_000 / (MAX_OPERATIONS // 3))
-
-
-@on_loop
-async def test_chunks_are_smaller_than_a_megabyte() -> None:
-    long = [setting(entity(user=f"{n:03}" + "x" * 30_000)) for n in range(70)]
-    async with ScriptedBroker() as broker, client(broker) as our:
-        results = await our.alter(long)
-        assert len(results) == 70
-        sizes = [
-            len(request.body)
-            for request in broker.requests
-            if request.api == ALTER_CLIENT_QUOTAS.name
-        ]
-        assert len(sizes) == 3
-        assert max(sizes) <= 1_000_100
-
-
 def policy_above(limit: int) -> acts.Act:
     async def act(turn: Turn) -> None:
         request = alter_client_quotas.decode_request(turn.header.api_version, turn.body)
@@ -126,16 +92,6 @@ def policy_above(limit: int) -> acts.Act:
         )(turn)
 
     return act
-
-
-@on_loop
-async def test_a_chunk_that_is_too_large_for_the_broker_is_split() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.on(ALTER_CLIENT_QUOTAS, *[policy_above(3)] * 20)
-        results = await our.alter(many(10))
-        assert set(results.values()) == {Applied()}
-        assert list(results) == [alteration.entity for alteration in many(10)]
-        assert sent(broker) == [10, 5, 2, 3, 5, 2, 3]
 
 
 @on_loop
@@ -159,15 +115,6 @@ async def test_a_lost_response_is_unknown_and_never_sent_again(last: acts.Act) -
 
 
 @on_loop
-async def test_the_chunks_after_an_unknown_one_are_sent() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.on(ALTER_CLIENT_QUOTAS, acts.answer, acts.close)
-        results = await our.alter(many(2 * FULL + 5))
-        kinds = [type(result) for result in results.values()]
-        assert kinds == [Applied] * FULL + [Unknown] * FULL + [Applied] * 5
-
-
-@on_loop
 async def test_a_timeout_is_unknown_and_stops_the_rest() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         await our.describe()
@@ -181,22 +128,6 @@ async def test_a_timeout_is_unknown_and_stops_the_rest() -> None:
             if isinstance(result, Unknown)
         }
         assert whys == {"sent, but no usable response", "not sent after that"}
-
-
-@on_loop
-async def test_validate_only_is_retried_after_a_lost_response() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.on(ALTER_CLIENT_QUOTAS, acts.close, acts.code(7))
-        assert await our.alter([setting(ALICE)], validate_only=True) == {ALICE: Applied()}
-        assert broker.count(ALTER_CLIENT_QUOTAS) == 3
-
-
-@on_loop
-async def test_a_rejection_by_a_node_that_is_not_the_controller_is_retried() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.on(ALTER_CLIENT_QUOTAS, acts.code(41), acts.code(41))
-        assert await our.alter([setting(ALICE), setting(BOB)]) == {ALICE: Applied(), BOB: Applied()}
-        assert broker.count(ALTER_CLIENT_QUOTAS) == 3
 
 
 @pytest.mark.parametrize("code", [7, -1])
@@ -246,35 +177,6 @@ async def test_a_response_with_a_foreign_or_repeated_entity_makes_the_whole_chun
         results = await our.alter([setting(ALICE), setting(BOB)])
         assert {type(result) for result in results.values()} == {Unknown}
         assert len(recorder.of("disconnected")) == 1
-
-
-@on_loop
-async def test_rejections_without_a_message_get_one() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.on(ALTER_CLIENT_QUOTAS, answering((ALICE_PARTS, 42, None)))
-        results = await our.alter([setting(ALICE)])
-        assert isinstance(results[ALICE], Rejected)
-        assert results[ALICE].message
-
-
-@on_loop
-async def test_a_missing_right_after_some_chunks_rejects_the_rest() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.on(ALTER_CLIENT_QUOTAS, acts.answer, acts.code(31, "Cluster authorization failed."))
-        results = list((await our.alter(many(FULL + 5))).values())
-        assert results[:FULL] == [Applied()] * FULL
-        assert {result.code for result in results[FULL:] if isinstance(result, Rejected)} == {31}
-
-
-@on_loop
-async def test_if_nothing_could_be_sent_the_error_is_raised() -> None:
-    async with ScriptedBroker() as broker:
-        pass
-    results: dict[Entity, Result] = {}
-    async with client(broker, clock=FakeClock()) as our:
-        with pytest.raises(ConnectError):
-            await our.alter([setting(ALICE)], timeout=1, results=results)
-    assert results == {}
 
 
 @on_loop
@@ -373,33 +275,6 @@ async def test_an_entity_of_another_type_is_sent_and_validated_by_the_broker() -
             )
 
 
-@on_loop
-async def test_a_filter_applies_to_entities_of_other_types_too() -> None:
-    async with Sandbox(SandboxSettings(profile=profile_named("redpanda"))) as sandbox:
-        config = ClientConfig.from_mapping({"bootstrap.servers": sandbox.bootstrap()})
-        async with QuotaClient(config) as our:
-            for names in ((("client-id-prefix", "etl-"),), (("user", "alice"),)):
-                await our.alter_open([OpenAlteration(names, ((RATE, 5.0),))])
-            assert (await our.describe(exactly(ALICE))).foreign_entities == ()
-            assert len((await our.describe()).foreign_entities) == 1
-
-
-@on_loop
-async def test_validate_only_sends_every_value_to_the_broker() -> None:
-    async with Sandbox() as sandbox:
-        config = ClientConfig.from_mapping({"bootstrap.servers": sandbox.bootstrap()})
-        async with QuotaClient(config) as our:
-            results = await our.alter(
-                [setting(ALICE, 0.0), setting(BOB, math.nan)], validate_only=True
-            )
-            assert [getattr(result, "message", "") for result in results.values()] == [
-                "Quota producer_byte_rate must be greater than 0",
-                "Quota producer_byte_rate must be a finite number",
-            ]
-            with pytest.raises(QuotaValueError, match="above 0"):
-                await our.alter([setting(ALICE, 0.0)])
-
-
 @pytest.mark.parametrize(
     ("alterations", "reason"),
     [
@@ -434,24 +309,6 @@ async def test_an_ambiguous_open_alteration_is_not_sent(
         assert broker.count(ALTER_CLIENT_QUOTAS) == 0
 
 
-@on_loop
-async def test_the_longest_and_the_empty_name_of_an_open_alteration_are_validated_by_the_broker() -> (
-    None
-):
-    longest = (("user", "a" * 32_767),)
-    async with Sandbox() as sandbox:
-        config = ClientConfig.from_mapping({"bootstrap.servers": sandbox.bootstrap()})
-        async with QuotaClient(config) as our:
-            assert await our.alter_open([OpenAlteration(longest, ((RATE, 5.0),))]) == {
-                longest: Applied()
-            }
-            (refused,) = (
-                await our.alter_open([OpenAlteration((("user", ""),), ((RATE, 5.0),))])
-            ).values()
-    assert isinstance(refused, Rejected)
-    assert refused.message == "Empty user not supported"
-
-
 SIZES = st.lists(st.tuples(st.integers(1, 5000), st.integers(1, 2 * MAX_BYTES)), max_size=200)
 
 
@@ -472,14 +329,3 @@ def test_chunks_contain_every_alteration_in_order_and_stay_within_every_bound(
             <= MAX_OPERATIONS
         )
         assert end - start == 1 or sum(sizes[start:end]) <= MAX_BYTES
-
-
-@given(st.integers(0, 50), st.integers(0, 50))
-def test_halves_together_equal_the_chunk_and_are_smaller(start: int, count: int) -> None:
-    ranges = halves(start, start + count)
-    if count < 2:
-        assert ranges == ()
-        return
-    (first, middle), (again, last) = ranges
-    assert (first, middle, last) == (start, again, start + count)
-    assert start < middle < last

@@ -25,17 +25,6 @@ def client_config(**settings: object) -> ClientConfig:
     )
 
 
-def test_bootstrap_servers_are_the_only_required_setting() -> None:
-    config = ClientConfig.from_mapping({"bootstrap.servers": "b:9092"})
-    assert config.bootstrap == (Address(host="b", port=9092),)
-    assert config.protocol is SecurityProtocol.PLAINTEXT
-    assert (config.request_seconds, config.call_seconds, config.idle_seconds) == (30.0, 60.0, 180.0)
-    assert (config.retry.first, config.retry.cap) == (0.1, 1.0)
-    assert (config.reconnect.first, config.reconnect.cap) == (0.05, 1.0)
-    assert (config.setup.first, config.setup.cap) == (10.0, 30.0)
-    assert config.warnings == ()
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -54,13 +43,6 @@ def test_addresses_are_parsed(text: object, expected: tuple[str, ...]) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["a", "a:", ":1", "a:0", "a:65536", "a:x", "a:-1", "a:²"])
-def test_an_invalid_address_is_named(text: str) -> None:
-    with pytest.raises(ConfigError, match="is not host:port") as caught:
-        client_config(bootstrap_servers=text)
-    assert caught.value.key == "bootstrap.servers"
-
-
 @pytest.mark.parametrize("text", ["", " , "])
 def test_empty_bootstrap_servers_are_an_error(text: str) -> None:
     with pytest.raises(ConfigError, match=r"bootstrap\.servers: is empty"):
@@ -72,25 +54,6 @@ def test_missing_bootstrap_servers_are_an_error_with_the_file(tmp_path: Path) ->
     path.write_text("security.protocol=PLAINTEXT\n")
     with pytest.raises(ConfigError, match=rf"{path}: bootstrap\.servers: is missing"):
         ClientConfig.from_properties(path)
-
-
-def test_a_properties_file_of_kafkas_tools_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "client.properties"
-    path.write_text(
-        "# for kafka-configs.sh --command-config\n"
-        "security.protocol = SASL_PLAINTEXT\n"
-        "sasl.mechanism = SCRAM-SHA-512\n"
-        "sasl.jaas.config = org.apache.kafka.common.security.scram.ScramLoginModule required \\\n"
-        '    username="alice" \\\n'
-        '    password="pl4nted";\n'
-        "default.api.timeout.ms: 45000\n"
-    )
-    config = ClientConfig.from_properties(path, overrides={"bootstrap.servers": "b:9092"})
-    assert config.sasl == Scram(
-        mechanism="SCRAM-SHA-512", username="alice", password=Secret("pl4nted")
-    )
-    assert config.call_seconds == 45.0
-    assert "pl4nted" not in repr(config)
 
 
 def test_overrides_take_precedence_over_the_file(tmp_path: Path) -> None:
@@ -197,11 +160,6 @@ def test_properties_are_checked_without_their_references() -> None:
     assert list(literal_secrets(secrets)) == ["sasl.password"]
 
 
-@pytest.mark.parametrize("key", ["config.providers.env.class", "retries", "metrics.context.x"])
-def test_settings_of_other_admin_clients_are_ignored_without_a_warning(key: str) -> None:
-    assert ClientConfig.from_mapping({"bootstrap.servers": "b:1", key: "x"}).warnings == ()
-
-
 def test_the_tables_of_keys_do_not_overlap() -> None:
     assert not KEYS.keys() & FOREIGN.keys()
     for name, rule in KEYS.items():
@@ -220,21 +178,6 @@ def test_numbers_must_be_whole_and_within_bounds(key: str, text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         ClientConfig.from_mapping({"bootstrap.servers": "b:1", key: text})
     assert caught.value.key == key
-
-
-@pytest.mark.parametrize("key", sorted(name for name, rule in KEYS.items() if rule.choices))
-def test_an_invalid_choice_is_an_error_that_lists_the_choices(key: str) -> None:
-    with pytest.raises(ConfigError, match="is not one of") as caught:
-        ClientConfig.from_mapping({"bootstrap.servers": "b:1", key: "nonsense"})
-    assert caught.value.key == key
-
-
-@pytest.mark.parametrize(
-    "key", sorted(name for name, rule in KEYS.items() if rule.kind is ValueKind.SWITCH)
-)
-def test_switches_are_true_or_false(key: str) -> None:
-    with pytest.raises(ConfigError, match="must be true or false"):
-        ClientConfig.from_mapping({"bootstrap.servers": "b:1", key: "yes"})
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,12 @@
-"""The rest of the client's API: cluster description, resolve, visibility, SCRAM users, the callback."""
+"""The rest of the client's API: visibility, SCRAM users, the callback, missing rights."""
 
 import asyncio
 
 import pytest
 
-from reconciler.errors import AuthorizationError, BrokerError, QuotaValueError, RequestTimeout
-from reconciler.ports import QuotaStore
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
-from reconciler.quota.filters import ALL, ANY, Component, Filter, exactly
-from reconciler.quota.keys import Key
+from reconciler.errors import AuthorizationError, RequestTimeout
+from reconciler.quota.filters import ANY, Component, Filter
 from reconciler.quota.outcome import Alteration
-from reconciler.quota.precedence import Principal, Resolution
-from reconciler.quota.state import Node
 from reconciler.wire.apis import (
     API_VERSIONS,
     DESCRIBE_CLIENT_QUOTAS,
@@ -26,39 +21,6 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.scripted_broker import ScriptedBroker
 
 
-def answers_at_the_deadline(clock: FakeClock) -> acts.Act:
-    """An act after which no time is left, so that no later request has a real timeout of the last milliseconds."""
-
-    async def act(turn: acts.Turn) -> None:
-        await acts.answer(turn)
-        clock.advance(3600)
-
-    return act
-
-
-@on_loop
-async def test_the_client_is_a_quota_store() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        store: QuotaStore = our
-        assert (await store.describe(ALL)).limits == {}
-
-
-@on_loop
-async def test_the_cluster_reports_its_id_brokers_rights_and_version_line() -> None:
-    async with ScriptedBroker(node_id=3) as third, ScriptedBroker(node_id=1) as first:
-        third.other_brokers, first.other_brokers = [first], [third]
-        async with client(third) as our:
-            cluster = await our.cluster()
-    assert cluster.id == "test-cluster"
-    assert cluster.nodes == (
-        Node(id=1, host="127.0.0.1", port=first.port),
-        Node(id=3, host="127.0.0.1", port=third.port),
-    )
-    assert cluster.rights == {"Describe", "ClusterAction", "DescribeConfigs", "AlterConfigs"}
-    assert cluster.may_alter
-    assert (cluster.version_hint, cluster.behaves_as) == ("4.4+", "4.x")
-
-
 @pytest.mark.parametrize(
     ("operations", "rights"), [(0, None), (-(2**31), None), (1 << 10, {"DescribeConfigs"})]
 )
@@ -68,14 +30,6 @@ async def test_rights_that_a_broker_does_not_report_are_unknown(
 ) -> None:
     async with ScriptedBroker(operations=operations) as broker, client(broker) as our:
         assert (await our.cluster()).rights == rights
-
-
-@on_loop
-async def test_a_refused_describe_cluster_is_raised() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.on(DESCRIBE_CLUSTER, acts.code(42, "no"))
-        with pytest.raises(BrokerError, match="no"):
-            await our.cluster()
 
 
 @on_loop
@@ -100,18 +54,6 @@ async def test_foreign_keys_and_entities_are_reported_separately() -> None:
         ((("client-id-prefix", "app-"),), ((RATE, 3.0),)),
         ((("ip", "10.0.0.1"), ("user", "alice")), ((RATE, 4.0), ("strange_rate", 5.0))),
     )
-
-
-@on_loop
-async def test_default_empty_and_literal_names_are_distinguished() -> None:
-    names = (DEFAULT, "", "<default>")
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.quotas = {(("user", name),): {RATE: 1.0} for name in names}
-        state = await our.describe()
-        assert set(state.limits) == {Entity((name, ABSENT, ABSENT)) for name in names}
-        for name in names:
-            subject = Entity((name, ABSENT, ABSENT))
-            assert list((await our.describe(exactly(subject))).limits) == [subject]
 
 
 @on_loop
@@ -148,91 +90,6 @@ async def test_a_large_response_does_not_block_the_event_loop() -> None:
         ticking.cancel()
         assert len(state.limits) == 30_000
         assert steps > 10
-
-
-@on_loop
-async def test_resolve_computes_each_client_from_one_describe() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.quotas = {
-            (("user", "alice"),): {RATE: 10.0},
-            (("user", None),): {RATE: 20.0},
-            (("ip", None),): {"connection_creation_rate": 3.0},
-        }
-        alice = Principal(user="alice", client_id="app")
-        address = Principal(ip="10.0.0.7")
-        bad, nobody = Principal(ip="example.org"), Principal()
-        resolutions = await our.resolve([alice, address, bad, nobody])
-        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 1
-    assert list(resolutions) == [alice, address, bad, nobody]
-    first = resolutions[alice]
-    assert isinstance(first, Resolution)
-    effective = next(limit for limit in first.effective if limit.key is Key.PRODUCER_BYTE_RATE)
-    assert (effective.value, effective.source) == (10.0, ALICE)
-    assert [limit.entity for limit in effective.overridden] == [entity(user=None)]
-    second = resolutions[address]
-    assert isinstance(second, Resolution)
-    assert second.limit(Key.CONNECTION_CREATION_RATE) == 3.0
-    assert isinstance(resolutions[bad], QuotaValueError)
-    assert isinstance(resolutions[nobody], QuotaValueError)
-
-
-@on_loop
-async def test_a_change_that_every_broker_shows_is_visible() -> None:
-    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
-        first.other_brokers, second.other_brokers = [second], [first]
-        first.quotas = second.quotas = {(("user", "alice"),): {RATE: 1024.0}}
-        async with client(first) as our:
-            visibility = await our.wait_visible([setting(BOB, None), setting(ALICE)])
-    assert (visibility.visible, visibility.lagging, visibility.unreachable) == ((1, 2), (), {})
-    assert visibility.everywhere
-
-
-@on_loop
-async def test_a_broker_that_shows_a_change_late_is_awaited() -> None:
-    clock = FakeClock()
-    async with ScriptedBroker(node_id=1) as broker, client(broker, clock=clock) as our:
-
-        async def catches_up(turn: acts.Turn) -> None:
-            await acts.answer(turn)
-            broker.quotas[(("user", "alice"),)] = {RATE: 1024.0}
-
-        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.answer, catches_up)
-        visibility = await our.wait_visible([setting(ALICE)], timeout=30)
-        assert visibility.everywhere
-        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 3
-        assert len(clock.slept) == 2
-
-
-@on_loop
-async def test_a_lagging_broker_is_named() -> None:
-    clock = FakeClock()
-    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
-        first.other_brokers, second.other_brokers = [second], [first]
-        first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
-        second.quotas = {(("user", "alice"),): {RATE: 7.0}}
-
-        async def answers_after_first(turn: acts.Turn) -> None:
-            await first.until(DESCRIBE_CLIENT_QUOTAS, 1)
-            await acts.answer(turn)
-
-        second.on(DESCRIBE_CLIENT_QUOTAS, answers_after_first, answers_at_the_deadline(clock))
-        async with client(first, clock=clock) as our:
-            visibility = await our.wait_visible([setting(ALICE)], timeout=60)
-    assert (visibility.visible, visibility.lagging, visibility.unreachable) == ((1,), (2,), {})
-    assert not visibility.everywhere
-
-
-@on_loop
-async def test_an_unreachable_broker_is_named_with_the_reason() -> None:
-    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
-        first.other_brokers = [second]
-        first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
-        await second.stop()
-        async with client(first, clock=FakeClock()) as our:
-            visibility = await our.wait_visible([setting(ALICE)], timeout=60)
-    assert visibility.visible == (1,)
-    assert "Connection refused" in visibility.unreachable[2]
-    assert visibility.everywhere
 
 
 @on_loop
@@ -285,35 +142,6 @@ async def test_a_hung_broker_does_not_delay_calls_to_the_others_and_is_named_at_
 
 
 @on_loop
-async def test_callers_that_wait_for_one_connection_have_their_own_deadlines() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        gate = asyncio.Event()
-        broker.on(API_VERSIONS, acts.after(gate))
-        patient = asyncio.create_task(our.describe(timeout=60))
-        await broker.until(API_VERSIONS, 1)
-        with pytest.raises(RequestTimeout, match="another call was connecting"):
-            await our.describe(timeout=0.05)
-        gate.set()
-        assert (await patient).limits == {}
-        assert broker.connections == 1
-
-
-@on_loop
-async def test_many_expected_changes_are_compared_in_one_describe() -> None:
-    many = [setting(entity(user=f"u{n}"), 5.0) for n in range(50)]
-    clock = FakeClock()
-    async with ScriptedBroker() as broker, client(broker, clock=clock) as our:
-        broker.quotas = {(("user", f"u{n}"),): {RATE: 5.0} for n in range(50)}
-        assert (await our.wait_visible(many)).everywhere
-        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 2
-        broker.quotas[(("user", "u3"),)] = {RATE: 6.0}
-        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.answer, answers_at_the_deadline(clock))
-        visibility = await our.wait_visible(many, timeout=60)
-        assert visibility.lagging == (1,)
-        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 4
-
-
-@on_loop
 async def test_without_expected_changes_every_reachable_broker_is_visible() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         assert (await our.wait_visible([])).visible == (1,)
@@ -347,14 +175,6 @@ async def test_scram_users_are_listed_with_their_mechanisms() -> None:
         before = broker.count(DESCRIBE_USER_SCRAM_CREDENTIALS)
         assert await our.scram_users([]) == {}
         assert broker.count(DESCRIBE_USER_SCRAM_CREDENTIALS) == before
-
-
-@on_loop
-async def test_a_custom_callback_is_reported_by_name() -> None:
-    async with ScriptedBroker(callback="com.acme.Quotas") as broker, client(broker) as our:
-        assert await our.quota_callback() == "com.acme.Quotas"
-        broker.callback = None
-        assert await our.quota_callback() is None
 
 
 @on_loop

@@ -7,19 +7,13 @@ import pytest
 from reconciler.client import BearerToken, ClientConfig, QuotaClient, Secret
 from reconciler.errors import AuthenticationError, ConnectError, KquotaError
 from tests.client.support import Recorder, on_loop
-from tests.servers.jars import NEWEST, VERSIONS
+from tests.servers.jars import NEWEST
 from tests.servers.kafka import KafkaCluster, StartKafka
-from tests.servers.properties import Listener, mechanisms
+from tests.servers.properties import Listener
 
 pytestmark = pytest.mark.integration
 
 LISTENERS = tuple(Listener)
-PASSWORD_LOGINS = [
-    (listener, mechanism)
-    for listener in LISTENERS
-    if listener.passwords
-    for mechanism in mechanisms(NEWEST)
-]
 AT_ONCE = 30.0  # half the deadline of a call
 
 
@@ -40,59 +34,6 @@ async def fails(settings: dict[str, str], **how: object) -> tuple[KquotaError, f
         with pytest.raises(KquotaError) as caught:
             await our.describe()
     return caught.value, time.monotonic() - started
-
-
-@pytest.mark.parametrize("listener", [listener for listener in LISTENERS if not listener.passwords])
-@on_loop
-async def test_every_listener_answers(cluster: KafkaCluster, listener: Listener) -> None:
-    async with QuotaClient(ClientConfig.from_mapping(properties_of(cluster, listener))) as our:
-        assert (await our.cluster()).id == cluster.cluster_id
-
-
-@pytest.mark.parametrize(("listener", "mechanism"), PASSWORD_LOGINS)
-@on_loop
-async def test_every_password_mechanism_logs_in(
-    cluster: KafkaCluster, listener: Listener, mechanism: str
-) -> None:
-    recorder = Recorder()
-    config = ClientConfig.from_mapping(properties_of(cluster, listener, mechanism))
-    async with QuotaClient(config, events=recorder.events()) as our:
-        assert (await our.cluster()).id == cluster.cluster_id
-    assert [event.mechanism for event in recorder.of("authenticated")] == [mechanism]
-
-
-@pytest.mark.parametrize(("listener", "mechanism"), PASSWORD_LOGINS)
-@on_loop
-async def test_a_wrong_password_is_a_final_error(
-    cluster: KafkaCluster, listener: Listener, mechanism: str
-) -> None:
-    settings = properties_of(cluster, listener, mechanism)
-    settings["sasl.jaas.config"] = settings["sasl.jaas.config"].replace("admin-secret", "pl4nted")
-    error, seconds = await fails(settings)
-    assert isinstance(error, AuthenticationError)
-    assert "uthentication failed" in error.message
-    assert seconds < AT_ONCE
-    assert "pl4nted" not in error.message + error.hint
-
-
-@on_loop
-async def test_plain_logs_in_on_the_oldest_broker(kafka: StartKafka) -> None:
-    old = kafka(VERSIONS[0], listeners=(Listener.PLAINTEXT, Listener.SASL_PLAINTEXT))
-    async with QuotaClient(
-        ClientConfig.from_mapping(properties_of(old, Listener.SASL_PLAINTEXT))
-    ) as our:
-        assert (await our.cluster()).id == old.cluster_id
-
-
-@on_loop
-async def test_a_mechanism_that_the_listener_does_not_offer_is_reported_with_those_that_it_offers(
-    cluster: KafkaCluster,
-) -> None:
-    settings = properties_of(cluster, Listener.SASL_PLAINTEXT)
-    settings["bootstrap.servers"] = cluster.bootstrap(Listener.OAUTHBEARER)
-    error, _ = await fails(settings)
-    assert isinstance(error, AuthenticationError)
-    assert "OAUTHBEARER" in error.hint
 
 
 @on_loop

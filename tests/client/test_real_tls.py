@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.client import ClientConfig, QuotaClient
-from reconciler.errors import KquotaError, TlsError
+from reconciler.errors import KquotaError
 from tests.client.support import Recorder, on_loop
 from tests.servers.certs import KEY_PASSWORD, Authority
 from tests.servers.jars import NEWEST
@@ -47,47 +47,6 @@ async def test_a_tls_connection_is_established(cluster: KafkaCluster) -> None:
     async with QuotaClient(config, events=recorder.events()) as our:
         assert (await our.cluster()).id == cluster.cluster_id
     assert recorder.of("connected")[0].tls.startswith("TLSv1.")
-
-
-@on_loop
-async def test_an_unknown_authority_is_a_final_error(cluster: KafkaCluster, tmp_path: Path) -> None:
-    settings = cluster.client_properties(Listener.SSL)
-    stranger = Authority.make(tmp_path).certificate_file
-    error = await fails(settings | {"ssl.truststore.location": str(stranger)})
-    assert isinstance(error, TlsError)
-    assert "not signed by a trusted authority" in error.message
-
-
-@pytest.mark.parametrize(
-    ("how", "words"),
-    [({"hosts": ("elsewhere.example",)}, "another host name"), ({"expired": True}, "has expired")],
-)
-@on_loop
-async def test_a_broker_with_a_wrong_certificate_is_a_final_error(
-    kafka: StartKafka, tmp_path: Path, how, words: str
-) -> None:
-    authority = Authority.make(tmp_path)
-    bundle = authority.server("wrong", **how).bundle
-    extra = {
-        "listener.name.ssl.ssl.keystore.type": "PEM",
-        "listener.name.ssl.ssl.keystore.location": str(bundle),
-    }
-    with KafkaCluster(
-        NEWEST, listeners=(Listener.PLAINTEXT, Listener.SASL_SSL, Listener.SSL), extra=extra
-    ) as wrong:
-        settings = {
-            "bootstrap.servers": wrong.bootstrap(Listener.SSL),
-            "security.protocol": "SSL",
-            "ssl.truststore.location": str(authority.certificate_file),
-        }
-        error = await fails(settings)
-        assert isinstance(error, TlsError)
-        assert words in error.message
-        if "hosts" in how:
-            async with QuotaClient(
-                ClientConfig.from_mapping(settings | {"ssl.endpoint.identification.algorithm": ""})
-            ) as our:
-                assert (await our.cluster()).id == wrong.cluster_id
 
 
 @pytest.mark.parametrize("form", ["bundle", "files", "encrypted", "pkcs12", "jks"])

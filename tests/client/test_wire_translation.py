@@ -11,7 +11,7 @@ from reconciler.client.wire_translation import (
 from reconciler.errors import ProtocolError
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.filters import ANY, Component, Filter
-from reconciler.quota.outcome import Alteration, Applied, OpenAlteration, Rejected
+from reconciler.quota.outcome import Alteration, Rejected
 from reconciler.wire.error_codes import INVALID_REQUEST, NONE
 from reconciler.wire.messages import describe_client_quotas
 from reconciler.wire.messages.alter_client_quotas import AlterClientQuotasResponse
@@ -39,17 +39,6 @@ def test_the_three_ways_to_match_a_part_have_three_encodings() -> None:
     )
 
 
-def test_results_are_matched_to_entities_in_any_order() -> None:
-    parts = list(BY_PARTS)
-    results = results_of(
-        answer((parts[1], NONE, None), (parts[0], INVALID_REQUEST, "no")), BY_PARTS
-    )
-    assert results == {
-        ANYONE: Applied(),
-        SHOP: Rejected(code=INVALID_REQUEST, name="INVALID_REQUEST", message="no"),
-    }
-
-
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
@@ -73,13 +62,3 @@ def test_messages_of_a_broker_are_scrubbed_and_missing_ones_are_replaced() -> No
         "the broker finds the request wrong; its message says where"
     )
     assert rejection(9_999, "").name == "UNKNOWN(9999)"
-
-
-def test_the_parts_of_an_entity_are_sent_in_the_order_in_which_kafka_answers() -> None:
-    operations = (("rate", 1.0),)
-    open_alteration = OpenAlteration((("user", "a"), ("group", None)), operations)
-    assert alteration_request(open_alteration) == ((("group", None), ("user", "a")), operations)
-    assert alteration_request(Alteration(SHOP, operations)) == (
-        (("client-id", "shop"), ("user", "alice")),
-        operations,
-    )

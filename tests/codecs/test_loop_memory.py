@@ -7,7 +7,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from reconciler.codecs.loop_memory import (
     WatchStateContent,
@@ -20,7 +19,6 @@ from reconciler.codecs.loop_memory import (
 )
 from reconciler.errors import ConfigError
 from reconciler.quota.drift_tracker import CorrectionHistory
-from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.removal_guard import RemovalCount
 from tests.inventory.samples import ENTITIES
@@ -47,20 +45,6 @@ def test_corrections_are_read_as_they_were_written(histories) -> None:
     assert text.isascii()
     assert "\n" not in text
     assert repr(read_corrections(text, location="corrections")) == repr(histories)
-
-
-def test_names_and_values_that_only_a_foreign_tool_sets_are_kept() -> None:
-    history = CorrectionHistory(
-        entity=entity(user="\ud800"),
-        key=Key.PRODUCER_BYTE_RATE,
-        document="a/b",
-        limits=(1.0, None, None, None, None),
-        expected=1.0,
-        corrections=((1.5, math.nan), (2.5, None), (3.5, math.inf)),
-    )
-    (read,) = read_corrections(corrections_text([history]), location="corrections")
-    assert replace(read, corrections=()) == replace(history, corrections=())
-    assert repr(read.corrections) == repr(history.corrections)
 
 
 ROW = '["u",false,false],"producer_byte_rate","d"'
@@ -146,34 +130,7 @@ def test_malformed_counts_of_removals_are_refused(row, words) -> None:
         read_removals(json.dumps([row]), location="removals")
 
 
-@pytest.mark.parametrize("at", ["1e999", "-1"])
-def test_a_count_of_removals_has_a_time(at) -> None:
-    text = f'[{{"tenant":"a","count":1,"at":{at}}}]'
-    with pytest.raises(ConfigError, match=r"removals: \[0\]\.at should be float"):
-        read_removals(text, location="removals")
-
-
-def test_a_count_that_is_given_twice_is_refused() -> None:
-    text = '[{"tenant":"a","count":9,"count":1,"at":1.0}]'
-    with pytest.raises(ConfigError, match="the key 'count' is given twice"):
-        read_removals(text, location="removals")
-
-
 # ---- kquota watch ----------------------------------------------------------------------------
-
-STATES = st.builds(
-    WatchStateContent,
-    commit=st.text(max_size=5),
-    refused_commit=st.text(max_size=5),
-    removals=st.dictionaries(st.text(max_size=5), st.lists(COUNTS, max_size=3).map(tuple)),
-)
-
-
-@given(STATES)
-def test_the_state_of_watch_reads_back(content) -> None:
-    text = watch_state_text(content)
-    for layout in (text, json.dumps(json.loads(text), indent=1)):
-        assert read_watch_state(layout, location="state.json") == content
 
 
 @pytest.mark.parametrize(

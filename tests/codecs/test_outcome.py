@@ -3,17 +3,14 @@
 import json
 import math
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.codecs import outcome
 from reconciler.codecs.outcome import outcome_document, outcome_pieces, read_outcome, read_undo
 from reconciler.errors import ConfigError
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
-from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility
@@ -74,22 +71,6 @@ def test_an_outcome_reads_back_as_it_was_written(pairs):
         read = read_outcome(text, location="x")
         assert repr(read.pairs) == repr(pairs)
         assert text_of(read) == written
-
-
-def test_an_outcome_with_records_is_written_as_it_is_read_so_that_no_second_reader_is_needed():
-    change = QuotaChange(
-        entity=ENTITIES[0],
-        key=Key.PRODUCER_BYTE_RATE,
-        before=5.0,
-        after=6.5,
-        cause=Cause.SPEC,
-        applied=5.0,
-        recorded=Owner(document="team/a", since=1.5),
-    )
-    text = text_of(outcome_of((PairOutcome(change=change, result=Applied()),)))
-    document = msgspec.json.decode(text, type=outcome._OutcomeDocument)
-    assert document.pairs[0].record is not None
-    assert dump(document) == text
 
 
 @pytest.mark.golden
@@ -183,8 +164,3 @@ def test_an_edited_outcome_is_refused_with_its_place(edit, words):
 def test_a_field_that_is_given_twice_is_refused():
     with pytest.raises(ConfigError, match="the key 'digest' is given twice"):
         read_undo(TEXT.replace('  "digest"', '  "digest": "other",\n  "digest"'), location="x")
-
-
-def test_a_truncated_outcome_is_refused():
-    with pytest.raises(ConfigError, match=r"OUTCOME\.json: not a complete JSON"):
-        read_undo(TEXT[:-5], location="OUTCOME.json")

@@ -170,3 +170,24 @@ def test_a_console_block_is_parsed_as_commands_with_output_and_exit_code() -> No
         Step(command="kquota a \\\n  b", output="x\n...\n", code=3),
         Step(command="true", output="", code=0),
     ]
+
+
+def test_the_page_about_speed_repeats_figures_that_were_measured():
+    rows = [
+        line for line in (ROOT / "docs/benchmarks.md").read_text().splitlines() if line[:2] == "| "
+    ]
+    figures = {figure for row in rows for figure in re.findall(r"\d+\.\d+", row)}
+    measured = (ROOT / "tests/bench/benchmarks.md").read_text()
+    assert figures
+    assert figures <= set(re.findall(r"\d+\.\d+", measured))
+
+
+def test_an_example_of_a_temporary_limit_does_not_end_soon():
+    """An example that is copied after its end has no effect."""
+    written = re.compile(r"\b(?:until|ends?,)\W+(?:as )?\W?(20\d\d)-\d\d-\d\dT")
+    places = [*PAGES, *(ROOT / "crds").glob("*.yaml"), *(ROOT / "examples").rglob("*.yaml")]
+    years = {path.name: written.findall(path.read_text(encoding="utf-8")) for path in places}
+    assert sum(map(len, years.values())) >= 8
+    assert {
+        name: those for name, those in years.items() if min(those, default="2035") < "2035"
+    } == {}

@@ -9,7 +9,6 @@ import pytest
 
 from tests.cli.projects import quota
 from tests.cli.watch_process import Watch, Watched, until
-from tests.git.commits import git
 from tests.servers import raw_quotas, tools
 from tests.servers.kafka import KafkaCluster
 
@@ -84,21 +83,6 @@ def test_a_commit_is_applied_an_invalid_one_is_refused_and_the_last_valid_one_st
     assert [entry["commit"] for entry in entries] == [good, good, better, better]
 
 
-def test_drift_is_only_reported_by_default(broker: KafkaCluster, tmp_path: Path) -> None:
-    watched = Watched(tmp_path, broker.bootstrap(), OPEN)
-    watched.commit(quota("alice"))
-    with Watch(tmp_path) as watch:
-        until(lambda: rate(broker, "alice") == 10 * MIB, lambda: watch.log)
-        set_by_kafka(broker, "alice", 7000)
-        watch.wait_for_log("drift: user=alice producer_byte_rate is 7 kB/s instead of 10 MiB/s")
-        assert watch.metric('kquota_pairs{cluster="prod",state="drifted"}') == 1
-        assert rate(broker, "alice") == 7000
-        set_by_kafka(broker, "alice", 10485760)
-        until(lambda: watch.metric('kquota_pairs{cluster="prod",state="drifted"}') == 0)
-        watch.wait_for_log("prod: recovered", times=2)
-        assert watch.end() == 0
-
-
 def test_after_kill_9_nothing_is_written_again_and_the_watch_continues(
     broker: KafkaCluster, tmp_path: Path
 ) -> None:
@@ -158,25 +142,6 @@ def test_removals_within_an_hour_are_counted_together_across_a_restart(
         watched.settings = watched.settings.replace("maxRemovals: 2", "maxRemovals: 5")
         watched.commit(*map(quota, users[3:]), quota("new"))
         until(lambda: rate(broker, "u2") is None, lambda: watch.log)
-        assert watch.end() == 0
-
-
-def test_a_rewritten_branch_is_followed_with_a_warning(
-    broker: KafkaCluster, tmp_path: Path
-) -> None:
-    watched = Watched(tmp_path, broker.bootstrap(), OPEN)
-    watched.commit(quota("alice"))
-    old = watched.commit(quota("alice"), quota("bob"))
-    with Watch(tmp_path) as watch:
-        until(lambda: rate(broker, "bob") == 10 * MIB, lambda: watch.log)
-        git(watched.top, "reset", "--quiet", "--hard", "HEAD~1")
-        new = watched.commit(quota("alice"), quota("carol"))
-        watch.wait_for_log(
-            f"the history of the branch was rewritten: it no longer contains {old[:12]}; {new[:12]} replaces it"
-        )
-        until(lambda: rate(broker, "carol") == 10 * MIB, lambda: watch.log)
-        # Upsert keeps the quota of a deleted document.
-        assert rate(broker, "bob") == 10 * MIB
         assert watch.end() == 0
 
 

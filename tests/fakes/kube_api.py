@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Self
 
 from reconciler.errors import KubernetesConflict, KubernetesError, NotFound
-from reconciler.kube.api.client import AccessReview, ListResult
+from reconciler.kube.api.client import ListResult
 
 Key = tuple[str, str, str]
 
@@ -138,12 +138,6 @@ class FakeKubeApi:
                 stored["metadata"].setdefault("deletionTimestamp", "2026-01-01T00:00:00Z")
             else:
                 del self.objects[resource.plural, namespace or "", name]
-
-    async def review(
-        self, resource: Any, verb: str, *, namespace: str | None = None, **_: Any
-    ) -> AccessReview:
-        async with self._called("review", resource, namespace, ""):
-            return AccessReview(allowed=(verb, resource.plural) not in self.denied)
 
     async def close(self) -> None:
         """Do nothing: there are no connections."""

@@ -1,7 +1,7 @@
 """A day of a cluster: demand of each group on each broker, rates under limits, and when brokers could be scraped."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -194,20 +194,3 @@ def _limited(
     delays = np.moveaxis(waits, 0, -1)
     delays = np.where(free[:, :, None, :], 0, delays * 1000 // np.maximum(1, limit)[:, :, None, :])
     return np.ascontiguousarray(rates), np.ascontiguousarray(delays)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupDemand:
-    """The true demand of one group on one broker over the fleet's time: milliseconds and units per second."""
-
-    ts: np.ndarray
-    units: np.ndarray = field(repr=False)
-
-
-def demand_of(fleet: Fleet, cluster: int, group: int, broker: int, kind: int = 0) -> GroupDemand:
-    """The true demand of one group, computed again."""
-    parts = [(day.ts, day.demand[kind, group, broker]) for day in days(fleet, cluster)]
-    return GroupDemand(
-        ts=np.concatenate([ts for ts, _ in parts]),
-        units=np.concatenate([units for _, units in parts]),
-    )

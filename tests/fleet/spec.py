@@ -1,18 +1,15 @@
 """The definition of a synthetic fleet: size, tenants, and all events. Values only, all derived from one seed."""
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Final
 
 import numpy as np
 
 from reconciler.usage.samples import Cadence, QuotaType, cadence
-from reconciler.usage.tags import GroupKind
 
 DAY_MS: Final = 86_400_000
-CLIENT_ID: Final = "app"
-LEVELS: Final = (GroupKind.USER, GroupKind.PAIR, GroupKind.CLIENT)
 
 
 class What(StrEnum):
@@ -24,7 +21,6 @@ class What(StrEnum):
     RESTART = "restart"  # a broker is down; the others get its share
     LEADER_MOVE = "leader_move"  # a group's load moves from one broker to the next
     QUOTA_CHANGE = "quota_change"  # a group's limit becomes `factor` times as large
-    TAG_FLIP = "tag_flip"  # a group gets a limit on user and client id: its traffic moves to another series
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,31 +109,9 @@ class Fleet:
         """The end of the fleet's time, exclusive."""
         return self.from_ms + self.days * DAY_MS
 
-    def day(self, number: int) -> date:
-        """The date of a day, from 0."""
-        return self.first + timedelta(days=number)
-
     def chance(self, *what: int) -> np.random.Generator:
         """Random numbers for one purpose, independent of other draws."""
         return np.random.default_rng([self.seed, *what])
-
-    def cluster_id(self, cluster: int) -> str:
-        return f"fleet-{self.seed}-{cluster:03d}"
-
-    def level(self, cluster: int) -> GroupKind:
-        """The level of a cluster's limits."""
-        return LEVELS[cluster % len(LEVELS)]
-
-    def names(self, cluster: int, group: int) -> tuple[str, str]:
-        """User and client id of a group's bucket, "" = absent."""
-        name = f"team-{group:04d}"
-        match self.level(cluster):
-            case GroupKind.USER:
-                return name, ""
-            case GroupKind.CLIENT:
-                return "", name
-            case _:
-                return name, CLIENT_ID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,8 +222,6 @@ def events(fleet: Fleet, cluster: int) -> tuple[Event, ...]:
             group=chance.integers(groups),
             factor=chance.choice([0.5, 0.75, 1.5, 2.0]),
         )
-    if fleet.level(cluster) is GroupKind.USER:
-        add_event(What.TAG_FLIP, None, group=chance.integers(groups))
     return tuple(
         sorted(timeline, key=lambda event: (event.from_ms, event.what, event.group, event.broker))
     )

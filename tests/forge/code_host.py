@@ -135,16 +135,13 @@ class Workbench:
 
     def git(self, *words: str, cwd: Path | None = None) -> str:
         """The output of git."""
-        settings = (
-            "-c",
+        names = (
             "user.name=t",
-            "-c",
             "user.email=t@example.com",
-            "-c",
             "commit.gpgsign=false",
-            "-c",
             "init.defaultBranch=main",
         )
+        settings = [word for name in names for word in ("-c", name)]
         done = subprocess.run(
             ["git", *settings, *words],
             cwd=cwd or self.repository,
@@ -331,49 +328,39 @@ class Workbench:
         }
         (folder / "event.json").write_text(json.dumps(payload))
         (folder / workflow).write_text(edit(self._workflow(workflow)))
-        command = [
-            str(go_program("act")),
-            event_name,
-            "-C",
-            str(self.repository),
-            "-W",
-            str(folder / workflow),
-            "-e",
-            str(folder / "event.json"),
-            "-P",
-            "ubuntu-24.04=-self-hosted",
-            "--no-skip-checkout",
-            "--no-cache-server",
-            "--action-cache-path",
-            str(folder / "cache"),
-            "-s",
-            f"GITHUB_TOKEN={token}",
-            "-s",
-            "QUOTA_PLANNER_PASSWORD=planner-secret",
-            "-s",
-            "QUOTA_APPLIER_PASSWORD=applier-secret",
-            "--var",
-            "QUOTA_PLANNER=planner",
-            "--var",
-            "QUOTA_APPLIER=applier",
-            "--var",
-            f"QUOTA_BOOTSTRAP={self.bootstrap}",
-            "--local-repository",
-            f"{OURS}@{self.pin}={self.product}",
-        ]
-        for action, pin in PINS.items():
-            command += [
-                "--local-repository",
-                f"{action}@{pin}={self.folder / 'stand-ins' / action}",
-            ]
+        local = {
+            f"{action}@{pin}": self.folder / "stand-ins" / action for action, pin in PINS.items()
+        }
+        local[f"{OURS}@{self.pin}"] = self.product
+        options = {
+            "-C": [self.repository],
+            "-W": [folder / workflow],
+            "-e": [folder / "event.json"],
+            "-P": ["ubuntu-24.04=-self-hosted"],
+            "--action-cache-path": [folder / "cache"],
+            "--local-repository": [f"{name}={place}" for name, place in local.items()],
+            "-s": [
+                f"GITHUB_TOKEN={token}",
+                "QUOTA_PLANNER_PASSWORD=planner-secret",
+                "QUOTA_APPLIER_PASSWORD=applier-secret",
+            ],
+            "--var": [
+                "QUOTA_PLANNER=planner",
+                "QUOTA_APPLIER=applier",
+                f"QUOTA_BOOTSTRAP={self.bootstrap}",
+            ],
+        }
         variables = {
             "GITHUB_API_URL": self.api.url,
             "GITHUB_REPOSITORY": self.api.repository,
             "STANDIN_ORIGIN": str(self.origin),
             "STANDIN_STORE": str(store),
         }
-        for variable, value in (variables | (env or {})).items():
-            command += ["--env", f"{variable}={value}"]
+        options["--env"] = [f"{name}={value}" for name, value in (variables | (env or {})).items()]
+        command = [go_program("act"), event_name, "--no-skip-checkout", "--no-cache-server"]
+        command += [
+            word for name, values in options.items() for value in values for word in (name, value)
+        ]
         done = subprocess.run(
             command,
             capture_output=True,

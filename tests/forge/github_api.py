@@ -8,6 +8,7 @@ empty. Posted content is kept for assertions: `api.comments`, `api.issues`, `api
 import io
 import itertools
 import json
+import re
 import threading
 import zipfile
 from collections.abc import Callable, Iterable
@@ -21,8 +22,10 @@ from tests.servers.processes import HANG_SECONDS
 
 LONGEST = 65_536
 WHEN = "2026-11-21T12:00:00Z"
-WRITES = {"POST", "PATCH", "PUT", "DELETE"}
+REFUSALS = {403: "Resource not accessible by integration", 404: "Not Found"}
 BOT = "github-actions[bot]"
+PULL_OF_ISSUE = dict.fromkeys(("url", "html_url", "diff_url", "patch_url"))
+"""For this API a pull request is an issue, too."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,8 @@ class Run:
 
 
 Fault = Callable[[ApiRequest], "Refusal | None"]
+Answer = tuple[int, dict[str, str], Any]
+"""Status, headers and body."""
 
 
 class GitHubApi:
@@ -150,7 +155,7 @@ class GitHubApi:
         """The base address."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    # ---- what tests do -------------------------------------------------------------------------
+    # ---- what tests do
 
     def pull(self, number: int, *, sha: str, branch: str = "change", repo: str | None = "") -> Pull:
         """A pull request; from the repository itself by default."""
@@ -198,7 +203,7 @@ class GitHubApi:
 
     # ---- answering -----------------------------------------------------------------------------
 
-    def answer(self, request: ApiRequest) -> tuple[int, dict[str, str], Any]:
+    def answer(self, request: ApiRequest) -> Answer:
         """Status, headers and body; bytes are sent unchanged."""
         with self._lock:
             self.requests.append(request)
@@ -217,7 +222,7 @@ class GitHubApi:
                 return no.status, headers | no.headers, document
             return status, headers | more, body
 
-    def _answered(self, request: ApiRequest) -> tuple[int, dict[str, str], Any]:
+    def _answered(self, request: ApiRequest) -> Answer:
         for fault in self.faults:
             refusal = fault(request)
             if refusal is not None:
@@ -260,161 +265,97 @@ class GitHubApi:
         self.complaints.append(text)
         return Refusal(400, f"the test server complains: {text}")
 
-    def _routed(self, request: ApiRequest, account: Account) -> tuple[int, dict[str, str], Any]:
-        if request.path in {"/user", f"/repos/{self.repository}"}:
-            if request.path == "/user" and account.is_app:
-                raise Refusal(403, "Resource not accessible by integration")
-            repository = {"default_branch": "main", "language": None}
-            return 200, {}, {"login": account.login} if request.path == "/user" else repository
-        prefix = f"/repos/{self.repository}/"
-        if not request.path.startswith(prefix):
-            raise Refusal(404, "Not Found")
-        steps = request.path.removeprefix(prefix).split("/")
-        match [request.method, *steps]:
-            case ["GET", "issues", number, "comments"]:
-                self._thread_of(number)
-                return self._page(
-                    request,
-                    [
-                        self._comment(comment)
-                        for comment in self.comments
-                        if str(comment.number) == number
-                    ],
-                )
-            case ["POST", "issues", number, "comments"]:
-                self.check_right(account, "issues: write", "pull-requests: write")
-                self._thread_of(number)
-                new_comment = self.comment(
-                    int(number), account.login, self.text_of(request, "body", "IssueComment")
-                )
-                return 201, {}, self._comment(new_comment)
-            case ["PATCH", "issues", "comments", number]:
-                comment = self._own_comment(number, account)
-                comment.body = self.text_of(request, "body", "IssueComment")
-                return 200, {}, self._comment(comment)
-            case ["DELETE", "issues", "comments", number]:
-                self.comments.remove(self._own_comment(number, account))
-                return 204, {}, None
-            case _:
-                return self._issues_and_more(request, account, steps)
+    def _routed(self, request: ApiRequest, account: Account) -> Answer:
+        inside = request.path.removeprefix(f"/repos/{self.repository}")
+        _need(inside != request.path or inside == "/user", 404)
+        for method, pattern, rights, work in ROUTES:
+            match = re.fullmatch(pattern, inside)
+            if match and method == request.method:
+                _need(not rights or account.rights & set(rights), 403)
+                return work(self, request, account, *match.groups())
+        raise Refusal(404, REFUSALS[404])
 
-    def _issues_and_more(
-        self, request: ApiRequest, account: Account, steps: list[str]
-    ) -> tuple[int, dict[str, str], Any]:
-        match [request.method, *steps]:
-            case ["GET", "issues"]:
-                state = request.query.get("state", "open")
-                cards = [
-                    self._issue(card_source)
-                    for card_source in self.issues
-                    if state in {card_source.state, "all"}
-                ]
-                # For this API a pull request is an issue, too.
-                cards += [
-                    {
-                        "number": card_source.number,
-                        "title": "a pull request",
-                        "body": "",
-                        "user": {"login": "someone"},
-                        "pull_request": {
-                            "url": None,
-                            "html_url": None,
-                            "diff_url": None,
-                            "patch_url": None,
-                        },
-                    }
-                    for card_source in self.pulls.values()
-                    if card_source.state == state
-                ]
-                return self._page(request, cards)
-            case ["POST", "issues"]:
-                self.check_right(account, "issues: write")
-                card = self.issue(
-                    account.login, request.body["title"], self.text_of(request, "body", "Issue")
-                )
-                return 201, {}, self._issue(card)
-            case ["PATCH", "issues", number]:
-                self.check_right(account, "issues: write")
-                card_source = next(
-                    (
-                        card_source
-                        for card_source in self.issues
-                        if str(card_source.number) == number
-                    ),
-                    None,
-                )
-                if card_source is None:
-                    raise Refusal(404, "Not Found")
-                if "body" in request.body:
-                    card_source.body = self.text_of(request, "body", "Issue")
-                card_source.title, card_source.state = (
-                    request.body.get("title", card_source.title),
-                    request.body.get("state", card_source.state),
-                )
-                return 200, {}, self._issue(card_source)
-            case _:
-                return self._pulls(request, account, steps)
+    def _user(self, _: ApiRequest, account: Account) -> Answer:
+        _need(not account.is_app, 403)
+        return 200, {}, {"login": account.login}
 
-    def _pulls(
-        self, request: ApiRequest, account: Account, steps: list[str]
-    ) -> tuple[int, dict[str, str], Any]:
-        match [request.method, *steps]:
-            case ["GET", "pulls"]:
-                return self._page(
-                    request,
-                    [self.pull_json(listed_pull) for listed_pull in self._listed_pulls(request)],
-                )
-            case ["GET", "pulls", number]:
-                pull = self.pulls.get(int(number))
-                if pull is None:
-                    raise Refusal(404, "Not Found")
-                return 200, {}, self.pull_json(pull)
-            case ["GET", "commits", sha, "pulls"]:
-                return self._page(
-                    request,
-                    [
-                        self.pull_json(listed_pull)
-                        for listed_pull in self.pulls.values()
-                        if sha in {listed_pull.merged_as, listed_pull.sha}
-                    ],
-                )
-            case _:
-                return self._actions(request, account, steps)
+    def _repository(self, *_: object) -> Answer:
+        return 200, {}, {"default_branch": "main", "language": None}
 
-    def _actions(
-        self, request: ApiRequest, account: Account, steps: list[str]
-    ) -> tuple[int, dict[str, str], Any]:
-        match [request.method, *steps]:
-            case ["GET", "actions", "workflows", workflow, "runs"]:
-                self.check_right(account, "actions: read")
-                runs = [
-                    listed_run
-                    for listed_run in self.runs
-                    if listed_run.workflow == workflow
-                    and listed_run.sha == request.query.get("head_sha", listed_run.sha)
-                ]
-                return self._page(
-                    request,
-                    [self._run(listed_run) for listed_run in runs],
-                    field_name="workflow_runs",
-                )
-            case ["GET", "actions", "runs", number, "artifacts"]:
-                self.check_right(account, "actions: read")
-                (run,) = [listed_run for listed_run in self.runs if str(listed_run.id) == number]
-                names = [name for name in run.artifacts if name == request.query.get("name", name)]
-                artifacts = [
-                    {"id": run.id * 100 + at, "name": name, "expired": run.expired}
-                    for at, name in enumerate(run.artifacts)
-                    if name in names
-                ]
-                return self._page(request, artifacts, field_name="artifacts")
-            case ["GET", "actions", "artifacts", number, "zip"]:
-                self.check_right(account, "actions: read")
-                return 302, {"Location": f"{self.url}/_blob/{number}?sig=secret"}, None
-            case _:
-                raise Refusal(404, "Not Found")
+    def _list_comments(self, request: ApiRequest, _: Account, number: str) -> Answer:
+        _need(int(number) in {*self.pulls, *(card.number for card in self.issues)}, 404)
+        matching = [each for each in self.comments if str(each.number) == number]
+        return self._page(request, map(self._comment, matching))
 
-    def _blob(self, request: ApiRequest) -> tuple[int, dict[str, str], Any]:
+    def _post_comment(self, request: ApiRequest, account: Account, number: str) -> Answer:
+        _ = self._list_comments(request, account, number)
+        posted = self.comment(int(number), account.login, self._text_of(request))
+        return 201, {}, self._comment(posted)
+
+    def _patch_comment(self, request: ApiRequest, account: Account, number: str) -> Answer:
+        comment = self._own_comment(number, account)
+        comment.body = self._text_of(request)
+        return 200, {}, self._comment(comment)
+
+    def _delete_comment(self, _: ApiRequest, account: Account, number: str) -> Answer:
+        self.comments.remove(self._own_comment(number, account))
+        return 204, {}, None
+
+    def _own_comment(self, number: str, account: Account) -> Comment:
+        comment: Comment = _one(self.comments, id=int(number))
+        if comment.author != account.login:
+            self.complaints.append(f"a comment of {comment.author} was touched")
+        return comment
+
+    def _list_issues(self, request: ApiRequest, _: Account) -> Answer:
+        state = request.query.get("state", "open")
+        pulls = [
+            IssueCard(pull.number, "someone", pull.title, "", pull.state)
+            for pull in self.pulls.values()
+        ]
+        matching = [card for card in (*self.issues, *pulls) if state in {card.state, "all"}]
+        return self._page(request, map(self._issue, matching))
+
+    def _post_issue(self, request: ApiRequest, account: Account) -> Answer:
+        card = self.issue(account.login, request.body["title"], self._text_of(request))
+        return 201, {}, self._issue(card)
+
+    def _patch_issue(self, request: ApiRequest, _: Account, number: str) -> Answer:
+        card = _one(self.issues, number=int(number))
+        if "body" in request.body:
+            self._text_of(request)
+        for name, value in request.body.items():
+            setattr(card, name, value)
+        return 200, {}, self._issue(card)
+
+    def _list_pulls(self, request: ApiRequest, _: Account) -> Answer:
+        return self._page(request, map(self.pull_json, self._listed_pulls(request)))
+
+    def _get_pull(self, _: ApiRequest, __: Account, number: str) -> Answer:
+        return 200, {}, self.pull_json(_one(self.pulls.values(), number=int(number)))
+
+    def _pulls_of(self, request: ApiRequest, _: Account, sha: str) -> Answer:
+        pulls = [each for each in self.pulls.values() if sha in {each.merged_as, each.sha}]
+        return self._page(request, map(self.pull_json, pulls))
+
+    def _list_runs(self, request: ApiRequest, _: Account, workflow: str) -> Answer:
+        sha = request.query.get("head_sha")
+        runs = [run for run in self.runs if run.workflow == workflow and sha in {run.sha, None}]
+        return self._page(request, map(self._run, runs), field_name="workflow_runs")
+
+    def _list_artifacts(self, request: ApiRequest, _: Account, number: str) -> Answer:
+        run = _one(self.runs, id=int(number))
+        artifacts = [
+            {"id": run.id * 100 + at, "name": name, "expired": run.expired}
+            for at, name in enumerate(run.artifacts)
+            if name == request.query.get("name", name)
+        ]
+        return self._page(request, artifacts, field_name="artifacts")
+
+    def _zip(self, _: ApiRequest, __: Account, number: str) -> Answer:
+        return 302, {"Location": f"{self.url}/_blob/{number}?sig=secret"}, None
+
+    def _blob(self, request: ApiRequest) -> Answer:
         """The store of artifacts, which is another server and must not receive a token."""
         if "authorization" in request.headers:
             self.complaints.append("the token went to the store of artifacts")
@@ -422,42 +363,18 @@ class GitHubApi:
         (run,) = [listed_run for listed_run in self.runs if listed_run.id == number // 100]
         return 200, {"Content-Type": "application/zip"}, list(run.artifacts.values())[number % 100]
 
-    def check_right(self, account: Account, *one_of: str) -> None:
-        if not account.rights & set(one_of):
-            raise Refusal(403, "Resource not accessible by integration")
-
-    def _thread_of(self, number: str) -> None:
-        if int(number) not in self.pulls and number not in {
-            str(issue.number) for issue in self.issues
-        }:
-            raise Refusal(404, "Not Found")
-
-    def _own_comment(self, number: str, account: Account) -> Comment:
-        self.check_right(account, "issues: write", "pull-requests: write")
-        comment = next((comment for comment in self.comments if str(comment.id) == number), None)
-        if comment is None:
-            raise Refusal(404, "Not Found")
-        if comment.author != account.login:
-            self.complaints.append(f"a comment of {comment.author} was touched")
-        return comment
-
-    def text_of(self, request: ApiRequest, name: str, resource: str) -> str:
-        text = request.body.get(name)
-        if not isinstance(text, str) or not text.strip():
-            raise Refusal(
-                422,
-                "Validation Failed",
-                errors=({"resource": resource, "code": "missing_field", "field": name},),
-            )
-        if len(text) > LONGEST:
-            why = {
-                "resource": resource,
-                "code": "custom",
-                "field": name,
-                "message": f"{name} is too long (maximum is {LONGEST} characters)",
-            }
-            raise Refusal(422, "Validation Failed", errors=(why,))
-        return text
+    def _text_of(self, request: ApiRequest) -> str:
+        """The body of a comment or an issue, within GitHub's limit."""
+        text = request.body.get("body") or ""
+        if 0 < len(text) <= LONGEST:
+            return str(text)
+        why = {
+            "resource": "Issue",
+            "code": "custom",
+            "field": "body",
+            "message": f"body is too long (maximum is {LONGEST} characters)",
+        }
+        raise Refusal(422, "Validation Failed", errors=(why,))
 
     def _listed_pulls(self, request: ApiRequest) -> Iterable[Pull]:
         state, head = request.query.get("state", "open"), request.query.get("head", "")
@@ -473,22 +390,17 @@ class GitHubApi:
                 yield pull
 
     def _page(
-        self, request: ApiRequest, items: list, *, field_name: str = ""
-    ) -> tuple[int, dict[str, str], Any]:
+        self, request: ApiRequest, matching: Iterable[Any], *, field_name: str = ""
+    ) -> Answer:
+        items = list(matching)
         size = min(int(request.query.get("per_page", "30")), self.largest_page)
         number = int(request.query.get("page", "1"))
-        page_items = items[(number - 1) * size : number * size]
+        page = items[(number - 1) * size : number * size]
         headers = {}
         if number * size < len(items):
             after = urlencode(request.query | {"page": str(number + 1)})
-            headers["Link"] = (
-                f'<{self.url}{request.path}?page=1>; rel="first", <{self.url}{request.path}?{after}>; rel="next"'
-            )
-        return (
-            200,
-            headers,
-            {"total_count": len(items), field_name: page_items} if field_name else page_items,
-        )
+            headers["Link"] = f'<{self.url}{request.path}?{after}>; rel="next"'
+        return 200, headers, {"total_count": len(items), field_name: page} if field_name else page
 
     # ---- shapes --------------------------------------------------------------------------------
 
@@ -511,7 +423,7 @@ class GitHubApi:
             "user": {"login": card.author},
             "state": card.state,
             "html_url": f"https://github.com/{self.repository}/issues/{card.number}",
-        }
+        } | ({"pull_request": PULL_OF_ISSUE} if card.number in self.pulls else {})
 
     def pull_json(self, pull: Pull) -> dict:
         repo = None if pull.head_repo is None else {"full_name": pull.head_repo}
@@ -575,6 +487,39 @@ def _over(example: Any, facts: Any) -> Any:
             del merged["pull_request"]
         return merged
     return facts
+
+
+def _need(fact: object, status: int) -> None:
+    if not fact:
+        raise Refusal(status, REFUSALS[status])
+
+
+def _one(items: Iterable[Any], **facts: int) -> Any:
+    matching = [item for item in items if all(getattr(item, n) == v for n, v in facts.items())]
+    _need(matching, 404)
+    return matching[0]
+
+
+WRITE_COMMENTS, WRITE_ISSUES = ("issues: write", "pull-requests: write"), ("issues: write",)
+READ_RUNS = ("actions: read",)
+ROUTES = (
+    ("GET", "/user", (), GitHubApi._user),
+    ("GET", "", (), GitHubApi._repository),
+    ("GET", r"/issues/(\d+)/comments", (), GitHubApi._list_comments),
+    ("POST", r"/issues/(\d+)/comments", WRITE_COMMENTS, GitHubApi._post_comment),
+    ("PATCH", r"/issues/comments/(\d+)", WRITE_COMMENTS, GitHubApi._patch_comment),
+    ("DELETE", r"/issues/comments/(\d+)", WRITE_COMMENTS, GitHubApi._delete_comment),
+    ("GET", "/issues", (), GitHubApi._list_issues),
+    ("POST", "/issues", WRITE_ISSUES, GitHubApi._post_issue),
+    ("PATCH", r"/issues/(\d+)", WRITE_ISSUES, GitHubApi._patch_issue),
+    ("GET", "/pulls", (), GitHubApi._list_pulls),
+    ("GET", r"/pulls/(\d+)", (), GitHubApi._get_pull),
+    ("GET", r"/commits/(\w+)/pulls", (), GitHubApi._pulls_of),
+    ("GET", "/actions/workflows/([^/]+)/runs", READ_RUNS, GitHubApi._list_runs),
+    ("GET", r"/actions/runs/(\d+)/artifacts", READ_RUNS, GitHubApi._list_artifacts),
+    ("GET", r"/actions/artifacts/(\d+)/zip", READ_RUNS, GitHubApi._zip),
+)
+"""Method, path in the repository, rights of which one is needed, answer."""
 
 
 def zipped(**files: str) -> bytes:

@@ -75,18 +75,6 @@ def test_duplicate_issues_are_closed_except_one(api, at_github):
     assert [issue.state for issue in api.issues] == ["open", "closed", "closed"]
 
 
-def test_the_issue_is_found_among_many(api, at_github):
-    for number in range(65):
-        api.issue("someone", f"issue {number}", "words")
-    api.issue(BOT, "t", body("a"))
-    assert (
-        at_github(
-            lambda host: update_issue(host, PROD, title="t", body=body("a"), recovered=None)
-        ).action
-        == "unchanged"
-    )
-
-
 def test_a_lost_response_does_not_open_two_issues(api, at_github):
     def fault(request):
         if request.method == "POST" and len(api.sent("POST")) == 1:

@@ -24,23 +24,6 @@ def test_a_pull_request_is_found_by_head_repository_and_commit(api, at_github):
         assert at_github(lambda host, head=head: host.pull_of(head)) == 8
 
 
-def test_a_known_branch_limits_the_listing(api, at_github):
-    for number in range(100, 165):
-        api.pull(number, sha=f"{number:040}")
-    at_github(lambda host: host.pull_of(PullRequestHead(repository="octo/quotas", sha=SHA)))
-    assert len(api.requests) == 3
-    api.requests.clear()
-    at_github(
-        lambda host: host.pull_of(
-            PullRequestHead(repository="octo/quotas", sha=f"{100:040}", branch="change")
-        )
-    )
-    assert all(
-        request.query.get("head") == "octo:change" or "page" in request.query
-        for request in api.requests
-    )
-
-
 @pytest.mark.parametrize("state", ["closed", "moved on", "two"])
 def test_a_head_without_exactly_one_open_pull_request_has_no_pull_request(api, at_github, state):
     pull = api.pull(8, sha=OTHER, repo="mallory/quotas")

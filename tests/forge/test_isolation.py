@@ -215,11 +215,6 @@ def test_no_script_workflow_or_example_starts_a_python_that_is_not_isolated(path
     assert [line.strip() for line in lines if BARE.search(line)] == []
 
 
-def test_the_dockerfile_starts_no_python_that_is_not_isolated() -> None:
-    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
-    assert [line for line in lines if BARE.search(line)] == []
-
-
 @pytest.mark.parametrize(
     "line",
     [

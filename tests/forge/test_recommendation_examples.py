@@ -94,18 +94,6 @@ def clone(tmp_path: Path) -> Path:
     return folder
 
 
-def fake_gh(folder: Path, state: str) -> Path:
-    """A `gh` that writes its arguments to a file and knows one state of the pull request; "" = there is none."""
-    program = folder / "bin" / "gh"
-    program.parent.mkdir(exist_ok=True)
-    program.write_text(
-        f'#!/bin/sh\n[ -n "$GH_TOKEN" ] && echo "$*" >> {folder}/said\n'
-        f'[ "$2" != view ] || {{ [ -n "{state}" ] && echo "{state}"; }}\n'
-    )
-    program.chmod(0o755)
-    return program.parent
-
-
 @pytest.mark.integration
 def test_recommended_limits_become_a_merge_request_and_a_pull_request(
     clone: Path, tmp_path: Path
@@ -141,35 +129,6 @@ def test_recommended_limits_become_a_merge_request_and_a_pull_request(
     merged = run_script(script[1:], clone, **variables)
     assert merged.returncode == 0, merged.stderr
     assert BRANCH not in git(origin, "branch")
-
-
-@pytest.mark.parametrize("state", ["", "OPEN", "MERGED"])
-@pytest.mark.parametrize("is_changed", [True, False])
-def test_on_github_the_pull_request_is_opened_updated_and_closed(
-    tmp_path: Path, state: str, *, is_changed: bool
-) -> None:
-    folder = repository(tmp_path / "clone")
-    origin = tmp_path / "origin.git"
-    git(folder, "commit", "-q", "--allow-empty", "-m", "main")
-    git(folder, "clone", "-q", "--bare", ".", str(origin))
-    git(folder, "remote", "add", "origin", str(origin))
-    if is_changed:
-        (folder / "proposals").mkdir()
-        (folder / PROPOSAL).write_text("# evidence\nkind: ClientQuota\n")
-    tools = fake_gh(tmp_path, state)
-    posted = run_script(
-        [f"PATH={tools}:$PATH", GITHUB["steps"][-1]["run"]],
-        folder,
-        GH_TOKEN="ghs_workflow",  # noqa: S106 - a token of the fake
-        BRANCH=GITHUB["steps"][-1]["env"]["BRANCH"],
-        RUNNER_TEMP=str(tmp_path),
-    )
-    assert posted.returncode == 0, posted.stderr
-    calls = [line.split()[:2] for line in (tmp_path / "said").read_text().splitlines()]
-    change = ["pr", "edit"] if state == "OPEN" else ["pr", "create"]
-    close = [["pr", "close"]] if state == "OPEN" else []
-    assert calls == [["pr", "view"], *([["auth", "setup-git"], change] if is_changed else close)]
-    assert (BRANCH in git(origin, "branch")) is is_changed
 
 
 def test_the_step_that_reads_recorded_use_has_no_token() -> None:

@@ -112,11 +112,6 @@ def test_a_token_without_rights_is_refused_and_no_comment_is_created(api, posted
     assert api.bodies(7) == []
 
 
-def test_a_text_over_the_limit_is_refused_by_the_host(posted):
-    with pytest.raises(ForgeError, match="body is too long"):
-        posted("x" * 65_536)
-
-
 def test_a_response_without_an_id_is_refused(api, posted):
     api.fail_once(Refusal(201, "no id here"), method="POST")
     with pytest.raises(ForgeError, match="no id"):

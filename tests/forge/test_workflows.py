@@ -1,6 +1,5 @@
 """The shipped workflows and actions, executed: plan, comment, squash merge, apply of the reviewed plan, drift."""
 
-import dataclasses
 import html
 import json
 import re
@@ -9,14 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from reconciler.base.clock import SystemClock
-from reconciler.codecs.plan import read_plan
-from reconciler.usage.samples import DAY_MS
 from tests.cli.projects import quota
-from tests.evidence.store.evidence import busy, published
 from tests.forge import openapi
 from tests.forge.code_host import Workbench
-from tests.forge.github_api import BOT, Account, GitHubApi, Refusal, zipped
+from tests.forge.github_api import GitHubApi
 from tests.servers import raw_quotas
 from tests.servers.jars import NEWEST
 from tests.servers.properties import Listener
@@ -162,36 +157,6 @@ def test_a_plan_is_commented_merged_by_squash_applied_and_verified(begun_there, 
     assert f"[`outcome.json`]({ARTIFACTS}/kquota-outcome-prod)" in outcome
     again = begun_there.dispatch("quotas-plan-main.yml")
     assert (again.outputs["has-changes"], again.outputs["exit-code"]) == ("false", "0")
-
-
-def test_two_changes_among_300_foreign_quotas_give_one_screen_without_the_foreign_ones(
-    begun_there, api, broker
-):
-    strangers = {
-        raw_quotas.entity(user=f"stranger-{number:03}"): {RATE: 1000.0 + number}
-        for number in range(300)
-    }
-    raw_quotas.alter(broker.port, strangers)
-    proposed(
-        begun_there,
-        7,
-        "change",
-        quotas__a_yaml=quota("a", "{producerByteRate: 20Mi}"),
-        quotas__b_yaml=quota("b", "{producerByteRate: 5Mi}"),
-    )
-    planned = begun_there.plan(7)
-    assert planned.ok, planned.log
-    (body,) = api.bodies(7)
-    assert len(body) < 4000
-    assert "stranger" not in body + planned.summary
-    assert "| `user=a`<br>`producer_byte_rate` | 10 MiB/s | 20 MiB/s | loosened x2 |" in body
-    assert "| `user=b`<br>`producer_byte_rate` | no limit | 5 MiB/s | newly limited |" in body
-    assert "not managed by kquota 300" in body
-    assert (
-        "**Clients with a different limit**: 1 of 301 clients with a limit or a login of their own."
-        in body
-    )
-    assert "stranger-299" in planned.artifacts["kquota-page-prod"].read_text()
 
 
 def test_a_broker_that_changed_since_the_review_makes_the_plan_stale_with_the_difference(
@@ -346,101 +311,6 @@ def test_names_cannot_forge_markup(bench, api, simulated):
     ]
 
 
-def test_recorded_use_is_shown_and_a_violation_of_the_base_policy_fails(bench, api):
-    """`a` sends 9 MiB/s for one hour a day; the pull request sets 4, and relaxes the policy, without effect."""
-    policy = "  simulate: {failOn: {newThrottledPerDay: 10m}}\n"
-    strict = PROJECT.replace("  manifests: [quotas]\n", f"  manifests: [quotas]\n{policy}")
-    bench.write(kquota_yaml=strict)
-    bench.commit("a policy")
-    bench.git("push", "-q", "origin", "HEAD:main")
-    midnight = round(SystemClock().now() * 1000) // DAY_MS * DAY_MS
-    _ = published(
-        bench.folder / "evidence",
-        "AAAAAAAAAAAAAAAAAAAAAA",
-        {"a": busy(9 * 2**20)},
-        end_ms=midnight,
-        limits={"a": 10.0 * 2**20},
-    )
-    proposed(
-        bench,
-        7,
-        "tighter",
-        quotas__a_yaml=quota("a", "{producerByteRate: 4Mi}"),
-        kquota_yaml=strict.replace("10m", "99h"),
-    )
-    place = bench.folder / "evidence"
-    planned = bench.plan(7, edit=lambda text: text.replace("evidence: none", f"evidence: {place}"))
-    assert planned.outputs["exit-code"] == "3", planned.log
-    assert not planned.ok
-    assert planned.outputs["refused-by-use"] == "1"
-    body = visible_text(api.bodies(7)[0])
-    assert "Effect by recorded use: 1 client of 1 will be worse off" in body.replace("*", "")
-    assert "newly throttled per day" in body
-    assert "throttled on 3 of 3" in body
-
-
-def test_redirections_and_weaker_rules_of_a_head_are_shown_and_not_used(bench, api, simulated):
-    evil = (
-        PROJECT.replace("${env:QUOTA_BOOTSTRAP}", "evil.example:9092")
-        + "  guards: {maxChangeFactor: 1000}\n"
-    )
-    proposed(
-        bench, 7, "evil", kquota_yaml=evil, quotas__a_yaml=quota("a", "{producerByteRate: 900Mi}")
-    )
-    planned = bench.plan(7)
-    assert not planned.ok
-    assert planned.outputs["exit-code"] == "3"
-    body = visible_text(api.bodies(7)[0])
-    assert "evil.example:9092" in body
-    assert "maxChangeFactor" in body
-    assert "this change is ignored" in body
-    assert "⛔ Refused" in body
-    assert len(body) < 65_536
-
-
-def test_a_failed_plan_of_the_head_replaces_the_older_plan(bench, api):
-    proposed(bench, 7, "change", quotas__b_yaml=quota("b"))
-    assert bench.plan(7).ok
-    bench.branch("change", "origin/change")
-    bench.write(quotas__b_yaml="kind: ClientQuota\nspec: {oops: 1}\n")
-    bench.commit()
-    bench.propose(7, "change")
-    planned = bench.plan(7)
-    assert not planned.ok
-    (body,) = api.bodies(7)
-    assert "Planning failed" in body
-    assert "quotas/b.yaml" in visible_text(body)
-    assert not bench.push(bench.squash(7)).ok  # the failed run is not a review
-
-
-def test_a_token_without_rights_does_not_fail_the_plan(bench, api):
-    api.accounts["ghs_reader"] = Account(BOT, rights=frozenset({"contents: read"}), is_app=True)
-    proposed(bench, 7, "change", quotas__b_yaml=quota("b"))
-    planned = bench.plan(7, token="ghs_reader")  # noqa: S106 - a token of the fake
-    assert planned.ok, planned.log
-    assert "posting failed" in planned.log
-    assert api.comments == []
-    assert planned.outputs["has-changes"] == "true"
-    assert "ghs_reader" not in planned.log
-
-
-def test_a_comment_about_many_changes_is_one_screen_after_errors_of_the_host(bench, api):
-    api.fail_once(
-        Refusal(403, "You have exceeded a secondary rate limit", {"Retry-After": "1"}),
-        Refusal(429, "slow down", {"Retry-After": "1"}),
-        Refusal(502, "bad gateway"),
-    )
-    proposed(bench, 7, "many", quotas__m_yaml="".join(quota(f"user-{at:04}") for at in range(900)))
-    planned = bench.plan(7)
-    assert planned.ok, planned.log
-    (body,) = api.bodies(7)
-    assert len(body) < 4000
-    assert body.count("`user=user-") == 25
-    assert "… and 875 more changes. The HTML page lists all of them." in body
-    assert "[run](https://github.com/octo/quotas/actions/runs/" in body
-    assert planned.summary.count("`user=user-") == 900
-
-
 def test_a_project_in_a_folder_is_planned_there_and_annotations_have_full_paths(
     tmp_path, api, simulated
 ):
@@ -458,23 +328,6 @@ def test_a_project_in_a_folder_is_planned_there_and_annotations_have_full_paths(
 
 
 # ---- what was reviewed -------------------------------------------------------------------------
-
-
-def changed(api: GitHubApi, artifact: bytes) -> None:
-    """Change the artifact of the plan's run, as a person with access can."""
-    (artifacts,) = [run.artifacts for run in api.runs if run.artifacts]
-    (name,) = artifacts
-    artifacts[name] = artifact
-
-
-def test_a_modified_reviewed_plan_applies_nothing(bench, api, simulated):
-    proposed(bench, 7, "change", quotas__b_yaml=quota("b"))
-    text = bench.plan(7).artifacts["kquota-plan-prod"].read_text()
-    assert read_plan(text, location="x").plan.changes
-    commit = bench.squash(7)
-    changed(api, zipped(plan_json=text.replace('"after":10485760', '"after":10485761')))
-    assert not bench.push(commit).ok
-    assert simulated.users() == {"a": 10485760.0}
 
 
 def test_a_merge_with_more_than_the_reviewed_changes_is_refused(bench, api, simulated):
@@ -496,16 +349,6 @@ def test_a_merge_with_more_than_the_reviewed_changes_is_refused(bench, api, simu
     assert simulated.users() == {"a": 10485760.0}
 
 
-def test_a_direct_push_has_no_review(bench, simulated):
-    bench.branch("main")
-    bench.write(quotas__b_yaml=quota("b"))
-    commit = bench.commit()
-    applied = bench.push(commit)
-    assert not applied.ok
-    assert "no pull request was merged as" in applied.log
-    assert simulated.users() == {"a": 10485760.0}
-
-
 # ---- forks -------------------------------------------------------------------------------------
 
 
@@ -520,29 +363,6 @@ def test_a_fork_is_planned_without_a_cluster_and_commented_by_the_privileged_wor
     (body,) = api.bodies(9)
     assert "a run of the fork mallory/quotas wrote the text below" in visible_text(body)
     assert "user=b" in body
-
-
-def test_an_artifact_of_a_fork_does_not_choose_where_it_is_posted(bench, api):
-    proposed(bench, 9, "fork", quotas__b_yaml=quota("b"))
-    pull = api.pulls[9]
-    pull.head_repo = "mallory/quotas"
-    api.pull(3, sha="b" * 40)
-    artifact = bench.plan(9).artifacts["kquota-plan-prod"]
-    text = artifact.read_text()
-    edited = json.loads(text)
-    edited["counts"] = {"create": 7}  # What is derived is no field of the file.
-    for forged in (
-        text.replace('  "kind"', '  "pullRequest": 3,\n  "kind"'),
-        json.dumps(edited),
-        text + " " * (5 * 1024 * 1024),
-    ):
-        artifact.write_text(forged)
-        assert not bench.comment_on_fork(pull, artifact).ok
-    artifact.write_text(text)
-    older = dataclasses.replace(pull)
-    pull.sha = "c" * 40  # a later commit: the run of the older one posts nothing
-    assert bench.comment_on_fork(older, artifact).ok
-    assert api.comments == []
 
 
 # ---- overrides ---------------------------------------------------------------------------------

@@ -50,12 +50,6 @@ def test_a_missing_directory_is_not_reported_as_a_missing_git(tmp_path: Path):
         run(tmp_path / "gone", ("status",))
 
 
-def test_a_failure_contains_the_last_message_of_git(tmp_path: Path):
-    run(tmp_path, ("init", "--quiet"))
-    with pytest.raises(GitError, match=r"git cat-file failed in .*: Not a valid object name"):
-        run(tmp_path, ("cat-file", "-t", "0" * 39 + "x"))
-
-
 def test_input_and_output_that_are_larger_than_a_pipe_are_passed_at_the_same_time(tmp_path: Path):
     run(tmp_path, ("init", "--quiet"))
     names = b"".join(b"%040x\n" % number for number in range(50_000))

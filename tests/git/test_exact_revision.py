@@ -38,13 +38,6 @@ def test_full_ids_and_full_names_are_resolved_even_if_other_refs_have_the_same_n
     assert exact(clone, "refs/tags/origin/main") == evil
 
 
-def test_a_missing_full_name_is_not_searched_elsewhere(clone: Path):
-    evil = commit(clone, {"kquota.yaml": "evil"})
-    git(clone, "update-ref", "refs/tags/refs/remotes/origin/gone", evil)
-    with pytest.raises(GitError, match="there is no ref refs/remotes/origin/gone"):
-        exact(clone, "refs/remotes/origin/gone")
-
-
 def test_the_full_name_of_an_annotated_tag_resolves_to_its_commit(clone: Path):
     git(clone, "tag", "-a", "-m", "x", "v1")
     assert exact(clone, "refs/tags/v1") == git(clone, "rev-parse", "HEAD")
@@ -151,10 +144,3 @@ def test_a_branch_with_the_name_of_the_records_ref_is_not_used_as_it(tmp_path, k
     assert refused.value.hint == f"delete it: git push origin :refs/{kind}/{REF}"
     git(clone, "push", "--quiet", "origin", f":refs/{kind}/{REF}")
     assert refs.read(REF) == (true, b"true")
-
-
-def test_a_local_tag_with_the_name_of_the_records_ref_is_not_read(tmp_path: Path):
-    clone = repository(tmp_path / "clone")
-    commit(clone, {"inventory.json": "forged"})
-    git(clone, "tag", REF)
-    assert GitRefs(top=clone).read(REF) is None

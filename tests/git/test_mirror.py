@@ -39,30 +39,6 @@ def test_the_newest_commit_is_fetched_with_its_files_and_its_history(tmp_path: P
     assert git(git_mirror.folder, "rev-parse", "--is-bare-repository") == "true"
 
 
-def test_uncommitted_changes_are_not_fetched(tmp_path: Path, origin: Path):
-    first = commit(origin, {"a.yaml": "1"})
-    (origin / "a.yaml").write_text("edited")
-    git_mirror = mirror(tmp_path, origin)
-    assert git_mirror.tree(fetched(git_mirror)).commit == first
-    assert git_mirror.tree(first).read(["a.yaml"]) == {"a.yaml": b"1"}
-
-
-def test_a_branch_other_than_the_default_is_followed_by_name(tmp_path: Path, origin: Path):
-    commit(origin, {"a.yaml": "1"})
-    git(origin, "switch", "--quiet", "-c", "team/prod")
-    expected_commit = commit(origin, {"a.yaml": "2"})
-    git(origin, "switch", "--quiet", "main")
-    assert fetched(mirror(tmp_path, origin, "team/prod")) == expected_commit
-
-
-def test_a_missing_branch_or_repository_is_reported(tmp_path: Path, origin: Path):
-    commit(origin, {"a.yaml": "1"})
-    with pytest.raises(GitError, match="gone"):
-        fetched(mirror(tmp_path, origin, "gone"))
-    with pytest.raises(GitError, match="git fetch failed"):
-        fetched(mirror(tmp_path, tmp_path / "nowhere"))
-
-
 @pytest.mark.parametrize(
     "branch", ["-x", "a b", "a..b", "a:b", "a*", "x.lock", "a/", "a\n", "@{u}x@{"]
 )
@@ -107,10 +83,6 @@ def test_hooks_and_templates_of_the_machine_are_not_run(tmp_path: Path, origin: 
     assert not (git_mirror.folder / "hooks").exists()
 
 
-def test_before_the_first_fetch_the_mirror_has_no_commit(tmp_path: Path, origin: Path):
-    assert not mirror(tmp_path, origin).has("0" * 40)
-
-
 def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path, origin: Path):
     (tmp_path / "file").write_text("")
     git_mirror = GitMirror(
@@ -140,13 +112,6 @@ HERE = Path()
 )
 def test_addresses_without_a_password_are_used_unchanged(text: str):
     assert GitSource.of(text, start=HERE) == GitSource(address=text)
-
-
-def test_a_folder_is_relative_to_the_working_directory(tmp_path: Path):
-    (tmp_path / "quotas").mkdir()
-    assert GitSource.of("quotas", start=tmp_path).address == str(tmp_path / "quotas")
-    (tmp_path / "a:b").mkdir()
-    assert GitSource.of("a:b", start=tmp_path).address == str(tmp_path / "a:b")
 
 
 def test_a_password_of_a_url_becomes_a_header_for_that_host_alone():

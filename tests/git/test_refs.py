@@ -22,10 +22,6 @@ def top(tmp_path: Path) -> Path:
     return repository(tmp_path / "clone")
 
 
-def test_a_missing_ref_is_read_as_empty(top: Path):
-    assert GitRefs(top=top).read(REF) is None
-
-
 def test_written_records_are_read_back_and_keep_their_history(top: Path):
     refs = GitRefs(top=top)
     first = refs.write(REF, b"one\n", expected=None, message="intent")
@@ -34,12 +30,6 @@ def test_written_records_are_read_back_and_keep_their_history(top: Path):
     assert refs.read(REF) == (second, b"two\n")
     _, log = run(top, ("log", "--format=%s", REF))
     assert log == b"result\nintent\n"
-
-
-def test_no_branch_and_no_work_tree_is_touched(top: Path):
-    GitRefs(top=top).write(REF, b"one", expected=None, message="intent")
-    assert run(top, ("for-each-ref", "refs/heads"))[1] == b""
-    assert [path.name for path in top.iterdir()] == [".git"]
 
 
 def test_a_writer_with_a_stale_ref_writes_nothing(top: Path):

@@ -49,36 +49,12 @@ def clone(tmp_path: Path) -> Path:
     return top
 
 
-def test_the_root_is_found_from_a_directory_below(clone: Path):
-    commit(clone, {"a/b/c.yaml": "x"})
-    assert Repository.around(clone / "a" / "b").top == clone.resolve()
-
-
 def test_variables_of_a_surrounding_hook_do_not_redirect_git(
     clone: Path, tmp_path: Path, monkeypatch
 ):
     commit(clone, {"a.yaml": "x"})
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     assert Repository.around(clone).top == clone.resolve()
-
-
-def test_a_fresh_repository_has_no_commits(clone: Path):
-    repository = Repository.around(clone)
-    assert not repository.has("HEAD")
-    commit(clone, {"a": "1"})
-    assert repository.has("HEAD")
-
-
-def test_a_revision_resolves_to_the_full_commit_id(clone: Path):
-    new_commit = commit(clone, {"a": "1"})
-    git(clone, "tag", "-a", "v1", "-m", "one")
-    repository = Repository.around(clone)
-    assert (
-        repository.commit()
-        == repository.commit("v1")
-        == repository.commit(new_commit[:8])
-        == new_commit
-    )
 
 
 @pytest.mark.parametrize("revision", ["--output=x", "", "a\nb", "a\x00b", "-"])
@@ -93,14 +69,6 @@ def test_an_unknown_revision_is_an_error_with_the_next_step(clone: Path):
     with pytest.raises(GitError, match="no commit 'nowhere'") as caught:
         Repository.around(clone).commit("nowhere")
     assert "spelling" in caught.value.hint
-
-
-def test_ancestry_is_checked_in_both_directions(clone: Path):
-    first = commit(clone, {"a": "1"})
-    second = commit(clone, {"a": "2"})
-    repository = Repository.around(clone)
-    assert repository.is_ancestor(first, second)
-    assert not repository.is_ancestor(second, first)
 
 
 def test_files_are_listed_and_read_at_a_revision_and_not_from_disk(clone: Path):
@@ -122,11 +90,6 @@ def test_files_are_listed_and_read_at_a_revision_and_not_from_disk(clone: Path):
         "qq": b"",
     }
     assert tree.read([]) == {}
-
-
-def test_equal_contents_under_two_names_are_both_read(clone: Path):
-    commit(clone, {"a": "same", "b": "same"})
-    assert Repository.around(clone).tree().read(["a", "b"]) == {"a": b"same", "b": b"same"}
 
 
 def test_names_with_line_breaks_and_non_utf8_bytes_are_read_back(clone: Path):

@@ -38,9 +38,7 @@ CHANGES = (
         entity=LITERAL, key=Key.PRODUCER_BYTE_RATE, intent=Intent(value=None, owner=OWNER)
     ),
     IntentStarted(
-        entity=ODD,
-        key=Key.PRODUCER_BYTE_RATE,
-        intent=Intent(value=0.1, owner=OWNER, at=9.0),
+        entity=ODD, key=Key.PRODUCER_BYTE_RATE, intent=Intent(value=0.1, owner=OWNER, at=9.0)
     ),
     DriftObserved(entity=ALICE, key=Key.PRODUCER_BYTE_RATE, at=12.5),
     Orphaned(entity=HOME, key=Key.CONNECTION_CREATION_RATE),

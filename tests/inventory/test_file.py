@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,25 +13,11 @@ from hypothesis import strategies as st
 
 from reconciler.base.durable_files import DurableFiles
 from reconciler.errors import InventoryError, InventoryLocked
-from reconciler.inventory.file import (
-    PATIENCE_SECONDS,
-    RETRY_SECONDS,
-    FileInventory,
-    RecordsFile,
-)
+from reconciler.inventory.file import PATIENCE_SECONDS, RETRY_SECONDS, FileInventory, RecordsFile
 from reconciler.inventory.file_lock import FileLock
 from reconciler.inventory.format import decode, encode
-from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
-    DriftObserved,
-    Intent,
-    IntentEnded,
-    IntentStarted,
-    OverrideEnded,
-    OverrideSet,
-    OverrideWritten,
     Owner,
     OwnershipRecords,
     ProjectNamed,
@@ -40,7 +25,7 @@ from reconciler.quota.ownership import (
     Recorded,
 )
 from tests.fakes.clock import FakeClock
-from tests.inventory.samples import ALICE, CHANGES, OWNER
+from tests.inventory.samples import ALICE, CHANGES
 
 ME = "kquota apply"
 
@@ -70,29 +55,6 @@ def test_unknown_records_are_distinguished_from_empty_records(tmp_path: Path):
     assert read(path) == OwnershipRecords(cluster_id="lkc", is_known=True)
 
 
-PAIR: dict[str, Any] = {"entity": ALICE, "key": Key.PRODUCER_BYTE_RATE}
-INTENT = [IntentStarted(**PAIR, intent=Intent(value=1.0, owner=OWNER))]
-OVERRIDE = Override(**PAIR, value=1.0, until=9.0, author="me", reason="night")
-WRITTEN = OverrideWritten(**PAIR, value=1.0)
-
-
-@pytest.mark.parametrize(
-    "writes",
-    [
-        [*INTENT, IntentEnded(**PAIR)],
-        [OverrideSet(override=OVERRIDE), WRITTEN, OverrideEnded(**PAIR)],
-        [DriftObserved(**PAIR, at=None)],
-    ],
-)
-def test_records_of_no_document_do_not_make_records_known(tmp_path: Path, writes):
-    """After a first apply that failed, and after an override, it is not known what was applied before."""
-    path = tmp_path / "inventory.json"
-    for change in (ProjectNamed(project="a"), *writes):
-        write(path, "lkc", [change])
-        assert not read(path).is_known
-    assert RecordsFile(path).cluster_of("a") is None
-
-
 @pytest.mark.parametrize(
     ("changes", "project", "cluster_id"),
     [(CHANGES, "payments/prod", "lkc"), (CHANGES, "shop/prod", None)],
@@ -109,77 +71,10 @@ def test_the_cluster_of_a_project_is_the_one_in_which_its_documents_were_applied
     assert "expectedClusterId" in caught.value.hint
 
 
-def test_written_records_are_read_by_the_next_inventory(tmp_path: Path):
-    path = tmp_path / "inventory.json"
-    write(path, "lkc")
-    assert read(path).records == OwnershipRecords(cluster_id="lkc").with_changes(CHANGES).records
-
-
 def test_records_are_never_used_for_another_cluster(tmp_path: Path):
     path = tmp_path / "inventory.json"
     write(path, "lkc")
     assert read(path, "other") == OwnershipRecords(cluster_id="other", is_known=False)
-
-
-def test_several_clusters_share_a_file_and_are_separate(tmp_path: Path):
-    path = tmp_path / "inventory.json"
-
-    async def story():
-        with (
-            opened(path) as inventory,
-            opened(path) as other_inventory,
-        ):
-            await inventory.load("a")
-            await other_inventory.load("b")
-            await inventory.write("a", CHANGES[:1])
-            await other_inventory.write("b", CHANGES[1:2])
-            await inventory.write("a", CHANGES[2:3])
-
-    asyncio.run(story())
-    assert (
-        read(path, "a").records
-        == OwnershipRecords(cluster_id="a").with_changes([CHANGES[0], CHANGES[2]]).records
-    )
-    assert (
-        read(path, "b").records
-        == OwnershipRecords(cluster_id="b").with_changes([CHANGES[1]]).records
-    )
-
-
-class ReleasingClock(FakeClock):
-    """A clock that releases the lock of another process while a writer waits."""
-
-    def __init__(self, lock: FileLock, *, after: float) -> None:
-        super().__init__()
-        self._lock, self._at = lock, self.monotonic() + after
-
-    async def sleep(self, seconds: float) -> None:
-        await super().sleep(seconds)
-        if self.monotonic() >= self._at:
-            self._lock.release()
-
-
-def test_a_write_lets_other_tasks_run_until_another_process_has_replaced_the_file(tmp_path: Path):
-    path = tmp_path / "inventory.json"
-    turns: list[int] = []
-
-    async def take_turns() -> None:
-        while True:
-            turns.append(len(turns))
-            await asyncio.sleep(0)
-
-    async def story():
-        with FileLock(tmp_path / ".inventory.json.lock", command="another", now=0.0) as lock:
-            clock = ReleasingClock(lock, after=5.0)
-            with opened(path, ME, clock) as inventory:
-                await inventory.load("lkc")
-                other_task = asyncio.ensure_future(take_turns())
-                await inventory.write("lkc", CHANGES)
-                other_task.cancel()
-        assert len(turns) >= len(clock.slept) >= 5.0 / RETRY_SECONDS - 1
-
-    asyncio.run(story())
-    assert read(path).is_known
 
 
 def test_a_write_waits_at_most_ten_seconds_for_another_process(tmp_path: Path):
@@ -345,25 +240,6 @@ def test_kill_9_at_any_time_leaves_the_old_or_the_new_records_complete(tmp_path:
         [Recorded(entity=ALICE, key=Key.PRODUCER_BYTE_RATE, value=1.0, owner=Owner(document=""))],
     )
     assert len(read(path).records) == 301
-
-
-def test_writers_of_one_process_see_each_others_clusters(tmp_path: Path):
-    path = tmp_path / "inventory.json"
-    write(path, "a", CHANGES[:1])
-    write(
-        path,
-        "b/ ü",
-        [
-            Recorded(
-                entity=entity(user="x"),
-                key=Key.PRODUCER_BYTE_RATE,
-                value=1.0,
-                owner=Owner(document="team/x"),
-            )
-        ],
-    )
-    assert read(path, "a").is_known
-    assert read(path, "b/ ü").is_known
 
 
 def test_a_write_removes_temporary_files_of_a_killed_one(tmp_path: Path):

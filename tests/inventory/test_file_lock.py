@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import InventoryError, InventoryLocked
+from reconciler.errors import InventoryLocked
 from reconciler.inventory.file_lock import FileLock
-from tests.base.full_disk import full_disk
 
 HOLD = """
 import sys
@@ -49,26 +48,11 @@ def test_a_second_writer_is_informed_of_the_lock_holder(tmp_path: Path, holder):
     assert caught.value.hint.startswith("wait until it ends")
 
 
-def test_two_clusters_of_one_command_that_are_the_same_kafka_cluster_are_reported(tmp_path: Path):
-    with lock(tmp_path), pytest.raises(InventoryLocked) as caught:
-        lock(tmp_path).acquire()
-    assert "two of its clusters are the same Kafka cluster" in caught.value.hint
-
-
 def test_the_lock_of_a_killed_holder_is_free(tmp_path: Path, holder):
     holder.kill()
     holder.wait()
     with lock(tmp_path) as file_lock:
         assert file_lock.is_held
-
-
-def test_a_released_lock_can_be_acquired_again(tmp_path: Path):
-    first, second = lock(tmp_path), lock(tmp_path)
-    with first, pytest.raises(InventoryLocked):
-        second.acquire()
-    with second:
-        assert second.is_held
-    assert not second.is_held
 
 
 def test_a_lock_with_unreadable_content_is_held(tmp_path: Path):
@@ -79,21 +63,9 @@ def test_a_lock_with_unreadable_content_is_held(tmp_path: Path):
             lock(tmp_path).acquire()
 
 
-def test_a_missing_directory_that_cannot_be_created_is_an_error(tmp_path: Path):
-    with pytest.raises(InventoryError, match="cannot be made"):
-        FileLock(tmp_path / "no" / "lock", command="x", now=0.0).acquire()
-
-
 def test_releasing_twice_does_nothing(tmp_path: Path):
     file_lock = lock(tmp_path)
     file_lock.acquire()
     file_lock.release()
     file_lock.release()
     assert not file_lock.is_held
-
-
-def test_a_full_disk_does_not_prevent_a_lock(tmp_path: Path) -> None:
-    full = lock(tmp_path)
-    with full_disk(), full:
-        assert full.is_held
-    assert not full.is_held

@@ -78,17 +78,6 @@ def test_records_are_stored_for_each_cluster_under_their_own_ref():
     asyncio.run(story())
 
 
-def test_the_event_loop_does_not_wait_for_git():
-    async def story():
-        refs = SlowRefs(asyncio.get_running_loop())
-        inventory = opened(refs)
-        await inventory.load("lkc")
-        await inventory.write("lkc", CHANGES[:1])
-        assert len(refs.files["refs/kquota/lkc"]) == 1
-
-    asyncio.run(story())
-
-
 def test_a_write_that_was_cancelled_after_its_begin_is_followed_by_the_next_one():
     async def story():
         refs = SlowRefs(asyncio.get_running_loop())

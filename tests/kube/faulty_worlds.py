@@ -15,10 +15,9 @@ from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
 from reconciler.kube.records.config_map_reader import read
 from reconciler.quota.entity import Entity, entity
-from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
+from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.ownership import SETTLING_SECONDS
 from reconciler.quota.state import set_values
-from tests.fakes.cluster import LANDED, LATE, LOST
 from tests.fakes.manual_clock import Inline
 from tests.kube.run.test_cluster_reconciler import World
 from tests.kube.worlds import FIELD, resource
@@ -43,14 +42,10 @@ class Fault:
     Attributes:
         step: Number of the step, from 0.
         kind: `KILL`, `REFUSE` or `CUT`.
-        lost_answers: Outcome of every alteration without a response; "" = responses arrive.
-        lasting: Whether each later request to the same server fails, too.
     """
 
     step: int = 1_000_000
     kind: str = KILL
-    lost_answers: str = ""
-    lasting: bool = False
 
 
 @dataclass(slots=True)
@@ -133,8 +128,6 @@ class FaultyWorld(World):
         self.history.append(f"pass with {fault}")
         self._fault, self._dead, self.steps = fault, False, 0
         self.order = []
-        if fault.lost_answers:
-            self.kafka.faults.unknown = _Every(fault.lost_answers)
         try:
             asyncio.run(self._pass())
         except Killed:
@@ -145,7 +138,6 @@ class FaultyWorld(World):
             self.begin()
         finally:
             self._fault, self._dead = Fault(), False
-            self.kafka.faults.unknown = {}
 
     async def _pass(self) -> None:
         asyncio.get_running_loop().set_default_executor(Inline())
@@ -260,9 +252,7 @@ class FaultyWorld(World):
     def _due(self) -> bool:
         if self._dead:
             raise Killed
-        due = self.steps == self._fault.step or (
-            self._fault.lasting and self.steps > self._fault.step
-        )
+        due = self.steps == self._fault.step
         self.steps += 1
         if due and self._fault.kind == KILL:
             self._dead = True
@@ -293,18 +283,3 @@ class FaultyWorld(World):
         if self._cut:
             self._cut = False
             raise KubernetesUnavailable(f"the answer was lost: {call}")
-
-
-class _Every(dict[Entity, str]):
-    """The same outcome for every entity."""
-
-    def __init__(self, fate: str) -> None:
-        super().__init__()
-        self._fate = fate
-
-    def get(self, key: Entity, default: Any = None) -> Any:
-        return self._fate
-
-
-FATES: Final = (LOST, LANDED, LATE)
-KEYS: Final = COLUMNS[:3]

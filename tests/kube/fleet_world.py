@@ -24,7 +24,6 @@ from reconciler.kube.status.status_queue import StatusQueue
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
-from reconciler.kube.watch.watch_order import WatchOrder
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import Limits
@@ -115,7 +114,6 @@ class FleetWorld:
                 audit=MemoryAuditLog(),
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
                 fence_seconds=lambda: 0.0,
-                watch_order=WatchOrder(self.clock, watches=1),
                 check_manager=lambda cluster_id, own: None,
                 secret_of=lambda own: SecretState(),
                 record_metrics=lambda report, conflicts: None,

@@ -53,9 +53,7 @@ OLDEST = resource("oldest", BOB, {RATE: 4096}, created="2020-01-01T00:00:00Z")
 TENANTS = [{"namespaces": ["team"], "entities": [{"user": {"exact": "bob"}}], "allow": ["Suspend"]}]
 
 ERRORS: Mapping[Reason, KquotaError] = {
-    Reason.SECRET_NOT_FOUND: CredentialsError("no Secret kafka", reason="SecretNotFound"),
-    Reason.SECRET_KEY_MISSING: CredentialsError("no key password", reason="SecretKeyMissing"),
-    Reason.SECRET_INVALID: CredentialsError("ca.crt is no PEM", reason="SecretInvalid"),
+    Reason.SECRET_INVALID: CredentialsError("ca.crt is no PEM"),
     Reason.WRONG_CLUSTER: WrongCluster("y answers", expected="x", actual="y"),
     Reason.AUTHENTICATION_FAILED: AuthenticationError("wrong password", node="b1:9092"),
     Reason.AUTHORIZATION_FAILED: AuthorizationError("no DescribeConfigs", code=31),
@@ -127,12 +125,6 @@ def _guard() -> dict[str, Any]:
     return ran(world)
 
 
-def _takeover() -> dict[str, Any]:
-    return ran(
-        kube_world({ALICE: {RATE: 4096.0}}, resource("a", ALICE, {RATE: 4096000}), guards=None)
-    )
-
-
 def _meddled(**spec: Any) -> KubeWorld:
     world = kube_world(None, **spec)
     world.run()
@@ -163,12 +155,6 @@ def _rejected() -> dict[str, Any]:
 def _unknown() -> dict[str, Any]:
     world = kube_world()
     world.kafka.faults.unknown[ALICE] = LOST
-    return ran(world)
-
-
-def _lagging() -> dict[str, Any]:
-    world = kube_world()
-    world.kafka.faults.lag[1] = float("inf")
     return ran(world)
 
 
@@ -215,11 +201,9 @@ DOCUMENTS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
     Reason.CLUSTER_SUSPENDED: lambda: ran(kube_world(suspend=True)),
     Reason.CONFLICT: _conflict,
     Reason.BROKER_REJECTED: _rejected,
-    Reason.TAKEOVER_PENDING: _takeover,
     Reason.GUARD_REFUSED: _guard,
     Reason.FOUGHT_OVER: _fought,
     Reason.OUTCOME_UNKNOWN: _unknown,
-    Reason.VERIFY_TIMEOUT: _lagging,
     Reason.HELD: _held,
     Reason.PENDING: _pending,
     Reason.DRIFTED: lambda: ran(_meddled()),

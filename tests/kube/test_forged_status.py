@@ -22,7 +22,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideSet, OwnershipRecords
 from tests.hypothesis_profiles import count_examples
-from tests.kube.run.test_cluster_reconciler import RATE, SHARE, World, limits
+from tests.kube.run.test_cluster_reconciler import ALICE, RATE, SHARE, World, limits
 from tests.kube.worlds import resource
 
 ADMIN, MINE = entity(user="admin"), entity(user="team-alice")
@@ -353,3 +353,22 @@ def test_a_namespace_does_not_keep_the_value_of_an_override_that_has_ended(spec)
     if live[0] is not None and "consumerByteRate" not in str(spec):
         assert stored.owned.records[MINE].applied[0] == 5000
     assert stored.owned.overrides == {}
+
+
+def test_the_cluster_that_has_to_answer_is_that_of_the_records_whatever_a_status_says() -> None:
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    cluster = world.api.find(QUOTA_CLUSTERS, None, "prod")
+    for status in ({}, {"clusterId": "another"}):
+        cluster["status"] = status
+        world.begin()
+        world.turn(resync=True)
+        assert world.reason("alice") == "Synced"
+    world.kafka.cluster_id = "another"
+    world.begin()
+    sent = len(world.kafka.sent)
+    world.change("alice", limits={"producerByteRate": 4096})
+    world.turn(resync=True)
+    assert world.reason("alice") == "WrongCluster"
+    assert len(world.kafka.sent) == sent

@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.configuration.namespace_limits import NamespaceLimits
 from reconciler.quota.entity import entity
-from reconciler.quota.keys import Key
-from tests.kube.run.test_cluster_reconciler import ALICE, BOB, DELETED, RATE, World, limits
+from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limits
 from tests.kube.worlds import resource
 
 YOUNG, OLD = "2024-06-01T00:00:00Z", "2024-01-01T00:00:00Z"
@@ -109,14 +107,6 @@ def test_a_document_beyond_the_limit_is_deleted_by_its_policy_and_released(
     assert (BOB in world.live()) == stays
 
 
-def test_a_document_beyond_the_limit_that_applied_nothing_is_released():
-    world = crowded()
-    world.turn()
-    world.obj("new-0")["metadata"] |= {"finalizers": [FINALIZER], "deletionTimestamp": DELETED}
-    world.turn(resync=True)
-    assert not world.exists("new-0")
-
-
 def test_a_document_beyond_the_limit_is_served_when_there_is_space():
     world = crowded()
     world.turn()
@@ -127,14 +117,3 @@ def test_a_document_beyond_the_limit_is_served_when_there_is_space():
     assert world.reason("new-0") == "Synced"
     assert world.reason("new-2") == "NamespaceLimit"
     assert world.live()[entity(user="new-1")] == limits(1024.0)
-
-
-def test_the_stored_part_of_a_document_beyond_the_limit_is_small():
-    world = World(limits=TWO)
-    for number in range(40):
-        name = f"{number:02}" + "\x01" * 30_000
-        world.put(resource(f"q-{number:02}", entity(user=name), {Key.PRODUCER_BYTE_RATE: 1024}))
-    world.turn()
-    excess = [obj for name, obj in world.cache.of("prod").items() if name >= "team/q-02"]
-    assert len(excess) == 38
-    assert all(len(repr(obj)) < 4000 for obj in excess)

@@ -62,16 +62,6 @@ def test_only_the_newest_documents_of_a_full_namespace_are_refused(world: KubeWo
     assert "finalizers" not in world.objects["team/c"]["metadata"]
 
 
-def test_documents_of_a_full_namespace_are_still_changed_and_deleted(world: KubeWorld) -> None:
-    put(world, "a", FIRST, value=4096, created=OLD)
-    world.delete("team/b", finalizer=True)
-    world.run()
-    assert {subject: limits[0] for subject, limits in world.live().items()} == {FIRST: 4096}
-    world.run()
-    assert reasons(world) == {"team/a": "Synced", "team/c": "Synced"}
-    assert world.live().keys() == {FIRST, THIRD}
-
-
 def test_one_more_limit_that_has_no_room_leaves_what_the_document_owns(world: KubeWorld) -> None:
     limits = {RATE: 4096, SHARE: 50}
     world.put(resource("b", SECOND, limits, created=YOUNG, deletionPolicy="Delete"))
@@ -80,16 +70,6 @@ def test_one_more_limit_that_has_no_room_leaves_what_the_document_owns(world: Ku
         assert world.reason("team/b") == "NamespaceLimit"
         assert world.live()[SECOND][0] == 1024
         assert world.owned.records[SECOND].applied[0] == 1024
-
-
-def test_limits_that_a_deleted_document_left_still_fill_the_share(world: KubeWorld) -> None:
-    world.put(resource("b", SECOND, {RATE: 1024}, created=YOUNG, deletionPolicy="Retain"))
-    world.run()
-    world.delete("team/b", finalizer=False)
-    for _ in range(2):
-        world.run()
-    assert reasons(world) == {"team/a": "Synced", "team/c": "NamespaceLimit"}
-    assert world.live().keys() == {FIRST, SECOND}
 
 
 def test_a_restart_refuses_the_same_documents_and_writes_nothing(world: KubeWorld) -> None:

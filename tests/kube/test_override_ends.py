@@ -130,40 +130,33 @@ _AGAIN, _REMOVED = ("override", RAISED_AGAIN), ("override", None)
 
 
 @settings(max_examples=count_examples(60))
-@given(first=st.sampled_from([{}, _SUSPENDED]), before=st.lists(_PUT, max_size=2), during=_STEPS)
+@given(before=st.lists(_PUT, max_size=2), during=_STEPS)
 # A value that a guard refuses.
-@example(first={}, before=[], during=[("put", TEAM, 100_000 * MIB, {})])
+@example(before=[], during=[("put", TEAM, 100_000 * MIB, {})])
 # A document that lost the limit is the first of the listing.
-@example(
-    first={}, before=[("put", PLATFORM, 10 * MIB, {}), ("put", APPS, 1_000 * MIB, {})], during=[]
-)
+@example(before=[("put", PLATFORM, 10 * MIB, {}), ("put", APPS, 1_000 * MIB, {})], during=[])
 # Removals that a guard refuses.
-@example(first={}, before=[], during=[_NO_REMOVALS, ("drop key", TEAM)])
+@example(before=[], during=[_NO_REMOVALS, ("drop key", TEAM)])
 @example(
-    first={},
     before=[("put", TEAM, 10 * MIB, {"deletionPolicy": "Delete"})],
     during=[_NO_REMOVALS, ("delete", TEAM)],
 )
 # A removal that waits for a refused value of a wider entity.
 @example(
-    first={"deletionPolicy": "Delete"},
-    before=[],
+    before=[("put", TEAM, 10 * MIB, {"deletionPolicy": "Delete"})],
     during=[("put", EVERYONE, 100_000 * MIB, {}), ("delete", TEAM)],
 )
-# Refused values of a wider and of a closer entity; the limit was not set before the override, or was.
-@example(first=_SUSPENDED, before=[], during=[("put", EVERYONE, 1_000 * MIB, {})])
-@example(first={}, before=[], during=[("put", ONE_CLIENT, 100_000 * MIB, {})])
-# A deleted definition; the limit was not set before the override.
-@example(first=_SUSPENDED, before=[], during=[("delete definition",)])
+# A refused value of a closer entity.
+@example(before=[], during=[("put", ONE_CLIENT, 100_000 * MIB, {})])
 # A second override, and a third, before the operator writes the second.
-@example(first={}, before=[], during=[_SUSPENSION, _AGAIN])
-@example(first={}, before=[], during=[_NO_REMOVALS, ("drop key", TEAM), _AGAIN])
-@example(first={}, before=[], during=[("put", TEAM, 100_000 * MIB, {}), _AGAIN])
-@example(first={}, before=[], during=[_SUSPENSION, _AGAIN, _REMOVED, ("restart",)])
-def test_no_document_keeps_the_value_of_an_override_that_has_ended(first, before, during):
+@example(before=[], during=[_SUSPENSION, _AGAIN])
+@example(before=[], during=[_NO_REMOVALS, ("drop key", TEAM), _AGAIN])
+@example(before=[], during=[("put", TEAM, 100_000 * MIB, {}), _AGAIN])
+@example(before=[], during=[_SUSPENSION, _AGAIN, _REMOVED, ("restart",)])
+def test_no_document_keeps_the_value_of_an_override_that_has_ended(before, during):
     world = KubeWorld(guards=None, tenants=GRANTS)
     world.kafka.cluster_id = "fake"
-    for step in (("put", TEAM, 10 * MIB, first), *before):
+    for step in (("put", TEAM, 10 * MIB, {}), *before):
         _take(world, step)
     asyncio.run(_begin(world, RAISED))
     for step in (("run",), *during):

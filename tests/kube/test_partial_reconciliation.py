@@ -10,17 +10,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
-from reconciler.errors import StalePlan
 from reconciler.kube.api.custom_resources import FINALIZER
-from reconciler.kube.api.resource_paths import DEFINITIONS, QUOTA_CLUSTERS
+from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from reconciler.kube.records import record_index
 from reconciler.kube.records.record_parts import part_of
 from reconciler.kube.records.record_shares import size_of
-from reconciler.kube.watch.watch_order import BURST_EVENTS, ORDER_SECONDS
 from reconciler.metrics import reconciliation_values
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.reconcile.workflow import FRESH_SECONDS
 from tests.kube.worlds import KubeWorld, quota_cluster, resource, seen
 
 ENTITIES: tuple[Entity, ...] = (
@@ -71,11 +68,6 @@ class WatchedWorld(KubeWorld):
     def tell(self, document: str) -> None:
         """Report a document to the watch."""
         _ = self.cache.observe(seen(copy.deepcopy(self.objects[document])))
-
-    def burst(self) -> None:
-        """Report many events at once, so that their order is unknown."""
-        for _ in range(BURST_EVENTS):
-            self.watch_order.note_event()
 
     def reconcile(self, **trigger: Any) -> LoopOutcome:
         """One reconciliation; a listing only on its request."""
@@ -237,9 +229,8 @@ def test_a_partial_reconciliation_gives_the_result_of_a_complete_one(
         ]
         assert documents[0] == documents[1]
         outcome = partial.reconcile(keys=documents[0])
-        complete.burst()
-        # A partial reconciliation may remove, like one with a complete listing.
-        expected = complete.reconcile(keys=documents[1], resync=partial.is_partial)
+        # A listing has no order, so that everything is compared.
+        expected = complete.reconcile(keys=(*documents[1], "listing"))
         assert not complete.is_partial
         assert (outcome.retry, outcome.confirm) == (expected.retry, expected.confirm)
         assert partial.snapshot() == complete.snapshot()
@@ -250,8 +241,8 @@ def test_a_partial_reconciliation_gives_the_result_of_a_complete_one(
             assert partial.snapshot() == complete.snapshot()
 
 
-def requests_of(count: int, *, deletes: bool) -> Counter[tuple[str, str] | str]:
-    """The requests of one changed or deleted document among this number."""
+def requests_of(count: int) -> Counter[tuple[str, str] | str]:
+    """The requests of one changed document among this number."""
     world = WatchedWorld(guards=None)
     for number in range(count):
         world.put(
@@ -264,20 +255,15 @@ def requests_of(count: int, *, deletes: bool) -> Counter[tuple[str, str] | str]:
         )
     for _ in range(2):
         _ = world.turn(resync=True)
-    document = (
-        world.remove("user3") if deletes else world.declare("user3", entity(user="user3"), 4096)
-    )
-    outcome = world.reconcile(keys=(document,))
+    outcome = world.reconcile(keys=(world.declare("user3", entity(user="user3"), 4096),))
     assert not outcome.retry
     assert world.is_partial
-    assert deletes != (document in world.objects)
     return Counter(call[:2] for call in world.api.calls) + Counter(world.kafka.requests)
 
 
-@pytest.mark.parametrize("deletes", [False, True])
-def test_a_change_needs_the_same_requests_for_any_number_of_documents(deletes: bool) -> None:
-    requests = requests_of(5, deletes=deletes)
-    assert requests == requests_of(60, deletes=deletes)
+def test_a_change_needs_the_same_requests_for_any_number_of_documents() -> None:
+    requests = requests_of(5)
+    assert requests == requests_of(60)
     assert not any(request[0] == "list" for request in requests)
     assert requests.total() <= 16
     assert requests["describe"] == 6
@@ -316,26 +302,16 @@ def test_after_a_failure_or_a_foreign_write_and_for_other_keys_the_reconciliatio
     assert not world.is_partial
 
 
-def test_a_new_claim_for_the_pair_of_a_deleted_document_keeps_its_limit() -> None:
+def test_budgets_count_all_entities_so_every_reconciliation_is_complete() -> None:
+    world, _ = worlds(budgets=[{"name": "broker", "limits": {"producerByteRate": "1Gi"}}])
+    _ = change(world)
+    assert not world.is_partial
+
+
+def test_a_removal_is_left_to_a_complete_reconciliation_which_lists_first() -> None:
     world, _ = worlds()
     subject = entity(user="shared")
     _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-    documents = world.declare("b", subject, 2048), world.remove("a")
-    sent = len(world.kafka.sent)
-    _ = world.reconcile(keys=documents)
-    assert world.is_partial
-    assert len(world.kafka.sent) == sent
-    assert world.reason("team/b") == "Synced"
-    assert "team/a" not in world.objects
-
-
-def test_events_without_an_order_cause_a_complete_reconciliation_and_a_removal_lists_first() -> (
-    None
-):
-    world, _ = worlds()
-    subject = entity(user="shared")
-    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-    world.burst()
     world.put(resource("unseen", subject, {Key.PRODUCER_BYTE_RATE: 2048}))
     sent = len(world.kafka.sent)
     _ = world.reconcile(keys=(world.remove("a"),))
@@ -343,34 +319,6 @@ def test_events_without_an_order_cause_a_complete_reconciliation_and_a_removal_l
     assert ("list", "clientquotas", "", "") in world.api.calls
     assert len(world.kafka.sent) == sent
     assert world.reason("team/unseen") == "Synced"
-
-
-@pytest.mark.parametrize("bursts", [False, True])
-def test_a_claim_whose_event_a_deletion_overtook_keeps_the_limit(bursts: bool) -> None:
-    world, _ = worlds()
-    subject = entity(user="shared")
-    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-    heir = resource("b", subject, {Key.PRODUCER_BYTE_RATE: 2048}, deletionPolicy="Delete")
-    document = world.remove("a")
-    world.put(heir)
-    world.watch_order.note_event()
-    sent = len(world.kafka.sent)
-
-    def arrive(request: str) -> None:
-        if request == "describe":
-            world.kafka.faults.before = lambda _: None
-            if bursts:
-                world.burst()  # The event of the heir is still on its way.
-            else:
-                world.tell("team/b")
-
-    world.kafka.faults.before = arrive
-    outcome = world.reconcile(keys=(document,))
-    assert not outcome.retry
-    assert not world.is_partial
-    assert len(world.kafka.sent) == sent
-    assert world.kafka.truth.value(subject, Key.PRODUCER_BYTE_RATE) == 2048
-    assert "team/a" not in world.objects
 
 
 @pytest.mark.parametrize("trigger", [{"keys": ("team/b",)}, {"resync": True}])
@@ -403,72 +351,6 @@ def test_a_deletion_while_another_document_gets_its_finalizer_is_left_to_the_nex
     assert world.reason("team/c") == "Synced"
 
 
-def test_a_removal_waits_until_events_sent_before_the_deletion_have_arrived() -> None:
-    world, _ = worlds()
-    _ = world.reconcile(keys=(world.declare("a", entity(user="u"), 2048, deletionPolicy="Delete"),))
-    document = world.remove("a")
-    world.watch_order.note_event()
-    world.clock.slept.clear()
-    _ = world.reconcile(keys=(document,))
-    assert world.is_partial
-    assert entity(user="u") not in world.kafka.truth.limits
-    assert max(world.clock.slept) == pytest.approx(ORDER_SECONDS)
-
-
-def ready(world: WatchedWorld) -> str:
-    """The reason of the QuotaCluster's condition Ready."""
-    conditions = world.obj["status"]["conditions"]
-    return str(next(each["reason"] for each in conditions if each["type"] == "Ready"))
-
-
-def test_an_orphaned_limit_needs_no_listing_and_is_not_reported_as_pending() -> None:
-    world, _ = worlds()
-    _ = world.reconcile(keys=(world.declare("a", entity(user="u"), 2048, deletionPolicy="Retain"),))
-    _ = world.reconcile(keys=(world.remove("a"),))
-    assert world.owned.orphaned
-    _ = world.reconcile(keys=("prod",))
-    assert not world.is_partial
-    assert ("list", "clientquotas", "", "") not in world.api.calls
-    assert ready(world) == "Synced"
-    _ = change(world)
-    assert world.is_partial
-
-
-def test_an_orphaned_limit_that_the_policy_now_removes_is_removed_after_a_listing() -> None:
-    world, _ = worlds()
-    subject = entity(user="u")
-    _ = world.reconcile(keys=(world.declare("a", subject, 2048),))
-    _ = world.reconcile(keys=(world.remove("a"),))
-    assert world.owned.orphaned
-    obj = world.obj
-    obj["spec"] |= {
-        "policy": "Sync",
-        "expectedClusterId": "fake-cluster",
-        "confirmSync": "fake-cluster",
-    }
-    obj["metadata"]["generation"] = 2
-    obj["metadata"]["resourceVersion"] = world.api.next_version()
-    _ = world.cache.cluster_seen(seen(copy.deepcopy(obj)))
-    _ = world.reconcile(keys=("prod",))
-    assert ("list", "clientquotas", "", "") in world.api.calls
-    assert subject not in world.kafka.truth.limits
-    assert ready(world) == "Synced"
-
-
-def test_documents_that_were_given_a_finalizer_count_as_unchanged() -> None:
-    world = WatchedWorld(guards=None)
-    for number in range(40):
-        subject = entity(user=f"user{number}")
-        world.put(
-            resource(
-                f"user{number}", subject, {Key.PRODUCER_BYTE_RATE: 2048}, deletionPolicy="Delete"
-            )
-        )
-    _ = world.turn(resync=True)
-    _ = world.reconcile(keys=(world.declare("user1", entity(user="user1"), 4096),))
-    assert world.is_partial
-
-
 def test_a_partial_reconciliation_refuses_what_has_no_room_in_the_records_as_a_complete_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -492,61 +374,6 @@ def test_a_partial_reconciliation_refuses_what_has_no_room_in_the_records_as_a_c
     _ = world.turn(resync=True)
     assert {name: world.status(name) for name in (first, second)} == statuses
     assert world.live().keys() == {entity(user="user")}
-
-
-def test_a_removal_that_waited_is_compared_with_the_present_limit_first() -> None:
-    world, _ = worlds()
-    subject = entity(user="u")
-    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-
-    def delay(verb: str, plural: str, *_: str) -> None:
-        if (verb, plural) == ("get", DEFINITIONS.plural):
-            world.clock.advance(FRESH_SECONDS + 1)
-            world.kafka.write(subject, Key.PRODUCER_BYTE_RATE, 4096)
-
-    world.api.before = delay
-    outcome = world.reconcile(keys=(world.remove("a"),))
-    assert outcome.retry
-    assert world.is_partial
-    assert world.kafka.truth.value(subject, Key.PRODUCER_BYTE_RATE) == 4096
-    assert isinstance(world.reports[-1].error, StalePlan)
-
-
-def test_a_document_deleted_during_another_reconciliation_keeps_what_its_last_spec_retains() -> (
-    None
-):
-    world, _ = worlds()
-    subject = entity(user="u")
-    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-
-    def end(_: str) -> None:
-        # Its deletionPolicy changes, another program removes the finalizer, and it is deleted.
-        if "team/a" in world.objects:
-            _ = world.declare("a", subject, 2048, deletionPolicy="Retain")
-            world.objects["team/a"]["metadata"]["finalizers"] = []
-            assert world.remove("a")
-
-    world.kafka.faults.before = end
-    _ = change(world)
-    assert world.is_partial
-    _ = world.reconcile(keys=("team/a",))
-    assert subject in world.kafka.truth.limits
-    assert len(world.owned.orphaned) == 1
-
-
-def test_a_document_whose_deletion_was_missed_keeps_its_limit() -> None:
-    world, _ = worlds()
-    subject = entity(user="u")
-    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-    for _ in range(2):
-        # Another program removes the finalizer; it is deleted, and another one of its name is created and deleted.
-        world.objects["team/a"]["metadata"]["finalizers"] = []
-        assert world.remove("a")
-        document = world.declare("a", entity(user="v"), 2048)
-    _ = world.remove("a")
-    _ = world.reconcile(keys=(document,))
-    assert world.is_partial
-    assert subject in world.kafka.truth.limits
 
 
 def test_a_quota_cluster_that_was_created_again_evaluates_all_documents_again() -> None:

@@ -1,7 +1,6 @@
 """The API client against a real API server: behaviour that a fake may get wrong."""
 
 import asyncio
-import base64
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,12 +9,8 @@ import pytest
 from reconciler.base.clock import SystemClock
 from reconciler.errors import Forbidden, KubernetesConflict, KubernetesError, NotFound
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import parsed
-from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, CONFIG_MAPS
+from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
 from reconciler.kube.leadership.election import ElectionSettings, Leader
-from reconciler.kube.status.events import ResourceEvent
-from reconciler.kube.status.writer import ResourceWriter
-from reconciler.kube.watch.resource_cache import ResourceCache
 from tests.servers.kube.cluster import KubeCluster
 from tests.servers.processes import HANG_SECONDS
 
@@ -97,13 +92,6 @@ async def test_a_status_for_an_older_resource_version_is_a_conflict(api, kube, n
 
 
 @with_api
-async def test_a_status_without_its_object_creates_none(api, kube, namespace):
-    body = status_of("gone", namespace, "one")
-    with pytest.raises(NotFound):
-        await api.apply_status(CLIENT_QUOTAS, namespace, "gone", body)
-
-
-@with_api
 async def test_a_finalizer_is_added_and_removed_by_a_patch_that_tests_the_version(
     api, kube, namespace
 ):
@@ -120,29 +108,7 @@ async def test_a_finalizer_is_added_and_removed_by_a_patch_that_tests_the_versio
     await api.patch_merge(CLIENT_QUOTAS, namespace, "a", remove)
 
 
-@with_api
-async def test_a_replacement_of_a_changed_object_is_a_conflict(api, kube, namespace):
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
-    obj = await api.create(CONFIG_MAPS, namespace, body)
-    obj["binaryData"] = {"x": base64.b64encode(b"\x00\xff").decode()}
-    await api.replace(CONFIG_MAPS, namespace, "m", obj)
-    with pytest.raises(KubernetesConflict):
-        await api.replace(CONFIG_MAPS, namespace, "m", obj)
-
-
-@with_api
-async def test_an_event_is_stored(api, kube, namespace):
-    obj = await api.create(CLIENT_QUOTAS, namespace, quota("a", namespace))
-    writer = ResourceWriter(api, cache=ResourceCache(), clock=SystemClock(), identity="pod-1")
-    event = ResourceEvent(kind="Warning", reason="DriftDetected", note="x" * 1024)
-    await writer.events([(parsed(obj), event)], otherwise=None)
-    text = kube.kubectl("events", "-n", namespace, "--for", "clientquota/a").stdout
-    assert "DriftDetected" in text
-
-
-def test_rights_are_reported_and_a_missing_one_is_forbidden(
-    kube: KubeCluster, kube_namespace: str
-) -> None:
+def test_a_missing_right_is_forbidden(kube: KubeCluster, kube_namespace: str) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}}
     kube.apply(account, namespace=kube_namespace)
     path = kube.kubeconfig_for(kube_namespace, "nobody")
@@ -150,12 +116,9 @@ def test_rights_are_reported_and_a_missing_one_is_forbidden(
     async def story() -> None:
         async with await KubernetesApi.connect(path, clock=SystemClock()) as api:
             assert api.namespace == kube_namespace
-            assert not (await api.review(CLIENT_QUOTAS, "list")).allowed
             with pytest.raises(Forbidden) as caught:
                 await api.list(CLIENT_QUOTAS, kube_namespace)
             assert "cannot list resource" in str(caught.value)
-        async with await connected(kube) as api:
-            assert (await api.review(CLIENT_QUOTAS, "patch", subresource="status")).allowed
 
     asyncio.run(story())
 

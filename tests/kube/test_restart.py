@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.errors import KubernetesUnavailable
 from reconciler.kube.status.reasons import Reason
 from tests.fakes.cluster import LANDED, LOST
 from tests.hypothesis_profiles import count_examples
@@ -120,55 +119,12 @@ def test_after_any_history_a_restart_writes_nothing(documents, spec, happenings)
     assert world.happened == []
 
 
-@settings(max_examples=count_examples(50))
-@given(documents(), SPECS, EVENTS)
-def test_the_stored_records_equal_those_of_the_process(documents, spec, happenings):
-    world = _ran(documents, spec, happenings)
-    _, owned = world.load()
-    owned_before = world.owned
-    assert owned.cluster_id == owned_before.cluster_id
-    assert _values(owned) == _values(owned_before)
-    assert dict(owned.intents).keys() == dict(owned_before.intents).keys()
-    assert owned.overrides == owned_before.overrides
-    assert owned.orphaned == owned_before.orphaned
-    assert set(owned_before.drift_since) <= set(owned.drift_since)
-
-
-def _values(owned):
-    """Values without times, which statuses have in whole seconds, and without the mark of deleted documents."""
-    return {
-        (subject, number): (value, owner.document.removesuffix(" (deleted)"), owner.deletion_policy)
-        for subject, record in owned.records.items()
-        for number, (value, owner) in enumerate(zip(record.applied, record.owners, strict=True))
-        if value is not None
-    }
-
-
 @given(documents(), SPECS, EVENTS)
 def test_the_api_server_accepts_every_status(documents, spec, happenings):
     world = _ran(documents, spec, happenings)
     for obj in world.objects.values():
         assert faults("ClientQuota", obj["status"]) == []
     assert faults("QuotaCluster", world.obj["status"]) == []
-
-
-@given(documents(), EVENTS)
-def test_a_crash_before_statuses_are_written_loses_no_ownership(documents, happenings):
-    """After the reconciliation only its intents are recorded, which were written before anything was sent."""
-    world = _ran(documents, {}, happenings)
-
-    def refuse(verb: str, plural: str, *_: str) -> None:
-        if (verb, plural) == ("apply", "clientquotas"):
-            raise KubernetesUnavailable("away")
-
-    world.api.before = refuse
-    world.run()
-    world.api.before = None
-    lost = world.owned
-    world.restart()
-    world.run()
-    for pair, value in _values(world.owned).items():
-        assert _values(lost).get(pair, value)[1] == value[1]
 
 
 SETTLED = [

@@ -10,7 +10,6 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import limits_of
 from tests.kube.fleet_world import FleetWorld, selecting
-from tests.kube.worlds import resource
 
 RATE = Key.PRODUCER_BYTE_RATE
 ALICE = entity(user="alice")
@@ -55,15 +54,6 @@ def test_every_selected_cluster_gets_the_limits_and_one_status_covers_all() -> N
     assert world.obj("alice")["metadata"]["finalizers"] == [FINALIZER]
 
 
-def test_a_second_reconciliation_writes_nothing() -> None:
-    world = fleet()
-    world.turn()
-    world.api.calls.clear()
-    world.begin()
-    world.turn()
-    assert [call[:2] for call in world.api.calls if call[0] not in {"get", "list"}] == []
-
-
 def test_limits_of_some_clusters_are_applied_there_and_named_in_the_status() -> None:
     world = fleet(
         clusterLimits=[
@@ -87,23 +77,6 @@ def test_a_label_moves_ownership_by_the_deletion_policy() -> None:
     assert lives(world) == [2048.0, None, 2048.0]
     assert [part["name"] for part in world.status("alice")["clusters"]] == ["eu-1", "us-1"]
     assert world.ready("alice")[:2] == ("True", "Synced")
-
-
-def test_retained_limits_remain_in_a_deselected_cluster() -> None:
-    world = fleet(deletionPolicy="Retain")
-    world.label("eu-2", region="us")
-    for _ in range(2):
-        world.turn()
-    assert lives(world) == [2048.0, 2048.0, None]
-    assert world.status("alice")["clustersReady"] == "1/1"
-
-
-def test_labels_changed_while_no_operator_runs_take_effect_at_its_start() -> None:
-    world = fleet()
-    world.label("eu-2", region="us")
-    world.begin()
-    world.turn()
-    assert lives(world) == [2048.0, None, None]
 
 
 def test_a_removal_is_continued_if_the_brokers_were_unreachable_when_the_label_changed() -> None:
@@ -135,24 +108,6 @@ def test_a_cluster_that_is_selected_again_keeps_the_limit() -> None:
     assert not world.exists("alice")
 
 
-def test_another_selector_moves_ownership() -> None:
-    world = fleet()
-    world.change("alice", clusterSelector={"matchLabels": {"region": "us"}})
-    world.turn()
-    assert lives(world) == [None, None, 2048.0]
-
-
-def test_a_changed_value_is_applied_in_every_cluster() -> None:
-    world = fleet()
-    world.change("alice", limits={"producerByteRate": 4096})
-    world.turn("eu-1")
-    assert world.ready("alice")[:2] == ("Unknown", "Pending"), "eu-2 has not reported it"
-    assert world.status("alice")["clustersReady"] == "1/2"
-    world.turn("eu-2")
-    assert world.ready("alice")[:2] == ("True", "Synced")
-    assert lives(world) == [4096.0, 4096.0, None]
-
-
 def test_an_unreachable_cluster_makes_the_document_unready_and_does_not_delay_others() -> None:
     world = FleetWorld(LABELS)
     world.sessions["eu-2"].error = ConnectError("away")
@@ -179,16 +134,6 @@ def test_a_document_is_deleted_only_when_every_cluster_has_released_it() -> None
     world.turn("eu-2")
     assert lives(world) == [None, None, None]
     assert not world.exists("alice")
-
-
-def test_the_release_does_not_depend_on_the_order_of_clusters() -> None:
-    for order in (("eu-1", "eu-2"), ("eu-2", "eu-1")):
-        world = fleet()
-        world.delete("alice")
-        world.turn(order[0])
-        assert world.exists("alice")
-        world.turn(order[1])
-        assert not world.exists("alice")
 
 
 def test_a_cluster_deleted_while_it_keeps_a_document_releases_it() -> None:
@@ -232,33 +177,6 @@ def test_a_deleted_document_without_existing_clusters_is_released_and_its_limits
     assert lives(world) == [2048.0, 2048.0, None]
 
 
-def test_two_documents_conflict_only_in_clusters_that_both_select() -> None:
-    world = fleet()
-    world.put(resource("own", ALICE, {RATE: 1536}, cluster="eu-2", created="2024-02-01T00:00:00Z"))
-    world.put(
-        resource("other", ALICE, {RATE: 1536}, cluster="us-1", created="2024-02-01T00:00:00Z")
-    )
-    for _ in range(2):
-        world.turn()
-    assert lives(world) == [2048.0, 2048.0, 1536.0]
-    assert world.ready("alice")[1] == "Synced"
-    assert world.ready("own")[1] == "Conflict"
-    assert world.ready("other")[1] == "Synced"
-
-
-def test_the_loser_of_a_conflict_in_one_cluster_is_ready_in_the_others() -> None:
-    world = FleetWorld(LABELS)
-    world.put(resource("own", ALICE, {RATE: 1536}, cluster="eu-2"))
-    world.turn()
-    world.put(selecting("alice", ALICE, {RATE: 2048}, EUROPE, created="2024-02-01T00:00:00Z"))
-    world.turn()
-    status, reason, message = world.ready("alice")
-    assert (status, reason) == ("False", "Conflict")
-    assert message.startswith("eu-2: ")
-    assert world.part_reason("alice", "eu-1") == "Synced"
-    assert lives(world) == [2048.0, 1536.0, None]
-
-
 def test_grants_apply_in_each_cluster() -> None:
     tenants = {
         "tenants": [
@@ -276,14 +194,6 @@ def test_grants_apply_in_each_cluster() -> None:
     assert world.part_reason("alice", "eu-1") == "Synced"
     assert world.part_reason("alice", "eu-2") == "NotGranted"
     assert world.ready("alice")[:2] == ("False", "NotGranted")
-
-
-def test_a_document_with_a_cluster_reference_keeps_its_status() -> None:
-    world = FleetWorld(LABELS)
-    world.put(resource("alice", ALICE, {RATE: 2048}, cluster="eu-1"))
-    world.turn()
-    status = world.status("alice")
-    assert sorted(status) == ["clusterId", "conditions", "entity", "keys", "observedGeneration"]
 
 
 @pytest.mark.parametrize("policies", [("Upsert", "Sync"), ("Sync", "Upsert")])

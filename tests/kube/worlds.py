@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
+from reconciler.errors import StalePlan
 from reconciler.kube.api.custom_resources import FINALIZER, Resource, parsed
 from reconciler.kube.api.resource_paths import (
     CLIENT_QUOTA_DEFINITION,
@@ -31,7 +32,6 @@ from reconciler.kube.status.status_queue import StatusQueue
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
-from reconciler.kube.watch.watch_order import WatchOrder
 from reconciler.quota.drift_tracker import DriftTracker
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import RULES, Key
@@ -186,7 +186,6 @@ class World:
         self.cache, self.audit = ResourceCache(self.limits), MemoryAuditLog()
         clock = self.kafka.clock
         self.statuses = StatusQueue(clock=NoRetries())
-        self.watch_order = WatchOrder(clock, watches=1)
         inventory = self.inventory = KubeInventory(
             self.api, self.cache, name="prod", namespace="ops", new_salt=lambda: "salt"
         )
@@ -213,7 +212,6 @@ class World:
                 audit=self.audit,
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
                 fence_seconds=lambda: FENCE_SECONDS if self.fenced else 0.0,
-                watch_order=self.watch_order,
                 check_manager=lambda cluster_id, name: None,
                 secret_of=lambda name: SecretState(),
                 record_metrics=lambda report, conflicts: self.reports.append(report),
@@ -260,7 +258,10 @@ class World:
 
         async def run() -> LoopOutcome:
             await self.everything()
-            return await self.reconciled(LoopTrigger(**wake))
+            try:
+                return await self.reconciled(LoopTrigger(**wake))
+            except StalePlan:  # Another writer changed the records: the loop tries again.
+                return await self.reconciled(LoopTrigger(**wake, retry=True))
 
         return asyncio.run(run())
 

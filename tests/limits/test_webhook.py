@@ -15,15 +15,12 @@ import asyncio, sys
 from pathlib import Path
 from reconciler.kube.admission.webhook import Certificate, Webhook
 from reconciler.metrics import address
-class Broker:
-    async def cluster(self, name):
-        return None
-    async def ask(self, cluster, alterations):
-        raise AssertionError
+async def review(obj):
+    return ()
 async def main():
     reader, writer = await asyncio.open_connection("127.0.0.1", int(sys.argv[1]))
     certificate = Certificate(chain=Path(sys.argv[2]), key=Path(sys.argv[3]))
-    async with Webhook(address("127.0.0.1:0"), certificate, Broker()) as webhook:
+    async with Webhook(address("127.0.0.1:0"), certificate, review) as webhook:
         writer.write(f"{webhook.port}\\n".encode())
         await reader.read()
     writer.close()

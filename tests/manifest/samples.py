@@ -211,3 +211,19 @@ spec:
   clusterRef: {name: prod}
 """
 """The first six lines of a document; its entity starts on line 7."""
+
+
+def refusals(heads: dict[str, str], table: str) -> dict[str, tuple[str, str, str]]:
+    """Text, place and words of each mistake, by its name: one row each.
+
+    Args:
+        heads: First character of a text -> what it stands for.
+        table: Rows of name, text with ``\\n`` for a line break, and line, column and words of the problem.
+    """
+    cases = dict[str, tuple[str, str, str]]()
+    for row in table.strip().splitlines():
+        name, text, problem = row.split(" | ")
+        text = text.replace(r"\n", "\n")
+        place, _, words = problem.partition(" ")
+        cases[name] = (heads.get(text[:1], text[:1]) + text[1:], place, words)
+    return cases

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.manifest import explanation
-from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_node, from_resource
+from reconciler.manifest.document import DocumentDeclined, from_node, from_resource
 from reconciler.manifest.syntax.nodes import MappingEntry, MappingNode, Node, ScalarNode, from_json
 from reconciler.manifest.writer import document_text
 from reconciler.quota.entity import ABSENT, DEFAULT
 from reconciler.quota.policy import DeletionPolicy
-from tests.manifest.rules.test_client_quota import ACCEPTED, BROKEN
-from tests.manifest.samples import FORMS, ODD_NAMES, declarations, quota
+from tests.manifest.rules.test_client_quota import BROKEN
+from tests.manifest.samples import FORMS, declarations, quota
 from tests.manifest.syntax.test_scalars import REFUSED, TEXT
 from tests.manifest.syntax.test_yaml_parser import reading
 
@@ -55,12 +55,6 @@ def test_a_document_is_read_into_a_declaration_with_every_field() -> None:
     assert declaration.path == "somewhere"
 
 
-def test_a_document_without_a_namespace_is_in_the_default_namespace() -> None:
-    resource = quota()
-    del resource["metadata"]["namespace"]
-    assert from_resource(resource).declaration.document == "default/a"
-
-
 def test_a_decimal_keeps_its_value_for_any_spelling_in_json() -> None:
     for value in (5.0, 1e22, 1e-9, 5e-324, 1.7e308, 50.5):
         new_quota = from_resource(quota(limits={"requestPercentage": value}))
@@ -85,24 +79,6 @@ def test_a_decimal_in_the_shortest_spelling_of_the_api_server_keeps_its_value(
         from_resource(quota(limits={"requestPercentage": stored + 1}))
 
 
-def test_an_unset_deletion_policy_is_none_and_not_retain() -> None:
-    assert from_resource(quota()).declaration.deletion_policy is None
-
-
-def test_fields_of_the_api_server_and_of_the_operator_are_ignored() -> None:
-    resource = quota()
-    resource["metadata"] |= {"uid": "x", "managedFields": [{"a": 1}], "creationTimestamp": None}
-    resource["status"] = {"conditions": []}
-    assert from_resource(resource).declaration == from_resource(quota()).declaration
-
-
-@pytest.mark.parametrize(
-    "document", [document for document in ACCEPTED if document["kind"] == "ClientQuota"]
-)
-def test_a_correct_document_is_accepted(document: dict[str, Any]) -> None:
-    assert isinstance(from_resource(document), ClientQuota)
-
-
 @pytest.mark.parametrize(
     "document", [document for _, document, _ in BROKEN if document["kind"] == "ClientQuota"]
 )
@@ -115,11 +91,6 @@ def test_a_document_that_breaks_a_rule_is_declined(document: dict[str, Any]) -> 
 def test_an_ambiguous_plain_name_is_declined_and_a_quoted_one_accepted(plain: str) -> None:
     assert not _accepts_name(plain, plain=True)
     assert _accepts_name(plain, plain=False) is (plain != "")
-
-
-@pytest.mark.parametrize("plain", TEXT)
-def test_an_unambiguous_plain_name_is_accepted(plain: str) -> None:
-    assert _accepts_name(plain, plain=True)
 
 
 def _accepts_name(text: str, *, plain: bool) -> bool:
@@ -342,8 +313,3 @@ def test_a_written_manifest_is_accepted_by_all_validators(declaration: Any) -> N
     nodes, problems = reading(document_text(declaration, cluster="prod"))
     assert not problems
     assert agreed(nodes[0])
-
-
-@pytest.mark.parametrize("name", ODD_NAMES)
-def test_every_unusual_name_is_accepted_when_quoted(name: str) -> None:
-    assert from_resource(quota(entity={"user": {"name": name}})).declaration.entity[0] == name

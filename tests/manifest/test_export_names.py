@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler.manifest.export import document_name, document_names
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
-from tests.manifest.samples import ODD_NAMES, names
+from tests.manifest.samples import names
 
 
 @pytest.mark.parametrize(
@@ -64,34 +64,6 @@ def test_two_entities_never_have_the_same_name_and_every_name_is_valid(
         assert re.fullmatch(
             r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", name
         )
-
-
-def test_unusual_names_have_their_own_names() -> None:
-    new_names = {document_name(entity(user=name)) for name in ODD_NAMES}
-    assert len(new_names) == len(ODD_NAMES)
-
-
-def test_a_name_contains_a_digest_only_if_another_entity_has_the_name():
-    upper, lower, third = entity(user="Alice"), entity(user="alice"), entity(user="Etl_Nightly")
-    assert document_names([upper, lower, third]) == {
-        upper: document_name(upper),
-        lower: "user.alice",
-        third: "user.etl-nightly",
-    }
-    assert document_names([upper]) == {upper: "user.alice"}
-
-
-def test_of_two_similar_unusual_names_both_contain_a_digest():
-    first, second = entity(user="A_b"), entity(user="a.b")
-    assert document_names([first, second]) == {
-        each: document_name(each) for each in (first, second)
-    }
-
-
-def test_a_name_used_by_another_document_gets_a_digest():
-    alice = entity(user="alice")
-    (name,) = document_names([alice], existing_names=["user.alice"]).values()
-    assert re.fullmatch(r"user\.alice\.x[0-9a-f]{16}", name)
 
 
 @given(st.sets(st.tuples(slots, slots).filter(lambda pair: pair != (ABSENT, ABSENT)), max_size=30))

@@ -107,24 +107,6 @@ def test_a_pattern_selects_the_same_files_of_a_revision(pattern: str, picked: li
     assert files_of(texts) == tuple((name, name) for name in picked)
 
 
-def test_the_name_of_a_folder_selects_everything_below(tree: Path) -> None:
-    texts = read_paths(["."], tree, exclude=["./kquota.yaml"])
-    assert [name for name, _ in files_of(texts)] == [
-        "other/[z-a].yaml",
-        "other/g.yaml",
-        *PICKS["quotas"],
-    ]
-
-
-def test_a_file_that_two_patterns_select_is_read_once(tree: Path) -> None:
-    assert len(files_of(read_paths(["quotas/a.yaml", "quotas/*.yaml"], tree))) == 2
-
-
-def test_an_absolute_path_is_used_unchanged(tree: Path) -> None:
-    file = str(tree / "other" / "g.yaml")
-    assert files_of(read_paths([file], Path("/nowhere"))) == ((file, "# other/g.yaml\n"),)
-
-
 def test_every_path_that_matches_nothing_is_reported(tree: Path) -> None:
     texts = read_paths(["a", "quotas", "b/*.yaml"], tree)
     assert [problem.path for problem in problems_of(texts)] == ["a", "b/*.yaml"]
@@ -171,12 +153,6 @@ def test_a_linked_folder_is_followed_once_and_circular_links_end(tree: Path) -> 
     names = [name for name, _ in files_of(read_paths(["quotas"], tree))]
     assert "quotas/linked/g.yaml" in names
     assert len(names) == len(set(names)) == 7
-
-
-def test_a_file_that_cannot_be_read_is_reported(tree: Path) -> None:
-    (tree / "quotas/gone.yaml").symlink_to(tree / "nothing")
-    texts = read_paths(["quotas"], tree)
-    assert [problem.path for problem in problems_of(texts)] == ["quotas/gone.yaml"]
 
 
 def test_a_folder_that_cannot_be_listed_is_reported(

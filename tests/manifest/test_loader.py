@@ -20,18 +20,6 @@ def list_text(kind: str, api_version: str, *names: str) -> str:
     return f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{resourceVersion: ''}}\nitems:\n{items}"
 
 
-def test_documents_keep_the_order_of_the_files_and_their_places() -> None:
-    loaded = load_files(
-        [("b.yaml", quota("x") + "---\n" + quota("w")), ("a.yaml", "\n# c\n" + quota("z"))]
-    )
-    assert [
-        (declaration.document, declaration.path, declaration.line)
-        for declaration in loaded.of("prod")
-    ] == [("ns/x", "b.yaml", 1), ("ns/w", "b.yaml", 6), ("ns/z", "a.yaml", 3)]
-    assert loaded.file_count == 2
-    assert loaded.checked() is loaded
-
-
 def test_a_limit_has_its_line() -> None:
     text = "\n\n" + quota("x").replace(
         "limits: {producerByteRate: 5}",
@@ -39,18 +27,6 @@ def test_a_limit_has_its_line() -> None:
     )
     (declaration,) = load_files([("f", text)]).declarations
     assert declaration.lines == (7, 0, 8, 0, 0)
-
-
-@pytest.mark.parametrize(
-    ("kind", "api_version"), [("List", "v1"), ("ClientQuotaList", "kafka-quotas.io/v1alpha1")]
-)
-def test_a_list_contains_many_documents(kind: str, api_version: str) -> None:
-    loaded = load_files([("f", list_text(kind, api_version, "x", "w"))])
-    assert not loaded.problems
-    assert [(declaration.document, declaration.line) for declaration in loaded.declarations] == [
-        ("ns/x", 5),
-        ("ns/w", 9),
-    ]
 
 
 def test_json_is_read_as_yaml() -> None:
@@ -161,19 +137,6 @@ def test_a_duplicate_document_is_reported_with_both_places() -> None:
     assert [str(problem) for problem in loaded.problems] == ["b:2:1: ns/x is also declared at a:1"]
 
 
-def test_one_name_in_two_clusters_is_two_documents() -> None:
-    assert not load_files([("a", quota("x")), ("b", quota("x", "dev"))]).problems
-
-
-def test_a_file_without_a_document_is_a_warning() -> None:
-    loaded = load_files([("a", "# nothing\n"), ("b", ""), ("c", quota("x"))])
-    assert [str(warning) for warning in loaded.warnings] == [
-        "a:1:1: the file holds no document",
-        "b:1:1: the file holds no document",
-    ]
-    assert not loaded.problems
-
-
 def test_problems_of_all_files_are_sorted_and_unique() -> None:
     problems = load_files([("z", "a: [\n")]).problems
     with pytest.raises(ManifestErrors) as caught:
@@ -194,25 +157,6 @@ FLEET = {"eu-1": {"region": "eu"}, "eu-2": {"region": "eu"}, "us-1": {"region": 
 
 def selecting(name: str, selector: str = "{matchLabels: {region: eu}}", extra: str = "") -> str:
     return quota(name).replace("clusterRef: {name: prod}", f"clusterSelector: {selector}{extra}")
-
-
-def test_a_document_declares_its_limits_in_every_selected_cluster() -> None:
-    loaded = load_files([("f", selecting("x"))], clusters=FLEET).checked()
-    assert {
-        name: [claim.document for claim in claims] for name, claims in loaded.by_cluster.items()
-    } == {"eu-1": ["ns/x"], "eu-2": ["ns/x"]}
-    assert not loaded.warnings
-
-
-def test_a_limit_of_some_clusters_has_its_line() -> None:
-    text = selecting(
-        "x",
-        extra=", clusterLimits: [\n    {clusterRef: {name: eu-2}, limits: {producerByteRate: 9}}]",
-    )
-    loaded = load_files([("f", text)], clusters=FLEET).checked()
-    ((first,), (second,)) = loaded.of("eu-1"), loaded.of("eu-2")
-    assert (first.limits[0], first.lines[0]) == (5.0, 5)
-    assert (second.limits[0], second.lines[0]) == (9.0, 5)
 
 
 def test_a_document_that_selects_no_cluster_is_a_warning() -> None:

@@ -6,17 +6,15 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from reconciler.errors import QuotaValueError
 from reconciler.manifest.loader import load_files
-from reconciler.manifest.schema_names import ACCEPT
 from reconciler.manifest.writer import document_text, documents_text, export, number, scalar
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.state import Limits, QuotaState
-from tests.manifest.samples import declarations, entities, labels, limits_for, without_place
+from tests.manifest.samples import declarations, entities, limits_for, without_place
 
 LIMIT: Limits = (1024.0, None, None, None, None)
 
@@ -26,19 +24,6 @@ def test_a_written_manifest_is_read_back_unchanged(several: list[Declaration]) -
     loaded = load_files([("f", documents_text(several, cluster="prod"))])
     assert loaded.problems == ()
     assert [without_place(declaration) for declaration in loaded.of("prod")] == several
-
-
-@given(declarations(), labels)
-def test_annotations_are_written_beside_labels_and_read_back(
-    declaration: Declaration, annotations: dict[str, str]
-) -> None:
-    text = document_text(
-        replace(declaration, annotations=tuple(annotations.items())), cluster="prod"
-    )
-    (declared,) = load_files([("f", text)]).checked().of("prod")
-    assert without_place(declared) == declaration
-    accepted = {f"{ACCEPT}{kind}": reason for kind, reason in declaration.accepted}
-    assert dict(declared.annotations) == accepted | annotations
 
 
 def test_a_name_too_long_for_one_line_with_its_value_is_written_and_read_back() -> None:

@@ -103,24 +103,3 @@ def test_operations_are_counted_by_kind_and_result():
     results = (APPLIED, REJECTED, HELD, UNKNOWN, None)
     words = reconciliation_values.operations(outcome(*((ONE, result) for result in results)))
     assert {word for _, word in words} == set(reconciliation_values.OUTCOMES)
-
-
-def test_only_applied_corrections_of_drift_count_as_corrections():
-    drift = change(Cause.DRIFT, before=1.0)
-    assert (
-        reconciliation_values.corrections(
-            outcome((drift, APPLIED), (drift, REJECTED), (ONE, APPLIED))
-        )
-        == 1
-    )
-
-
-def test_a_change_that_two_guards_refuse_is_counted_once_for_each_guard():
-    withheld_changes = (
-        withheld(ONE, Guard.BOUNDS_RANGE, Guard.BOUNDS_RANGE, Guard.PROTECTED),
-        withheld(ONE, Guard.BOUNDS_RANGE),
-    )
-    assert reconciliation_values.withheld_counts(withheld_changes) == {
-        "bounds.range": 2,
-        "protectDefaults": 1,
-    }

@@ -5,7 +5,6 @@ from msgspec.structs import replace
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain
 
-from reconciler import __version__
 from reconciler.errors import ConnectError
 from reconciler.metrics import Metrics, families
 from reconciler.metrics.registry import ENTITY_SERIES
@@ -17,7 +16,6 @@ from reconciler.quota.state import QuotaState, limits_of
 from tests.metrics.reconciliations import (
     APPLIED,
     NOW,
-    REJECTED,
     change,
     outcome,
     passed,
@@ -90,29 +88,6 @@ def test_both_formats_are_valid_and_have_the_same_values():
     assert metrics.answer("text/plain").content_type.startswith("text/plain; version=0.0.4")
 
 
-def test_build_info_is_exported_first_and_leader_only_with_an_election():
-    metrics = Metrics()
-    assert value(metrics, "kquota_build_info", version=__version__) == 1.0
-    assert value(metrics, "kquota_leader") is None
-    metrics.leader(False)
-    assert value(metrics, "kquota_leader") == 0.0
-
-
-def test_a_successful_reconciliation_updates_both_times_and_a_failed_one_only_the_first():
-    metrics = Metrics()
-    metrics.record(passed())
-    assert (
-        value(metrics, "kquota_last_successful_sync_timestamp_seconds", cluster="prod") == NOW + 3
-    )
-    metrics.record(replace(passed(ConnectError("no route")), ended_at=NOW + 60))
-    assert value(metrics, "kquota_last_pass_timestamp_seconds", cluster="prod") == NOW + 60
-    assert (
-        value(metrics, "kquota_last_successful_sync_timestamp_seconds", cluster="prod") == NOW + 3
-    )
-    labels = {"cluster": "prod", "result": "failed", "reason": "connect_error"}
-    assert value(metrics, "kquota_passes_total", **labels) == 1.0
-
-
 def test_a_reconciliation_without_an_observation_keeps_earlier_values():
     metrics = Metrics()
     metrics.record(
@@ -122,16 +97,6 @@ def test_a_reconciliation_without_an_observation_keeps_earlier_values():
     assert value(metrics, "kquota_pairs", cluster="prod", state="declared") == 5
     assert value(metrics, "kquota_pairs", cluster="prod", state="drifted") == 1
     assert value(metrics, "kquota_drift_fought_pairs", cluster="prod") == 1
-
-
-def test_counters_start_at_zero_so_that_their_first_step_is_an_increase():
-    metrics = Metrics()
-    metrics.interval("prod", 60.0)
-    rejected = {"cluster": "prod", "operation": "create", "outcome": "rejected"}
-    assert value(metrics, "kquota_operations_total", **rejected) == 0.0
-    assert value(metrics, "kquota_corrections_total", cluster="prod") == 0.0
-    metrics.record(passed(outcome=outcome((change(), REJECTED))))
-    assert value(metrics, "kquota_operations_total", **rejected) == 1.0
 
 
 def test_a_guard_that_no_longer_withholds_has_no_series():
@@ -149,38 +114,6 @@ def test_conflicts_settled_before_the_reconciliation_are_exported():
     metrics.record(passed(), conflicts=4, foreign=2)
     assert value(metrics, "kquota_conflicts", cluster="prod") == 4
     assert value(metrics, "kquota_pairs", cluster="prod", state="foreign") == 2
-
-
-def test_entities_are_labels_only_if_configured():
-    quiet, loud = Metrics(), Metrics(entity_labels=True)
-    for metrics in (quiet, loud):
-        metrics.record(passed(observations=(sighting(), sighting(user="bob", confirmed=False))))
-    assert b"alice" not in quiet.answer("").body
-    named = {"cluster": "prod", "entity": "user=alice", "key": "producer_byte_rate"}
-    assert value(loud, "kquota_entity_drifted", **named) == 1
-    assert b"bob" not in loud.answer("").body
-    loud.record(passed())
-    assert value(loud, "kquota_entity_drifted", **named) is None
-
-
-def test_limits_have_labels_as_brokers_spell_them_and_default_entities_are_omitted():
-    metrics = Metrics(entity_labels=True)
-    metrics.record(passed(live=LIVE))
-    limits = {
-        tuple(dict(labels).values()): sample
-        for (name, labels), sample in samples(metrics).items()
-        if name == "kquota_entity_limit"
-    }
-    assert limits == {
-        ("web*", "prod", "producer_byte_rate", "CN%3Da%20b"): 5.0,
-        ("etl", "prod", "request_percentage", ""): 7.0,
-    }
-
-
-def test_foreign_pairs_are_counted_from_the_observation():
-    metrics = Metrics()
-    metrics.record(passed(live=LIVE))
-    assert value(metrics, "kquota_pairs", cluster="prod", state="foreign") == 3
 
 
 def test_the_number_of_named_entities_is_bounded():
@@ -208,21 +141,6 @@ def test_a_forgotten_cluster_has_no_series_and_others_remain():
     assert not [label for label in labels if label.get("cluster") == "prod"]
     assert [label for label in labels if label.get("cluster") == "test"]
     assert value(metrics, "kquota_leader") == 1.0
-
-
-def test_a_new_revision_replaces_the_old_one():
-    metrics = Metrics()
-    metrics.revision("prod", "aaa", is_refused=False)
-    metrics.revision("prod", "bbb", is_refused=True)
-    assert value(metrics, "kquota_revision_info", cluster="prod", revision="aaa") is None
-    assert value(metrics, "kquota_revision_info", cluster="prod", revision="bbb") == 1
-    assert value(metrics, "kquota_revision_refused", cluster="prod") == 1
-
-
-def test_two_registries_in_one_process_are_independent():
-    first, second = Metrics(), Metrics()
-    first.queue("prod", 3)
-    assert value(second, "kquota_queue_depth", cluster="prod") is None
 
 
 @pytest.mark.integration

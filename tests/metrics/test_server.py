@@ -56,18 +56,6 @@ def test_a_check_that_raises_is_a_problem_that_names_only_the_exception_class():
     )
 
 
-def test_metrics_are_returned_in_the_requested_format():
-    status, text, kind = response_of("/metrics")
-    assert status == 200
-    assert "kquota_build_info{" in text
-    assert kind == "text/plain; version=0.0.4; charset=utf-8"
-    _, text, kind = response_of(
-        "/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0"}
-    )
-    assert kind.startswith("application/openmetrics-text; version=1.0.0; charset=utf-8")
-    assert text.endswith("# EOF\n")
-
-
 def test_other_paths_and_methods_are_refused():
     assert response_of("/")[0] == 404
     assert response_of("/metrics", method="POST")[0] == 405

@@ -2,27 +2,29 @@
 
 ``python -m tests.mutants [WORDS]`` runs the faults whose description or file contains all the words. It fails if a
 fault survives, if its text is not found exactly once, if it cannot be imported, or if the tests fail without any
-fault.
+fault. With ``--matrix`` it runs each fault with all the fast test modules that execute its line, and writes who sees it
+to ``tests/mutants/matrix.txt`` (two hours for all faults; ``tests/mutants/matrix.py`` says how).
 """
 
 import os
 import queue
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from tests.mutants import adapters, core, hosts, manifests, recorded_use
+from tests.mutants import adapters, core, hosts, manifests, matrix, recorded_use
 from tests.mutants.fault import Fault
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = matrix.ROOT
+Result = TypeVar("Result")
 FAULTS = (
     *core.FAULTS,
     *adapters.FAULTS,
@@ -59,27 +61,6 @@ PYTEST = (
     "no:randomly",
 )
 RED, GREEN = 1, 0
-FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
-LAYERS = (
-    ("tests/test_", "rules for the tree"),
-    ("tests/quota/", "pure core: laws and examples"),
-    ("tests/wire/", "bytes and golden files"),
-    ("tests/manifest/", "documents and texts"),
-    ("tests/render/", "documents and texts"),
-    ("tests/base/", "shared ground"),
-    ("tests/inventory/", "shared ground"),
-    ("tests/reconcile/", "steps with fake ports"),
-    ("tests/app/", "steps with fake ports"),
-    ("tests/simulation/", "simulated world"),
-    ("tests/client/", "client against the sandbox broker"),
-    ("tests/kube/", "operator against a fake API server"),
-    ("tests/cli/", "commands against the sandbox broker"),
-    ("tests/forge/", "code hosts, git"),
-    ("tests/git/", "code hosts, git"),
-    ("tests/usage/", "recorded use: models"),
-    ("tests/evidence/", "recorded use: ingest and store"),
-)
-"""Start of a test's path -> its layer."""
 UNSHRUNK = """
 import hypothesis
 from hypothesis import Phase  # a failure is all that is asked for: the smallest example is not read
@@ -99,13 +80,6 @@ class Verdict:
     word: str  # `killed`, `SURVIVED`, `NOT FOUND` or `BROKEN`
     seconds: float  # wall time of its tests
     detail: str = ""  # the end of the output, unless it was killed
-    failed: str = ""  # the first test that failed, as pytest names it; empty if the run was stopped
-
-    @property
-    def layer(self) -> str:
-        """The layer of the failed test; that of the fault's first test if the run printed no name."""
-        test = self.failed or self.fault.tests[0]
-        return next((layer for start, layer in LAYERS if test.startswith(start)), "elsewhere")
 
     @property
     def good(self) -> bool:
@@ -160,58 +134,80 @@ def run_tests(
     return done.returncode, done.stdout[-1_500:]
 
 
-def judge(folder: Path, fault: Fault) -> Verdict:
-    """Plant the fault, run its tests, remove the fault."""
-    started = time.monotonic()
+@contextmanager
+def planted(folder: Path, fault: Fault) -> Iterator[None]:
+    """A copy of the project with the fault."""
     path = folder / fault.file
     text = path.read_text()
-    if text.count(fault.old) != 1:
-        return Verdict(
-            fault=fault, word="NOT FOUND", seconds=0.0, detail=f"{text.count(fault.old)} times"
-        )
     write_source(path, text.replace(fault.old, fault.new))
     try:
-        code, output = run_tests(folder, fault.tests)
+        yield
     finally:
         write_source(path, text)
+
+
+def judge(folder: Path, fault: Fault) -> Verdict:
+    """Run the tests of a fault."""
+    started = time.monotonic()
+    if (times := (folder / fault.file).read_text().count(fault.old)) != 1:
+        return Verdict(fault=fault, word="NOT FOUND", seconds=0.0, detail=f"{times} times")
+    with planted(folder, fault):
+        code, output = run_tests(folder, fault.tests)
     word = {RED: "killed", GREEN: "SURVIVED"}.get(code, "BROKEN")
     seconds = time.monotonic() - started
-    failed = FAILED.search(output)
-    return Verdict(
-        fault=fault,
-        word=word,
-        seconds=seconds,
-        detail="" if code == RED else output,
-        failed=failed[1] if failed else "",
-    )
+    return Verdict(fault=fault, word=word, seconds=seconds, detail="" if code == RED else output)
 
 
 def run(faults: Sequence[Fault]) -> list[Verdict]:
-    """All verdicts, in the order of the faults; prints each at once."""
+    """All verdicts, in the order of the faults; prints each at once.
+
+    Raises:
+        SystemExit: The tests fail without any fault.
+    """
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:
         first = copy_project(Path(place) / "0")
         tests = sorted({test for fault in faults for test in fault.tests})
         code, output = run_tests(first, tests, "-n", str(WORKERS), seconds=BASELINE_SECONDS)
         if code != GREEN:
             raise SystemExit(f"the tests are not green without any fault:\n{output}")
-        folders: queue.SimpleQueue[Path] = queue.SimpleQueue()
-        folders.put(first)
-        for number in range(1, WORKERS):
-            folders.put(_copy_of(first, Path(place) / str(number)))
+        return list(_in_copies(first, faults, judge, line))
 
-        def in_a_folder(fault: Fault) -> Verdict:
-            folder = folders.get()
-            try:
-                return judge(folder, fault)
-            finally:
-                folders.put(folder)
 
-        verdicts = []
-        with ThreadPoolExecutor(WORKERS) as workers:
-            for verdict in workers.map(in_a_folder, faults):
-                say(line(verdict))
-                verdicts.append(verdict)
-    return verdicts
+def run_matrix(faults: Sequence[Fault]) -> list[matrix.Row]:
+    """Who sees each fault, in the order of the faults; prints each at once."""
+    module_contexts = matrix.contexts(WORKERS)
+
+    def row(folder: Path, fault: Fault) -> matrix.Row:
+        with planted(folder, fault):
+            return matrix.row(folder, fault, module_contexts)
+
+    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
+        return list(_in_copies(copy_project(Path(place) / "0"), faults, row, str))
+
+
+def _in_copies(
+    first: Path,
+    faults: Sequence[Fault],
+    result_of: Callable[[Path, Fault], Result],
+    text_of: Callable[[Result], str],
+) -> Iterator[Result]:
+    """Results in the order of the faults; each worker has a copy of the project."""
+    folders = queue.SimpleQueue[Path]()
+    folders.put(first)
+    for number in range(1, WORKERS):
+        folders.put(_copy_of(first, first.with_name(str(number))))
+
+    def in_a_folder(fault: Fault) -> Result:
+        folder = folders.get()
+        try:
+            return result_of(folder, fault)
+        finally:
+            folders.put(folder)
+
+    with ThreadPoolExecutor(WORKERS) as workers:
+        for result in workers.map(in_a_folder, faults):
+            say(text_of(result))
+            yield result
 
 
 def say(text: str) -> None:
@@ -222,32 +218,27 @@ def say(text: str) -> None:
 
 def line(verdict: Verdict) -> str:
     """One row of the table."""
-    fault = verdict.fault
-    file = fault.file.removeprefix("reconciler/")
-    layer = verdict.layer if verdict.good else ""
-    return f"{verdict.word:9}  {verdict.seconds:5.1f} s  {layer:36}  {file:36}  {fault.what}"
-
-
-def layer_table(verdicts: Iterable[Verdict]) -> str:
-    """The number of faults that each layer of the tests finds, largest first."""
-    counts = Counter(verdict.layer for verdict in verdicts if verdict.good)
-    return "\n".join(f"{count:5}  {layer}" for layer, count in counts.most_common())
+    return f"{verdict.word:9}  {verdict.seconds:5.1f} s  {matrix.name_of(verdict.fault)}"
 
 
 def main(words: Sequence[str]) -> int:
     """Run the faults; return 0 if the tests find every fault."""
+    is_matrix, words = "--matrix" in words, [word for word in words if word != "--matrix"]
     faults = [
         fault for fault in FAULTS if all(word in f"{fault.file} {fault.what}" for word in words)
     ]
     if not faults:
         say(f"no fault has all of these words: {' '.join(words)}")
         return 2
+    if is_matrix:
+        rows = run_matrix(faults)
+        matrix.write(rows, FAULTS)
+        return 0 if all(row.caught for row in rows) else 1
     started = time.monotonic()
     verdicts = run(faults)
     missed = [verdict for verdict in verdicts if not verdict.good]
     for verdict in missed:
         say(f"\n{line(verdict)}\n{verdict.detail}")
-    say(f"\nfaults  caught by\n{layer_table(verdicts)}")
     say(
         f"\n{len(verdicts)} faults, {len(verdicts) - len(missed)} seen by the tests,"
         f" {len(missed)} not; {time.monotonic() - started:.0f} s"

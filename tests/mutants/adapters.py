@@ -277,6 +277,27 @@ FAULTS: tuple[Fault, ...] = (
         tests=("tests/wire/messages/test_describe_client_quotas.py",),
     ),
     Fault(
+        what="the audit log does not say what a held change waits for",
+        file="reconciler/reconcile/audit_entries.py",
+        old="            return waits_text(pair_outcome.change.entity, waits_for)\n",
+        new='            return ""\n',
+        tests=("tests/reconcile/test_audit_entries.py",),
+    ),
+    Fault(
+        what="the audit log does not say why an outcome is unknown",
+        file="reconciler/reconcile/audit_entries.py",
+        old="            return reason\n",
+        new='            return ""\n',
+        tests=("tests/reconcile/test_audit_entries.py",),
+    ),
+    Fault(
+        what="a write that did not land is logged as applied",
+        file="reconciler/reconcile/audit_entries.py",
+        old="                yield (change.entity, change.key), NOT_LANDED\n",
+        new='                yield (change.entity, change.key), "APPLIED"\n',
+        tests=("tests/reconcile/test_audit_entries.py",),
+    ),
+    Fault(
         what="records of another cluster are accepted",
         file="reconciler/reconcile/observation.py",
         old="    if expected and actual != expected:",

@@ -9,7 +9,7 @@ BUDGET_LOADS = "tests/evidence/analysis/test_budget_loads.py"
 LOAD = "tests/usage/kernel/test_broker_load.py"
 RECORDED = "tests/usage/impact/test_recorded_limits.py"
 SIZING = "tests/usage/recommendation/test_limit_sizes.py"
-ASSEMBLY = "tests/evidence/ingest/assembly/test_day_tables.py"
+ASSEMBLY = "tests/evidence/ingest/test_day_tables.py"
 DAYS = "tests/evidence/ingest/test_sample_days.py"
 SERVER = "tests/evidence/ingest/test_server_import.py"
 THROTTLING = "tests/usage/kernel/test_throttling.py"
@@ -87,7 +87,7 @@ FAULTS: tuple[Fault, ...] = (
             RECORDED,
         ),
         (
-            "evidence/ingest/assembly/censored_samples",
+            "evidence/ingest/censored_samples",
             "the rate of a throttled consumer counts as its demand",
             "pc.or_(pc.and_(far, throttled), lingers)",
             "lingers",
@@ -273,9 +273,23 @@ FAULTS: tuple[Fault, ...] = (
         (
             "evidence/store/lake",
             "a day that another writer replaced meanwhile is overwritten",
-            "after=after.version if after else None)",
-            "after=self.store.version(unit.path))",
+            "self.store.put(unit.path, written, after=version)",
+            "self.store.put(unit.path, written, after=self.store.version(unit.path))",
             LAKE,
+        ),
+        (
+            "evidence/store/lake",
+            "damaged sums stay damaged",
+            "                if not is_derived:",
+            "                if True:",
+            f"{DAYS}::test_damaged_sums_are_made_from_the_samples_by_the_next_run",
+        ),
+        (
+            "evidence/store/client_evidence",
+            "a change of another cluster in the audit log counts",
+            "entry.cluster_id != cluster_id or ",
+            "",
+            "tests/evidence/store/test_client_evidence.py",
         ),
         (
             "evidence/store/lake",
@@ -322,35 +336,35 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *in_modules(
         (
-            "evidence/ingest/assembly/scrapes",
+            "evidence/ingest/scrapes",
             "a broker that was down counts as answering without use",
             "[ts] = value == 1",
             "[ts] = value >= 0",
             f"{ASSEMBLY}::test_a_failed_scrape_is_a_gap_and_not_zero",
         ),
         (
-            "evidence/ingest/assembly/sample_grid",
+            "evidence/ingest/sample_grid",
             "a broker that counts no client reports no use",
             "return is_measured or row in",
             "return True or row in",
             f"{ASSEMBLY}::test_a_missing_point_is_a_gap_unless_the_broker_is_known_to_count",
         ),
         (
-            "evidence/ingest/assembly/sample_grid",
+            "evidence/ingest/sample_grid",
             "series that stay zero after the last quota was removed count as use",
             "named_rows if is_measured is None else used",
             "named_rows",
             "tests/evidence/ingest/test_silence.py",
         ),
         (
-            "evidence/ingest/assembly/limit_history",
+            "evidence/ingest/limit_history",
             "a limit in one of two quota snapshots applies all the time",
             "return all(unique_answers) if unique_answers else None",
             "return any(unique_answers) if unique_answers else None",
-            "tests/evidence/ingest/assembly/test_limit_history.py",
+            "tests/evidence/ingest/test_limit_history.py",
         ),
         (
-            "evidence/ingest/assembly/broker_identities",
+            "evidence/ingest/broker_identities",
             "another job on the host counts for the broker",
             "            del up_by_origin[origin]",
             "            pass",
@@ -364,14 +378,14 @@ FAULTS: tuple[Fault, ...] = (
             "tests/evidence/ingest/test_points.py",
         ),
         (
-            "evidence/ingest/assembly/scrapes",
+            "evidence/ingest/scrapes",
             "two clusters with the same ids are mixed",
             "if len(both) == 2 and together >= LIVE_MS:",
             "if len(both) > 2 and together >= LIVE_MS:",
             "tests/evidence/ingest/test_origins.py",
         ),
         (
-            "evidence/ingest/assembly/scrapes",
+            "evidence/ingest/scrapes",
             "slightly later series count as another scrape",
             "abs(near - ts) > self._tolerance_ms",
             "abs(near - ts) > 0",
@@ -385,28 +399,28 @@ FAULTS: tuple[Fault, ...] = (
             f"{DAYS}::test_another_step_rebuilds_no_day_until_a_rebuild_and_late_points_keep_the_old_step",
         ),
         (
-            "evidence/ingest/assembly/sample_grid",
+            "evidence/ingest/sample_grid",
             "an unrecorded delay counts as zero",
             "pc.if_else(absent, 0, _delays(delay))",
             "pc.if_else(absent, 0, pc.fill_null(_delays(delay), 0))",
             f"{ASSEMBLY}::test_delays_of_nan_mean_no_throttling_and_absent_delays_are_unknown",
         ),
         (
-            "evidence/ingest/assembly/broker_readings",
+            "evidence/ingest/broker_readings",
             "a restarted counter counts backwards",
             "pc.if_else(reset, value, pc.subtract(value, old))",
             "pc.subtract(value, old)",
             f"{ASSEMBLY}::test_counters_become_rates_and_a_reset_counts_from_zero",
         ),
         (
-            "evidence/ingest/assembly/limit_history",
+            "evidence/ingest/limit_history",
             "a limit applies until the snapshot with another one",
             "states=(before.state, snapshot.state)",
             "states=(before.state,)",
             f"{ASSEMBLY}::test_between_two_snapshots_that_differ_no_limit_is_certain",
         ),
         (
-            "evidence/ingest/assembly/censored_samples",
+            "evidence/ingest/censored_samples",
             "without quota snapshots no client counts as throttled",
             "pc.or_(near, unseen)",
             "near",
@@ -420,25 +434,25 @@ FAULTS: tuple[Fault, ...] = (
             "tests/evidence/ingest/test_points.py::test_repeated_points_are_counted_and_the_larger_of_different_values_is_kept",
         ),
         (
-            "evidence/ingest/dialects/label_matchers",
+            "evidence/ingest/cluster_sources",
             "a matcher accepts every cluster with the same prefix",
             "self._pattern.fullmatch(actual_value)",
             "self._pattern.match(actual_value)",
-            "tests/evidence/ingest/dialects/test_cluster_sources.py",
+            "tests/evidence/ingest/test_cluster_sources.py",
         ),
         (
-            "evidence/ingest/dialects/definitions",
+            "evidence/ingest/dialect",
             "the first of two matching dialects is used",
             "            case [dialect]:",
             "            case [dialect, *_]:",
-            "tests/evidence/ingest/dialects/test_definitions.py",
+            "tests/evidence/ingest/test_dialect.py",
         ),
         (
-            "evidence/ingest/range_fetcher",
-            "one half of series that are split by a label is never requested",
-            '("=~", "!~")',
-            '("=~", "=~")',
-            "tests/evidence/ingest/test_range_fetcher.py::test_a_query_that_cannot_be_split_by_time_is_split_by_a_label",
+            "evidence/ingest/server_import",
+            "one half of a time that is too much for the server is never requested",
+            "return earlier + await self._series(selector, middle, to_ms)",
+            "return earlier",
+            f"{SERVER}::test_a_query_that_times_out_is_split_into_halves_of_time",
         ),
         (
             "evidence/ingest/sample_days",
@@ -485,8 +499,8 @@ FAULTS: tuple[Fault, ...] = (
         (
             "evidence/ingest/server_import",
             "a failing server leaves a day that counts as complete",
-            "await work.write_day(missing=((work.reached, span.to_ms),))",
-            "await work.write_day()",
+            "fetch.missing.append((fetch.reached, span.to_ms))",
+            "pass",
             f"{SERVER}::test_the_day_of_a_failure_lists_missing_data_until_it_was_read",
         ),
     ),

@@ -207,15 +207,6 @@ def test_the_image_has_labels_and_no_pip(layout: Layout) -> None:
     assert list((layout.root / "opt" / "kquota" / "bin").glob("pip*")) == []
 
 
-def test_every_digest_of_the_layout_equals_that_of_its_blob(layout: Layout) -> None:
-    blobs = layout.folder / "blobs" / "sha256"
-    sums = "".join(f"{path.name}  {path}\n" for path in sorted(blobs.iterdir()))
-    answer = subprocess.run(
-        ["sha256sum", "--check", "--quiet"], input=sums, capture_output=True, text=True, check=False
-    )
-    assert (answer.returncode, answer.stdout) == (0, "")
-
-
 def test_the_values_of_the_page_name_the_image_by_its_digest(
     layout: Layout, tmp_path: Path
 ) -> None:

@@ -39,23 +39,6 @@ def test_two_entities_never_have_the_same_text(first, second):
     )
 
 
-def test_default_the_literal_name_and_the_empty_name_differ():
-    assert entity_forms.entity_text(entity(user=DEFAULT)) == "user=<default>"
-    assert entity_forms.entity_text(entity(user="<default>")) == 'user="<default>"'
-    assert entity_forms.entity_text(entity(user="")) == 'user=""'
-
-
-def test_an_x509_name_is_quoted_because_it_contains_commas():
-    assert entity_forms.entity_text(entity(user="CN=a,O=b")) == 'user="CN=a,O=b"'
-
-
-def test_the_typed_form_of_an_entity_is_parsed():
-    assert entity_forms.read_entity("user=User:x=y") == entity(user="User:x=y")
-    assert entity_forms.read_entity('client-id=<default>,user="a,b"') == entity(
-        user="a,b", client_id=DEFAULT
-    )
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -85,19 +68,6 @@ def test_the_typed_form_of_an_entity_is_parsed():
 def test_an_invalid_entity_text_is_refused(text):
     with pytest.raises(QuotaValueError):
         entity_forms.read_entity(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        (r"a\nb", "a\nb"),
-        (r"\t", "\t"),
-        (r"caf\u00E9", "caf\u00e9"),
-        (r"\ud83d\ude00", "\U0001f600"),
-    ],
-)
-def test_escapes_of_a_quoted_name_are_those_of_json(text, name):
-    assert entity_forms.read_entity(f'user="{text}"') == entity(user=name)
 
 
 @given(st.text("\\abfnrtuUx0dD8/, <\n\u00e9", max_size=9))
@@ -150,10 +120,6 @@ def test_canonical_texts_are_equal_exactly_if_entities_are(first, second):
 def test_parts_of_any_types_read_back_from_their_canonical_text(entity_parts):
     text = entity_forms.canonical_parts_text(entity_parts)
     assert entity_forms.read_canonical_parts(text) == tuple(entity_parts)
-
-
-def test_no_entity_has_an_empty_canonical_text():
-    assert entity_forms.canonical_text(None) == ""
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,11 @@
 """The result of a describe with a filter, as in Kafka's metadata image."""
 
-import itertools
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.quota.entity import ABSENT, DEFAULT, entity
+from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.filters import ALL, ANY, Component, Filter, exactly
 from tests.quota.log_model import ENTITIES
 
@@ -62,31 +60,9 @@ def test_the_exact_filter_of_an_entity_selects_it_alone(subject):
     assert [candidate for candidate in ENTITIES if exactly(subject).matches(candidate)] == [subject]
 
 
-def test_components_are_combined_with_and():
-    names = (ANY, DEFAULT, "alice", "app")
-    for user, client in itertools.product(names, repeat=2):
-        both = wanting(user=user, client_id=client)
-        first, second = wanting(user=user), wanting(client_id=client)
-        for subject in ENTITIES:
-            assert both.matches(subject) == (first.matches(subject) and second.matches(subject))
-
-
-def test_a_strict_filter_selects_the_entities_of_the_open_one_without_further_types():
-    for subject in ENTITIES:
-        strict, free = wanting(user=ANY, strict=True), wanting(user=ANY)
-        alone = subject[1] is ABSENT
-        assert strict.matches(subject) == (free.matches(subject) and alone)
-
-
 @pytest.mark.parametrize(
     "types", [("",), ("user", "user"), ("group", "group")], ids=["empty", "twice", "other twice"]
 )
 def test_an_empty_or_repeated_type_is_refused(types):
     with pytest.raises(QuotaValueError, match="empty or given twice"):
         _ = Filter(components=tuple(Component(entity_type=type_, match=ANY) for type_ in types))
-
-
-def test_other_types_are_matched_by_their_parts_and_left_to_the_broker():
-    prefixes = Filter(components=(Component(entity_type="client-id-prefix", match=ANY),))
-    assert prefixes.matches_parts((("client-id-prefix", "etl-"), ("user", "a")))
-    assert not any(prefixes.matches(subject) for subject in SEVEN)

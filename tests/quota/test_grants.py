@@ -4,13 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.grants import (
-    Permission,
-    TenantGrant,
-    granted_ranges,
-    judge,
-    may_remove,
-)
+from reconciler.quota.grants import Permission, TenantGrant, granted_ranges, judge, may_remove
 from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
 from reconciler.quota.planner.desired_state import Declaration
@@ -127,12 +121,7 @@ DELETING = replace(TENANT, allow=frozenset({Permission.DELETE}))
         ("payments/one", None, [DELETING], False),
         ("other/one", entity(user="pay-app"), [DELETING], False),
         # The grant with the smallest priority covers the entity, and other grants add nothing.
-        (
-            "payments/one",
-            entity(user="pay-app"),
-            [DELETING, replace(TENANT, priority=1)],
-            False,
-        ),
+        ("payments/one", entity(user="pay-app"), [DELETING, replace(TENANT, priority=1)], False),
     ],
 )
 def test_a_document_removes_only_granted_pairs(name, subject, tenants, removes):

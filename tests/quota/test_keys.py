@@ -20,7 +20,6 @@ from reconciler.quota.keys import (
     Key,
     byte_rate,
     check_value,
-    key_columns,
     limit,
     number,
     quantity,
@@ -53,22 +52,6 @@ def test_every_key_has_one_column_one_rule_and_one_field():
 def test_ip_entities_have_the_connection_rate_and_all_other_keys_belong_to_clients():
     assert IP_KEYS == (CONNECTIONS,)
     assert (*CLIENT_KEYS, *IP_KEYS) == COLUMNS
-
-
-def test_a_row_has_one_value_for_each_key():
-    assert key_columns(iter("abcde")) == ("a", "b", "c", "d", "e")
-
-
-@pytest.mark.parametrize("row", ["", "abcd", "abcdef"])
-def test_a_row_with_another_number_of_values_is_refused(row):
-    with pytest.raises(ValueError, match="values to unpack"):
-        key_columns(row)
-
-
-@pytest.mark.parametrize("length", range(len(COLUMNS) + 1))
-def test_a_shorter_stored_row_is_completed_with_nulls(length):
-    row = [float(column) for column in range(length)]
-    assert read_key_columns(row) == (*row, *[None] * (len(COLUMNS) - length))
 
 
 def test_a_stored_row_with_more_values_than_keys_is_refused():
@@ -120,14 +103,6 @@ def test_values_equal_those_that_kafka_stores(key, value, stored):
 @given(st.sampled_from(Key), st.integers(1, INT_MAX))
 def test_whole_numbers_are_legal_for_every_key(key, value):
     assert check_value(key, value) == value
-
-
-@given(st.sampled_from(Key), values)
-def test_a_value_equals_itself(key, value):
-    assert same_value(key, value, value)
-    assert not same_value(key, value, None)
-    assert not same_value(key, None, value)
-    assert same_value(key, None, None)
 
 
 @given(st.sampled_from(WHOLE), st.integers(1, 10**6), st.floats(-2e-6, 2e-6))

@@ -8,19 +8,15 @@ from reconciler.quota.entity import entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
-    NO_RECORD,
     NOBODY,
     SETTLING_SECONDS,
     DriftObserved,
     Intent,
-    IntentEnded,
     IntentStarted,
     Orphaned,
-    OverrideEnded,
     OverrideSet,
     OverrideWritten,
     Owner,
-    OwnershipRecord,
     OwnershipRecords,
     ProjectNamed,
     RecordDropped,
@@ -52,46 +48,6 @@ def override(value: float | None = 5.0, **more: object) -> Override:
     )
 
 
-def test_the_sole_owner_exists_only_if_all_columns_have_the_same_owner():
-    assert NO_RECORD.sole is None
-    assert after(recorded()).records[ALICE].sole == ONE
-    same = after(recorded(), recorded(Key.CONSUMER_BYTE_RATE, Owner(document="t/one")))
-    assert same.records[ALICE].sole == ONE
-    mixed = after(recorded(), recorded(Key.CONSUMER_BYTE_RATE, TWO))
-    assert mixed.records[ALICE].sole is None
-    assert OwnershipRecord((1.0,) * 5, (ONE, TWO, ONE, ONE, ONE)).sole is None
-
-
-def test_records_with_the_same_pairs_are_equal():
-    assert after(recorded()).records == after(recorded()).records
-    assert after(recorded()).records != after(recorded(owner=TWO)).records
-
-
-def test_recording_a_pair_ends_its_intent_its_drift_and_its_orphaned_state():
-    busy = after(
-        recorded(),
-        intend(),
-        DriftObserved(entity=ALICE, key=RATE, at=1.0),
-        Orphaned(entity=ALICE, key=RATE),
-    )
-    assert (busy.intents, busy.drift_since, busy.orphaned) != ({}, {}, frozenset())
-    for change in (recorded(), RecordDropped(entity=ALICE, key=RATE)):
-        done = after(change, owned=busy)
-        assert (done.intents, done.drift_since, done.orphaned) == ({}, {}, frozenset())
-
-
-def test_removing_the_last_pair_removes_the_record():
-    assert after(recorded(), RecordDropped(entity=ALICE, key=RATE)).records == {}
-    two = after(recorded(), recorded(Key.CONSUMER_BYTE_RATE), RecordDropped(entity=ALICE, key=RATE))
-    assert two.pair_count == 1
-
-
-def test_an_intent_without_effect_keeps_the_applied_value():
-    owned = after(recorded(), intend(), IntentEnded(entity=ALICE, key=RATE))
-    assert (owned.intents, owned.records) == ({}, after(recorded()).records)
-    assert after(IntentEnded(entity=ALICE, key=RATE)) == EMPTY
-
-
 def test_drift_keeps_the_time_of_its_first_observation():
     records = after(
         DriftObserved(entity=ALICE, key=RATE, at=1.0), DriftObserved(entity=ALICE, key=RATE, at=2.0)
@@ -100,30 +56,10 @@ def test_drift_keeps_the_time_of_its_first_observation():
     assert after(DriftObserved(entity=ALICE, key=RATE, at=None), owned=records).drift_since == {}
 
 
-def test_overrides_are_added_changed_and_removed():
-    begun = after(OverrideSet(override=override()))
-    assert begun.overrides == {PAIR: override()}
-    changed = after(OverrideSet(override=override(7.0)), owned=begun)
-    assert changed.overrides[PAIR].value == 7.0
-    assert after(OverrideEnded(entity=ALICE, key=RATE), owned=changed).overrides == {}
-
-
 def test_a_write_may_land_as_long_as_the_broker_retries_it():
     intent = Intent(value=1.0, owner=ONE, at=100.0)
     assert intent.may_still_land(100.0 + SETTLING_SECONDS - 0.1)
     assert not intent.may_still_land(100.0 + SETTLING_SECONDS)
-
-
-def test_changes_make_records_known_and_do_not_modify_the_old_ones():
-    nothing = replace(EMPTY, is_known=False)
-    assert after(recorded(), owned=nothing).is_known
-    assert nothing.records == {}
-    assert after(owned=nothing) == nothing
-
-
-def test_unknown_records_without_changes_remain_unknown():
-    assert not after(owned=replace(EMPTY, is_known=False)).is_known
-    assert after(owned=EMPTY).is_known
 
 
 @given(inventories(), pairs, whole_numbers, owners)
@@ -154,16 +90,6 @@ def test_changes_give_the_same_records_one_by_one_or_together(owned, changes):
     for change in changes:
         one_by_one = one_by_one.with_changes([change])
     assert one_by_one == owned.with_changes(changes)
-
-
-def test_a_record_lists_its_pairs_with_their_owners():
-    first, second = Owner(document="team/a"), Owner(document="team/b")
-    record = NO_RECORD.with_pair(Key.REQUEST_PERCENTAGE, 50.0, second)
-    record = record.with_pair(Key.PRODUCER_BYTE_RATE, 1024.0, first)
-    assert list(record.pairs()) == [
-        (Key.PRODUCER_BYTE_RATE, first),
-        (Key.REQUEST_PERCENTAGE, second),
-    ]
 
 
 @given(inventories(), st.data())
@@ -217,16 +143,6 @@ def test_an_unchanged_part_leaves_the_same_records():
 def test_a_part_that_lost_everything_removes_its_entities_only():
     remaining = EVERY_KIND.with_part({ALICE}, EMPTY)
     assert remaining == replace(EVERY_KIND.part({BOB}), is_known=True)
-
-
-@given(inventories(), inventories(), st.sets(pairs, max_size=4))
-def test_with_a_part_each_entity_has_the_records_of_one_side(owned, replacement, some_pairs):
-    entities = {subject for subject, _ in some_pairs} | set(list(replacement.records)[:1])
-    merged = owned.with_part(entities, replacement.part(entities))
-    unchanged = (owned.records.keys() | replacement.records.keys()) - entities
-    assert merged.part(entities).records == replacement.part(entities).records
-    assert merged.part(unchanged).records == owned.part(unchanged).records
-    assert merged.part(unchanged).intents == owned.part(unchanged).intents
 
 
 def test_a_value_written_above_a_record_leaves_it_and_settles_the_write():

@@ -163,10 +163,7 @@ def test_the_record_of_a_pair_that_disappeared_is_removed():
 
 @pytest.mark.parametrize(
     "other_declaration",
-    [
-        wants(5.0, document="team/renamed"),
-        wants(5.0, deletion_policy=DeletionPolicy.DELETE),
-    ],
+    [wants(5.0, document="team/renamed"), wants(5.0, deletion_policy=DeletionPolicy.DELETE)],
 )
 def test_another_document_or_deletion_policy_is_recorded_without_a_finding(other_declaration):
     new_plan = plan(other_declaration, live=5.0, owned=owns(applied(5.0)))
@@ -283,6 +280,13 @@ def test_a_retained_pair_is_orphaned_once_and_listed_in_every_plan():
     assert second.orphans == second.findings
     assert only_finding(second).action is Action.ORPHAN
     assert (only_finding(first).is_new, only_finding(second).is_new) == (True, False)
+
+
+def test_a_limit_whose_document_asked_for_it_is_left_as_asked():
+    owner = replace(GONE, deletion_policy=DeletionPolicy.RETAIN)
+    finding = only_finding(plan(live=5.0, owned=owns(applied(5.0, owner)), rules=SYNC))
+    assert (finding.action, finding.is_new) == (Action.ORPHAN, True)
+    assert "as asked" in finding.note
 
 
 def test_a_limit_that_left_the_scope_is_released_and_not_called_one_of_a_deleted_document():

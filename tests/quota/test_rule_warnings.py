@@ -113,15 +113,6 @@ def test_live_limits_that_shadow_each_other_cause_no_warning_of_a_document():
     assert warnings_of(document(entity(user="alice")), live=live) == []
 
 
-def test_warnings_are_sorted_by_place():
-    documents = [document(entity(user=f"User:{n}"), n) for n in (30, 10, 20)]
-    assert [place for place, _ in warnings_of(*documents)] == [
-        "a.yaml:10",
-        "a.yaml:20",
-        "a.yaml:30",
-    ]
-
-
 # ---- accepted ------------------------------------------------------------------------------------
 
 WILDCARD = document(entity(user="team-*"), 3)

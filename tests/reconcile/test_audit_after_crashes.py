@@ -16,8 +16,7 @@ from reconciler.quota.entity import parts
 from reconciler.quota.results.report import RunOrigin
 from reconciler.reconcile import apply, prepare, rollback_orders
 from reconciler.render.json_values import dump
-from tests.fakes.audit_entry import audit_entry, entries_in
-from tests.fakes.memory_audit_log import MemoryAuditLog
+from tests.fakes.audit_entry import entries_in
 from tests.reconcile.scenarios import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, SHARE, World, documents
 
 KILLED = RunOrigin(author="killed", commit="abc")
@@ -149,9 +148,3 @@ def test_in_a_stream_an_outcome_takes_its_value_from_before_from_the_intent(tmp_
         if entry.settled_at is not UNSET and (entry.entity, entry.key) == (parts(ALICE), str(RATE))
     ]
     assert [entry.after for entry in settled[-1:]] == [10]
-
-
-def test_a_log_without_intents_has_no_open_intents():
-    log = MemoryAuditLog()
-    log.append([audit_entry("c", entity=parts(ALICE), key=str(RATE))])
-    assert log.open_intents("c", {(ALICE, RATE)}) == {}

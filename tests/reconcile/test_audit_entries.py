@@ -1,6 +1,8 @@
 """One audit line for each change that was sent or held, with the broker's own message."""
 
+from reconciler.quota.ownership import IntentEnded, RecordDropped
 from reconciler.quota.results.report import RunOrigin
+from reconciler.reconcile.audit_entries import settled_pairs
 from reconciler.render.terminal import outcome_text
 from tests.fakes.cluster import LOST
 from tests.reconcile.scenarios import ALICE, ANYONE, BOB, RATE, World, documents
@@ -33,9 +35,16 @@ def test_a_change_that_waits_for_its_own_earlier_write_shows_this_reason():
     world = World()
     world.cluster.faults.unknown[BOB] = LOST
     world.apply(documents({BOB: {RATE: 6.0}}))
+    lost = world.audit.entries[-1]
+    assert (lost.outcome, bool(lost.note)) == ("UNKNOWN", True)
     world.cluster.faults.unknown.clear()
     outcome = world.apply(documents({BOB: {RATE: 7.0}}))
     assert [pair.status_text for pair in outcome.pairs] == ["HELD"]
     last = world.audit.entries[-1]
     assert last.note == "waits for an earlier write of its own that may still land (up to 65 s)"
     assert "user=bob" not in outcome_text(outcome).partition("waits for")[2]
+
+
+def test_an_intent_that_ended_is_not_called_applied():
+    settled = [RecordDropped(entity=ALICE, key=RATE), IntentEnded(entity=BOB, key=RATE)]
+    assert [outcome for _, outcome in settled_pairs(settled)] == ["APPLIED", "NOT LANDED"]

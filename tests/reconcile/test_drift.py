@@ -11,7 +11,6 @@ from reconciler.quota.policy import DriftMode, Policy, Rules
 from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import NewOverride, drift, note_drift, observe, prepare, rollback_orders
 from reconciler.reconcile.drift import as_applied, find_expired, observe_drift
-from tests.fakes.cluster import LOST
 from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE, World, declared, documents, state
 
 TWO = documents({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 4096.0}})
@@ -53,68 +52,6 @@ def test_the_time_of_the_first_observation_is_kept_until_drift_ends():
     world.cluster.write(BOB, RATE, 4096.0)
     asyncio.run(noted())
     assert set(world.owned().drift_since) == {(ALICE, SHARE)}
-
-
-def test_an_apply_does_not_correct_drift_and_records_it():
-    world = drifted()
-    assert world.apply(TWO).pairs == ()
-    assert set(world.owned().drift_since) == {(BOB, RATE), (ALICE, SHARE)}
-    written = len(world.inventory.written)
-    world.apply(TWO)
-    assert len(world.inventory.written) == written
-
-
-def test_a_correction_writes_the_value_and_ends_the_drift():
-    world = drifted()
-    correct = Rules(policy=world.orders.rules.policy, sync_confirmed=True, drift=DriftMode.CORRECT)
-    assert world.apply(TWO, rules=correct).complete
-    assert world.cluster.truth == state({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 4096.0}})
-    assert world.owned().drift_since == {}
-
-
-def test_the_records_as_desired_state_equal_the_applied_values():
-    world = World()
-    world.apply(
-        merge(
-            [
-                declared(ALICE, {RATE: 1.0}, document="a/one"),
-                declared(ALICE, {SHARE: 2.0}, document="a/two"),
-            ]
-        )
-    )
-    desired = as_applied(asyncio.run(observe(world.ports, world.orders)))
-    assert dict(desired.limits) == {ALICE: (1.0, None, 2.0, None, None)}
-    assert desired.conflicts == ()
-    assert desired.documents == {"a/one", "a/two"}
-
-
-@pytest.mark.parametrize("declared_value", [100.0, None], ids=["declared", "suspended"])
-@pytest.mark.parametrize("lost_values", [(), (600.0,), (600.0, 700.0)])
-def test_the_records_end_overrides_whose_last_was_never_written(lost_values, declared_value):
-    """Without documents, as for a correction of drift, what was declared follows them or, if nothing was, what they replaced."""
-    world = World()
-    applied = declared(ALICE, {RATE: 100.0})
-    world.apply(merge([applied]))
-    desired = merge([replace(applied, suspended=declared_value is None)])
-    for value in (500.0, *lost_values):
-        if value in lost_values:
-            world.cluster.faults.unknown[ALICE] = LOST
-        until = world.cluster.clock.now() + 100.0
-        new_override = NewOverride(
-            entity=ALICE, key=RATE, value=value, until=until, principal="me", reason="incident"
-        )
-        world.apply(desired, overrides=(new_override,))
-        world.cluster.clock.advance(66.0)
-    world.cluster.faults.unknown.clear()
-    world.cluster.clock.advance(100.0)
-    assert world.cluster.truth == state({ALICE: {RATE: 500.0}})
-    observation = asyncio.run(observe(world.ports, world.orders))
-    (expired,) = find_expired(observation, world.orders.rules)
-    assert (expired.live, expired.expected) == (500.0, 100.0)
-    upsert = Rules(policy=Policy.UPSERT, drift=DriftMode.CORRECT)
-    world.apply(as_applied(observation), rules=upsert)
-    assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
-    assert world.owned().overrides == {}
 
 
 @pytest.mark.parametrize("new_value", [None, 700.0, 100.0], ids=["removed", "changed", "restored"])

@@ -10,7 +10,7 @@ from reconciler.errors import PlanRefused, UsageError
 from reconciler.quota.overrides import Override
 from reconciler.quota.patterns import EntityPattern, NamePattern
 from reconciler.quota.planner.desired_state import merge
-from reconciler.quota.policy import Cause, Policy, Rules
+from reconciler.quota.policy import Policy, Rules
 from reconciler.reconcile import NewOverride, observe
 from tests.fakes.cluster import LOST
 from tests.reconcile.scenarios import ALICE, BOB, RATE, World, declared, documents, state
@@ -28,43 +28,6 @@ def order(value, *, subject=ALICE, seconds=3600.0, world: World) -> NewOverride:
         principal="me",
         reason="night",
     )
-
-
-def test_an_override_replaces_the_declared_value_until_it_ends():
-    world = World()
-    world.apply(DESIRED)
-    world.apply(DESIRED, overrides=(order(500.0, world=world),))
-    assert world.cluster.truth == state({ALICE: {RATE: 500.0}})
-    override = world.owned().overrides[ALICE, RATE]
-    assert (override.before, override.declared, override.author) == (100.0, 100.0, "me")
-
-    assert world.apply(DESIRED).pairs == ()
-    world.cluster.clock.advance(3601.0)
-    outcome = world.apply(DESIRED)
-    assert [pair.change.cause for pair in outcome.pairs] == [Cause.ENDED]
-    assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
-    assert world.owned().overrides == {}
-    assert world.apply(DESIRED).pairs == ()
-
-
-def test_an_override_of_an_undeclared_pair_restores_the_earlier_value_and_owns_nothing():
-    world = World({BOB: {RATE: 7.0}}, policy=Policy.UPSERT)
-    world.apply(DESIRED, overrides=(order(9.0, subject=BOB, world=world),))
-    assert world.cluster.truth.value(BOB, RATE) == 9.0
-    world.cluster.clock.advance(3601.0)
-    world.apply(DESIRED)
-    assert world.cluster.truth.value(BOB, RATE) == 7.0
-    assert BOB not in world.owned().records
-    assert world.apply(DESIRED).pairs == ()
-
-
-def test_an_override_may_remove_a_limit_and_be_overridden_itself():
-    world = World()
-    world.apply(DESIRED)
-    world.apply(DESIRED, overrides=(order(None, world=world),))
-    assert world.cluster.truth == state({})
-    world.apply(DESIRED, overrides=(order(50.0, world=world),))
-    assert world.owned().overrides[ALICE, RATE].before == 100.0
 
 
 def test_an_override_of_an_override_keeps_the_value_from_before_the_first():
@@ -113,20 +76,6 @@ def test_an_override_that_a_document_could_not_declare_is_refused(rules, live, w
         world.plan(DESIRED, rules=narrow, overrides=(order(5.0, world=world),))
 
 
-def test_createonly_permits_an_override_that_creates_a_limit():
-    world = World(policy=Policy.CREATE_ONLY)
-    world.apply(merge([]), overrides=(order(5.0, world=world),))
-    assert world.cluster.truth == state({ALICE: {RATE: 5.0}})
-
-
-def test_an_override_to_the_applied_value_is_written_where_another_writer_changed_it():
-    world = World(policy=Policy.UPSERT)
-    world.apply(DESIRED)
-    world.cluster.write(ALICE, RATE, 900.0)
-    world.apply(DESIRED, overrides=(order(100.0, world=world),))
-    assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
-
-
 def test_an_override_of_which_no_answer_came_leaves_nothing_of_the_one_before_it():
     world = World()
     world.apply(DESIRED)
@@ -165,12 +114,6 @@ def test_a_pair_with_a_live_value_that_cannot_be_restored_is_not_overridden():
     world = World({BOB: {RATE: math.nan}})
     with pytest.raises(UsageError, match="Kafka would not accept"):
         world.plan(DESIRED, overrides=(order(5.0, subject=BOB, world=world),))
-
-
-def test_a_plan_with_an_override_records_nothing():
-    world = World()
-    world.plan(DESIRED, overrides=(order(500.0, world=world),))
-    assert world.inventory.written == []
 
 
 def test_a_write_may_still_land_for_65_seconds_unless_it_has_landed():

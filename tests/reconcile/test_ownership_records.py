@@ -29,13 +29,7 @@ SET = QuotaChange(entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.SPE
 REMOVE = QuotaChange(entity=ALICE, key=RATE, before=1.0, after=None, cause=Cause.PRUNE, owner=OWNER)
 CLAIM = Declaration(document="a/b", entity=ALICE, limits=NO_LIMITS)
 RETURNED = QuotaChange(
-    entity=ALICE,
-    key=RATE,
-    before=1.0,
-    after=2.0,
-    cause=Cause.ENDED,
-    owner=OWNER,
-    claim=CLAIM,
+    entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.ENDED, owner=OWNER, claim=CLAIM
 )
 RESTORED = QuotaChange(
     entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.ENDED, owner=OWNER

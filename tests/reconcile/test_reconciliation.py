@@ -9,22 +9,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.errors import (
-    ConnectError,
-    Interrupted,
-    InventoryError,
-    ManifestErrors,
-    WrongCluster,
-)
+from reconciler.errors import Interrupted, InventoryError, WrongCluster
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMN_OF, Key
-from reconciler.quota.patterns import EVERYTHING
 from reconciler.quota.planner.budgets import Budget, BudgetMode
 from reconciler.quota.planner.desired_state import DesiredState, merge
 from reconciler.quota.planner.guards import Guard, Guards, check
 from reconciler.quota.planner.plan import Plan
-from reconciler.quota.policy import Cause, DriftMode, IgnoreRule, Policy, Rules
+from reconciler.quota.policy import DriftMode, Policy, Rules
 from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import NewOverride, reconcile_cluster, withhold
 from tests.reconcile.scenarios import (
@@ -80,31 +73,6 @@ def withheld(reconciliation: Reconciliation) -> dict:
 # -- guards -----------------------------------------------------------------------------------------
 
 
-def test_a_reconciliation_without_refusals_applies_everything():
-    world = World()
-    reconciliation = passed(world, USERS)
-    assert reconciliation.in_order
-    assert (
-        reconciliation.cluster,
-        reconciliation.error,
-        reconciliation.withheld,
-        reconciliation.waiting,
-    ) == ("prod", None, (), ())
-    assert world.cluster.truth == state(USERS)
-    assert reconciliation.started_at == reconciliation.ended_at == world.cluster.clock.now()
-
-
-def test_a_second_reconciliation_writes_nothing():
-    world = World()
-    passed(world, USERS)
-    written = len(world.inventory.written)
-    again = passed(world, USERS)
-    assert again.in_order
-    assert again.outcome is None
-    assert world.cluster.writes == 1
-    assert len(world.inventory.written) == written
-
-
 def test_a_change_that_a_guard_refuses_is_withheld_and_the_rest_is_applied():
     world = World({ALICE: {RATE: 1000.0}})
     reconciliation = passed(
@@ -123,17 +91,6 @@ def test_a_change_that_a_guard_refuses_is_withheld_and_the_rest_is_applied():
     assert [violation.guard for violation in reconciliation.preview.violations] == [
         Guard.MAX_CHANGE_FACTOR
     ]
-
-
-def test_a_new_named_limit_beside_a_default_is_applied_and_a_unit_slip_is_withheld():
-    world = World({ANYONE: {RATE: 1048576.0}})
-    reconciliation = passed(
-        world,
-        {ANYONE: {RATE: 1048576.0}, ALICE: {RATE: 20.0 * 1024**3}, BOB: {RATE: 20.0 * 1024**2}},
-        guards=replace(OPEN, max_change_factor=30.0),
-    )
-    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.MAX_CHANGE_FACTOR}}
-    assert words(reconciliation) == {(BOB, RATE): "APPLIED"}
 
 
 def test_a_change_to_eight_times_the_value_is_applied_with_a_warning():
@@ -156,30 +113,6 @@ def test_what_is_withheld_makes_the_rest_of_an_old_plan_not_stale():
     reconciliation = passed(world, {BOB: {RATE: 6.0}}, before=slow, refuses="not now")
     assert set(withheld(reconciliation)) == {(ALICE_SHOP, RATE)}
     assert words(reconciliation) == {(BOB, RATE): "APPLIED"}
-
-
-def test_only_the_refused_key_is_withheld():
-    world = World()
-    reconciliation = passed(
-        world,
-        {ALICE: {RATE: 10.0, SHARE: 50.0}},
-        guards=replace(OPEN, allow_small_values=False),
-    )
-    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.BOUNDS_UNIT}}
-    assert words(reconciliation) == {(ALICE, SHARE): "APPLIED"}
-
-
-def test_every_guard_that_refuses_is_reported():
-    world = World({ANYONE: {RATE: 1e9}})
-    reconciliation = passed(
-        world,
-        {ANYONE: {RATE: 10.0}},
-        guards=Guards(),
-    )
-    assert withheld(reconciliation) == {
-        (ANYONE, RATE): {Guard.BOUNDS_UNIT, Guard.PROTECTED, Guard.MAX_CHANGE_FACTOR}
-    }
-    assert world.cluster.writes == 0
 
 
 def test_a_loop_withholds_the_large_raise_that_a_budget_refuses_and_makes_the_small_one():
@@ -255,18 +188,6 @@ def test_a_withheld_removal_does_not_hold_a_set():
     assert world.cluster.truth.value(ALICE, RATE) == 4000.0
 
 
-def test_the_remaining_plan_is_checked_again():
-    # Together the two leave no client's limit far from its earlier value; without the closer one the wider set would
-    # multiply it by a thousand for the client to which it applies.
-    world = World({ANYONE: {RATE: 2000.0}})
-    declared = {ANYONE: {RATE: 2_000_000.0}, ALICE: {RATE: 10.0}}
-    guards = replace(OPEN, max_change_factor=500.0, allow_small_values=False)
-    reconciliation = passed(world, declared, guards=guards)
-    assert withheld(reconciliation)[ANYONE, RATE] == {Guard.MAX_CHANGE_FACTOR}
-    assert (ALICE, RATE) in withheld(reconciliation)
-    assert world.cluster.writes == 0
-
-
 def order_of(
     world: World, value: float | None, *, subject: Entity = ALICE, key: Key = RATE
 ) -> NewOverride:
@@ -318,31 +239,6 @@ def test_an_override_ends_although_a_guard_refuses_what_is_declared(
         assert withheld(again) == {(ALICE, RATE): {expected}}
 
 
-@pytest.mark.parametrize("is_overridden", [False, True])
-def test_a_removal_waits_for_a_withheld_set_also_if_the_end_of_an_override_replaces_it(
-    is_overridden: bool,
-):
-    """Otherwise the client would lose its default and get no limit of its own, so that none would be left."""
-    guards = replace(OPEN, max_change_factor=10.0)
-    world = World()
-    first = documents({ANYONE: {RATE: 500.0, CONSUME: 700.0}, ALICE: {SHARE: 50.0}})
-    world.apply(first)
-    if is_overridden:
-        overridden_for_a_while(world, first, value=400.0)
-    declared = {ALICE: {SHARE: 50.0, RATE: 1e9}, ANYONE: {CONSUME: 800.0}}
-    reconciliation = passed(world, declared, guards=guards)
-    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.MAX_CHANGE_FACTOR}}
-    assert words(reconciliation) == {
-        (ANYONE, RATE): "HELD",
-        (ANYONE, CONSUME): "APPLIED",
-        **({(ALICE, RATE): "APPLIED"} if is_overridden else {}),
-    }
-    assert world.cluster.truth == state(
-        {ANYONE: {RATE: 500.0, CONSUME: 800.0}, ALICE: {SHARE: 50.0}}
-    )
-    assert world.owned().overrides == {}
-
-
 @pytest.mark.parametrize("refused", [{ANYONE: {RATE: 500e6}}, {ALICE_SHOP: {RATE: 1e9}}])
 @pytest.mark.parametrize("own_limit", [None, 700.0])
 @pytest.mark.parametrize("default", [500.0, 600.0])
@@ -361,21 +257,6 @@ def test_an_override_ends_although_a_guard_withholds_a_set_that_meets_it(
     assert world.cluster.truth.value(ALICE, RATE) == own_limit
     assert world.cluster.truth.value(*next((s, RATE) for s in refused)) in {None, 500.0}
     assert world.owned().overrides == {}
-
-
-def test_the_end_of_an_override_waits_for_no_other_key_of_its_entity():
-    world = World()
-    first = {ANYONE: {RATE: 500.0, SHARE: 50.0}, ALICE: {SHARE: 20.0}}
-    world.apply(documents(first))
-    overridden_for_a_while(world, documents(first), value=5e6)
-    # Of alice's share nothing is declared any more; its removal waits for a default that the broker refuses.
-    world.cluster.faults.rejected[ANYONE] = (42, "INVALID_REQUEST", "no")
-    reconciliation = passed(world, {ANYONE: {RATE: 500.0, SHARE: 60.0}})
-    assert words(reconciliation) == {
-        (ANYONE, SHARE): "REJECTED",
-        (ALICE, SHARE): "HELD",
-        (ALICE, RATE): "APPLIED",
-    }
 
 
 @pytest.mark.parametrize("before", [None, 100.0])
@@ -517,11 +398,7 @@ def test_the_plan_after_withholding_violates_no_guard_that_can_withhold(data):
     )
     prepared = world.plan(documents(declared))
     plan, withheld_changes = withhold(
-        prepared.plan,
-        guards,
-        prepared.observation.live,
-        owned=prepared.observation.owned,
-        now=0.0,
+        prepared.plan, guards, prepared.observation.live, owned=prepared.observation.owned, now=0.0
     )
     assert {
         *plan.changes,
@@ -537,44 +414,12 @@ def test_the_plan_after_withholding_violates_no_guard_that_can_withhold(data):
 # -- policies and drift -----------------------------------------------------------------------------
 
 
-def test_observe_writes_nothing():
-    world = World({ALICE: {RATE: 7.0}})
-    reconciliation = passed(world, USERS, rules=Rules(policy=Policy.OBSERVE))
-    assert reconciliation.error is None
-    assert reconciliation.outcome is None
-    assert reconciliation.preview is not None
-    assert reconciliation.preview.plan.restricted
-    assert world.cluster.writes == 0
-    assert world.inventory.written == []
-
-
-def test_a_reconciliation_without_changes_updates_the_records():
-    world = World({ALICE: {RATE: 1000.0}})
-    reconciliation = passed(world, {ALICE: {RATE: 1000.0}})
-    assert reconciliation.outcome is None
-    assert world.owned().records[ALICE].applied == state({ALICE: {RATE: 1000.0}}).limits[ALICE]
-
-
 def drifted() -> World:
     world = World()
     passed(world, USERS)
     world.cluster.clock.advance(60.0)
     world.cluster.write(ALICE, RATE, 7.0)
     return world
-
-
-def test_drift_to_be_confirmed_is_observed_and_its_first_time_is_recorded():
-    world = drifted()
-    first = world.cluster.clock.now()
-    for _ in range(3):
-        reconciliation = passed(world, USERS, rules=CORRECT, corrects=lambda change: False)
-        assert [(pair.entity, pair.key) for pair in reconciliation.waiting] == [(ALICE, RATE)]
-        assert reconciliation.outcome is None
-        assert reconciliation.in_order
-        assert world.owned().drift_since == {(ALICE, RATE): first}
-        world.cluster.clock.advance(60.0)
-    assert reconciliation.drift_since == {(ALICE, RATE): first}
-    assert world.cluster.truth.value(ALICE, RATE) == 7.0
 
 
 def test_drift_whose_correction_is_withheld_keeps_its_first_time():
@@ -589,45 +434,11 @@ def test_drift_whose_correction_is_withheld_keeps_its_first_time():
         world.cluster.clock.advance(60.0)
 
 
-def test_a_rejected_correction_keeps_the_first_time():
-    world = drifted()
-    first = world.cluster.clock.now()
-    passed(world, USERS, rules=CORRECT, corrects=lambda change: False)
-    world.cluster.clock.advance(60.0)
-    world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
-    assert words(passed(world, USERS, rules=CORRECT)) == {(ALICE, RATE): "REJECTED"}
-    assert world.owned().drift_since == {(ALICE, RATE): first}
-
-
 def test_corrected_drift_has_ended():
     world = drifted()
     passed(world, USERS, rules=CORRECT, corrects=lambda change: False)
     assert passed(world, USERS, rules=CORRECT).in_order
     assert world.cluster.truth.value(ALICE, RATE) == 1000.0
-    assert world.owned().drift_since == {}
-
-
-def test_the_correction_filter_is_called_for_drift_only():
-    world = drifted()
-    changes = []
-
-    def corrects(change) -> bool:
-        changes.append((change.entity, change.key, change.cause))
-        return False
-
-    declared = {ALICE: USERS[ALICE], BOB: {RATE: 4000.0, CONSUME: 3000.0}}
-    reconciliation = passed(world, declared, rules=CORRECT, corrects=corrects)
-    assert changes == [(ALICE, RATE, Cause.DRIFT)]
-    assert words(reconciliation) == {(BOB, RATE): "APPLIED", (BOB, CONSUME): "APPLIED"}
-
-
-def test_ignored_drift_is_neither_corrected_nor_recorded():
-    world = drifted()
-    rules = replace(CORRECT, ignore=(IgnoreRule(entities=EVERYTHING, reason="a test of load"),))
-    reconciliation = passed(world, USERS, rules=rules)
-    assert reconciliation.preview is not None
-    assert reconciliation.preview.plan.drift == ()
-    assert reconciliation.outcome is None
     assert world.owned().drift_since == {}
 
 
@@ -702,40 +513,6 @@ def test_an_exception_of_the_callback_stops_the_reconciliation():
 # -- errors -------------------------------------------------------------------------------------------
 
 
-def test_an_unreachable_cluster_is_the_error_of_the_reconciliation():
-    world = World()
-
-    def down(request: str) -> None:
-        raise ConnectError("no broker answers")
-
-    world.cluster.faults.before = down
-    reconciliation = passed(world, USERS)
-    assert isinstance(reconciliation.error, ConnectError)
-    assert (
-        reconciliation.preview,
-        reconciliation.outcome,
-        reconciliation.live,
-        dict(reconciliation.drift_since),
-    ) == (None, None, None, {})
-    assert not reconciliation.in_order
-
-
-def test_a_failure_while_sending_keeps_the_preview():
-    world = World()
-
-    def down(request: str) -> None:
-        if request == "alter":
-            raise ConnectError("the connection was lost")
-
-    world.cluster.faults.before = down
-    reconciliation = passed(world, USERS)
-    assert isinstance(reconciliation.error, ConnectError)
-    assert reconciliation.preview is not None
-    assert reconciliation.preview.plan.changes
-    assert reconciliation.outcome is None
-    assert world.owned().intents == {}
-
-
 def test_another_cluster_is_an_error_and_never_written():
     world = World()
     reconciliation = passed(world, USERS, expected_cluster_id="another")
@@ -753,29 +530,6 @@ def test_records_that_cannot_be_read_are_the_error_of_the_reconciliation():
     reconciliation = passed(world, USERS)
     assert isinstance(reconciliation.error, InventoryError)
     assert world.cluster.writes == 0
-
-
-def test_two_documents_for_one_pair_end_the_reconciliation_before_anything_is_written():
-    rivals = merge(
-        [
-            declared(ALICE, {RATE: 1000.0}, document="team/one"),
-            declared(ALICE, {RATE: 2000.0}, document="team/two"),
-            declared(BOB, {RATE: 2000.0}),
-        ]
-    )
-    world = World()
-    reconciliation = passed(world, rivals)
-    assert isinstance(reconciliation.error, ManifestErrors)
-    assert world.cluster.writes == 0
-
-
-def test_a_rejected_entity_is_part_of_the_outcome_and_not_an_error():
-    world = World()
-    world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
-    reconciliation = passed(world, {ALICE: {RATE: 1000.0}, BOB: {RATE: 2000.0}})
-    assert reconciliation.error is None
-    assert words(reconciliation) == {(ALICE, RATE): "REJECTED", (BOB, RATE): "APPLIED"}
-    assert not reconciliation.in_order
 
 
 def test_a_stopped_reconciliation_reports_its_completed_changes():
@@ -800,33 +554,6 @@ def test_a_stopped_reconciliation_reports_its_completed_changes():
     assert reconciliation.outcome.interrupted
     assert words(reconciliation) == {(ALICE, RATE): "APPLIED", (ANYONE, RATE): "NOT SENT"}
     assert world.owned().intents == {}
-
-
-def test_a_reconciliation_stopped_before_it_sends_ends_without_an_outcome():
-    world = World()
-
-    async def stopped() -> None:
-        task: asyncio.Task[Reconciliation]
-
-        def stop(request: str) -> None:
-            if request == "describe":
-                task.cancel()
-
-        world.cluster.faults.before = stop
-        task = asyncio.ensure_future(a_pass(world, USERS))
-        await task
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(stopped())
-    assert world.cluster.writes == 0
-    assert world.inventory.written == []
-
-
-def test_the_live_state_is_that_of_the_last_observation():
-    world = World({BOB: {SHARE: 9.0}})
-    reconciliation = passed(world, USERS)
-    assert reconciliation.live == world.cluster.truth
-    assert passed(world, USERS).live == world.cluster.truth
 
 
 def test_a_reconciliation_stopped_during_its_last_describe_records_and_reports():

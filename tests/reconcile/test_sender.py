@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.errors import Interrupted
-from reconciler.quota.outcome import Applied, Unknown
+from reconciler.quota.outcome import Unknown
 from reconciler.quota.results.report import Outcome, PairVisibility
 from reconciler.quota.state import QuotaState
 from reconciler.reconcile import prepare
@@ -44,19 +44,6 @@ def stopped_at(world: World, request: str, count: int) -> Outcome:
     outcome = stop_at(world, request, count).outcome
     assert isinstance(outcome, Outcome)
     return outcome
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_a_stopped_run_has_to_be_continued_only_if_a_change_is_left(count):
-    stop = stop_at(World(), "answer", count)
-    is_applied = count == 3
-    assert stop.outcome.is_applied == is_applied
-    assert str(stop) == "interrupted: 3 applied" if is_applied else "not sent" in str(stop)
-    assert stop.hint == (
-        "every change was applied; kquota plan shows the current state"
-        if is_applied
-        else "run it again to continue"
-    )
 
 
 @pytest.mark.parametrize("request_name", ["alter", "answer"])
@@ -148,27 +135,3 @@ def test_a_response_that_never_arrives_makes_the_request_unknown():
     assert sender.interrupted
     assert sender.results == {(ALICE_SHOP, RATE): Unknown(reason="under way")}
     assert sender.was_sent
-
-
-def test_a_stop_before_the_first_request_is_reported():
-    world = World()
-
-    async def story():
-        task = asyncio.current_task()
-        world.cluster.faults.before = lambda name: task.cancel() if name == "cluster" else None
-        await world.run(LEVELS)
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(story())
-    assert world.cluster.sent == []
-    assert world.inventory.written == []
-
-
-def test_results_are_of_single_keys_because_an_entity_may_be_in_several_batches():
-    world = World()
-    world.apply(documents({ALICE: {RATE: 5.0}}))
-    changes = world.plan(documents({ALICE: {type(RATE).REQUEST_PERCENTAGE: 5.0}})).plan.changes
-    sender = PlanSender(world.ports, changes, live=QuotaState())
-    asyncio.run(sender.run())
-    share = type(RATE).REQUEST_PERCENTAGE
-    assert sender.results == {(ALICE, share): Applied(), (ALICE, RATE): Applied()}

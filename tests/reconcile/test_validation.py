@@ -8,8 +8,8 @@ from reconciler.errors import AuthorizationError, PlanRefused
 from reconciler.quota.outcome import Applied, Rejected
 from reconciler.quota.state import QuotaState
 from reconciler.reconcile import Observation, ValidationMode, preview
-from reconciler.reconcile.validation import requests, validate
-from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE, World, documents
+from reconciler.reconcile.validation import validate
+from tests.reconcile.scenarios import ALICE, BOB, RATE, World, documents
 
 TWO = documents({ALICE: {RATE: 2048.0}, BOB: {RATE: 4096.0}})
 NO = Rejected(code=42, name="INVALID_REQUEST", message="no")
@@ -31,15 +31,6 @@ def verdict(world: World, *, validator=None, **orders):
     )
     world.ports = ports
     return world.plan(TWO, **orders).preview.verdict
-
-
-def test_the_broker_validates_if_the_credential_has_the_right():
-    world = World()
-    world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
-    result = verdict(world, validator=rules)
-    assert (result.source, dict(result.rejections), result.reason) == ("broker", {ALICE: NO}, "")
-    assert world.cluster.sent == []
-    assert len(world.cluster.validated) == 1
 
 
 @pytest.mark.parametrize(
@@ -75,36 +66,6 @@ def test_without_a_validator_the_plan_is_not_validated():
     assert verdict(world).source == "none"
     with pytest.raises(PlanRefused, match="rules are not available"):
         verdict(world, validation=ValidationMode.SANDBOX)
-
-
-def test_validation_mode_none_sends_no_request():
-    world = World()
-    result = verdict(world, validator=rules, validation=ValidationMode.NONE)
-    assert (result.source, world.cluster.validated) == ("none", [])
-
-
-def test_an_empty_plan_is_not_validated():
-    world = World()
-    world.apply(TWO)
-    assert world.plan(TWO).preview.verdict.reason == "there is nothing to validate"
-
-
-def test_a_rejection_makes_the_plan_errored_and_still_applyable():
-    world = World()
-    world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
-    displayed_preview = world.plan(TWO).preview
-    assert displayed_preview.errored
-    assert displayed_preview.applyable
-
-
-def test_an_entity_with_a_set_and_a_removal_is_once_in_each_phase():
-    world = World()
-    world.apply(documents({ALICE: {SHARE: 5.0}}))
-    passes = requests(world.plan(documents({ALICE: {RATE: 5.0}})).plan.changes)
-    assert [[alteration.operations for alteration in chunk] for chunk in passes] == [
-        [(("producer_byte_rate", 5.0),)],
-        [(("request_percentage", None),)],
-    ]
 
 
 def test_a_snapshot_is_validated_by_the_rules_without_a_request():

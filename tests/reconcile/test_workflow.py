@@ -15,7 +15,7 @@ from reconciler.errors import (
 )
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import COLUMN_OF
-from reconciler.quota.outcome import MAX_OPERATIONS, Applied, Held, Rejected
+from reconciler.quota.outcome import MAX_OPERATIONS
 from reconciler.quota.ownership import (
     Intent,
     IntentStarted,
@@ -26,14 +26,13 @@ from reconciler.quota.ownership import (
 )
 from reconciler.quota.planner.desired_state import conflict_problems, merge
 from reconciler.quota.planner.guards import Guards
-from reconciler.quota.policy import Cause, DriftMode, Policy
+from reconciler.quota.policy import Cause, DriftMode
 from reconciler.quota.results.report import PairVisibility, RunOrigin
 from reconciler.reconcile import NewOverride, apply, prepare
 from reconciler.reconcile.workflow import FRESH_SECONDS
-from tests.fakes.cluster import LANDED, LATE, LOST
+from tests.fakes.cluster import LATE, LOST
 from tests.reconcile.scenarios import (
     ALICE,
-    ALICE_SHOP,
     ANYONE,
     BOB,
     CONSUME,
@@ -54,34 +53,6 @@ def words(outcome) -> dict:
 
 def visibilities(outcome) -> dict:
     return {pair.change.pair: pair.visibility for pair in outcome.pairs}
-
-
-def test_declared_limits_are_applied_visible_and_owned():
-    world = World()
-    outcome = world.apply(TWO)
-    assert outcome.complete
-    assert world.cluster.truth == state({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 4096.0}})
-    assert world.owned().records[ALICE].applied == (2048.0, None, 50.0, None, None)
-    assert world.owned().intents == {}
-    assert set(visibilities(outcome).values()) == {PairVisibility.VISIBLE}
-    assert outcome.visibility.visible == (1, 2, 3)
-
-
-def test_a_second_run_writes_nothing():
-    world = World()
-    world.apply(TWO)
-    requests, written, lines = (
-        len(world.cluster.sent),
-        len(world.inventory.written),
-        len(world.audit.entries),
-    )
-    outcome = world.apply(TWO)
-    assert outcome.complete
-    assert outcome.pairs == ()
-    assert len(world.cluster.sent) == requests
-    assert len(world.inventory.written) == written
-    assert len(world.audit.entries) == lines
-    assert world.cluster.requests[-2:] == ["cluster", "describe"]
 
 
 def test_intents_are_recorded_before_anything_is_sent():
@@ -114,93 +85,6 @@ def test_nothing_is_sent_after_an_error_of_the_step_before_sending():
     assert world.cluster.sent == []
     assert world.owned().intents == {}
     assert {entry.outcome for entry in world.audit.entries} == {"INTENDED", "NOT SENT"}
-
-
-def test_a_limit_that_a_suspended_document_owns_is_a_warning_with_the_next_step():
-    world = World()
-    world.apply(TWO)
-    second_document = declared(ALICE, {RATE: 9000.0}, document="team/two")
-    frozen = declared(ALICE, {RATE: 2048.0, SHARE: 50.0})
-    plan = world.plan(merge([replace(frozen, suspended=True), second_document]))
-    (warning,) = plan.preview.warnings
-    assert warning.startswith("not written: 1 declared limit, because another document")
-    assert "delete that document" in warning
-
-
-def test_a_plan_writes_nothing():
-    world = World({ALICE: {RATE: 1.0}})
-    prepared = world.plan(TWO)
-    assert [change.cause for change in prepared.plan.changes] == [
-        Cause.TAKEOVER,
-        Cause.CREATE,
-        Cause.CREATE,
-    ]
-    assert world.cluster.sent == []
-    assert world.inventory.written == []
-
-
-def test_a_rejected_entity_does_not_stop_independent_ones():
-    world = World()
-    world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
-    outcome = world.apply(TWO)
-    assert words(outcome) == {
-        (ALICE, RATE): "REJECTED",
-        (ALICE, SHARE): "REJECTED",
-        (BOB, RATE): "APPLIED",
-    }
-    assert not outcome.complete
-    assert world.owned().intents == {}
-    assert ALICE not in world.owned().records
-    assert outcome.pairs[0].result == Rejected(code=42, name="INVALID_REQUEST", message="no")
-
-
-def test_a_wider_set_is_held_if_a_closer_one_is_rejected():
-    world = World()
-    world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
-    outcome = world.apply(documents({ALICE: {RATE: 10.0}, ANYONE: {RATE: 5.0, SHARE: 1.0}}))
-    results = {pair.change.pair: pair.result for pair in outcome.pairs}
-    assert results[ANYONE, RATE] == Held(waits_for=(ALICE,))
-    assert results[ANYONE, SHARE] == Applied()
-    assert world.cluster.truth.value(ANYONE, RATE) is None
-
-
-def test_a_removal_waits_until_the_set_that_it_relies_on_is_visible_on_every_live_broker():
-    world = World({ALICE_SHOP: {RATE: 1.0}})
-    world.apply(documents({ALICE_SHOP: {RATE: 1.0}}))
-    world.cluster.faults.lag[3] = float("inf")
-    outcome = world.apply(documents({ALICE: {RATE: 9.0}}))
-    assert words(outcome) == {(ALICE_SHOP, RATE): "HELD", (ALICE, RATE): "APPLIED"}
-    assert outcome.visibility.lagging == (3,)
-    assert visibilities(outcome)[ALICE, RATE] is PairVisibility.NOT_YET
-    assert world.cluster.truth.value(ALICE_SHOP, RATE) == 1.0
-
-    world.cluster.faults.lag.clear()
-    world.cluster.clock.advance(100.0)
-    assert world.apply(documents({ALICE: {RATE: 9.0}})).complete
-    assert world.cluster.truth == state({ALICE: {RATE: 9.0}})
-
-
-def test_an_unreachable_broker_is_named_and_delays_nothing():
-    world = World({ALICE_SHOP: {RATE: 1.0}})
-    world.apply(documents({ALICE_SHOP: {RATE: 1.0}}))
-    world.cluster.faults.unreachable[2] = "connection refused"
-    outcome = world.apply(documents({ALICE: {RATE: 9.0}}))
-    assert outcome.complete
-    assert outcome.visibility.unreachable == {2: "connection refused"}
-
-
-@pytest.mark.parametrize(("fate", "live"), [(LOST, None), (LANDED, 2048.0), (LATE, None)])
-def test_a_write_without_a_response_is_unknown_and_described_again(fate: str, live):
-    world = World()
-    world.cluster.faults.unknown[ALICE] = fate
-    outcome = world.apply(TWO)
-    assert words(outcome)[ALICE, RATE] == "UNKNOWN"
-    assert visibilities(outcome)[ALICE, RATE] is (
-        PairVisibility.VISIBLE if fate == LANDED else PairVisibility.NOT_YET
-    )
-    assert outcome.pairs[0].observed_value == live
-    assert ((ALICE, RATE) in world.owned().intents) == (fate != LANDED)
-    assert (ALICE in world.owned().records) == (fate == LANDED)
 
 
 def test_after_an_unknown_write_nothing_else_is_written_to_that_entity_in_the_same_run():
@@ -249,16 +133,6 @@ def test_a_repeated_write_that_is_rejected_may_still_land_from_the_first_time():
     world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
     assert words(world.apply(expected_state)) == {(ALICE, RATE): "REJECTED"}
     assert (ALICE, RATE) in world.owned().intents
-
-
-def test_the_same_value_may_be_sent_again_immediately():
-    world = World()
-    world.cluster.faults.unknown[ALICE] = LATE
-    world.apply(TWO)
-    world.cluster.faults.unknown.clear()
-    assert world.apply(TWO).complete
-    world.cluster.land_late_ones()
-    assert world.apply(TWO).pairs == ()
 
 
 def test_a_value_changed_concurrently_by_another_writer_is_reported():
@@ -317,14 +191,6 @@ def test_a_failed_describe_is_never_an_empty_cluster():
     with pytest.raises(ConnectError):
         world.apply(TWO)
     assert world.cluster.sent == []
-
-
-def test_observe_writes_neither_to_the_broker_nor_to_the_records():
-    world = World({BOB: {RATE: 4096.0}}, policy=Policy.OBSERVE)
-    outcome = world.apply(TWO)
-    assert outcome.pairs == ()
-    assert world.cluster.sent == []
-    assert world.inventory.written == []
 
 
 def test_only_the_selected_pairs_are_written_and_recorded():
@@ -454,18 +320,6 @@ def test_a_plan_that_waited_does_not_replace_records_that_another_run_wrote_mean
     assert caught.value.differences == ("another run wrote ownership records",)
 
 
-def test_nothing_is_sent_if_intents_cannot_be_written():
-    world = World()
-
-    async def broken(cluster_id, changes):
-        raise InventoryError("the disk is full")
-
-    world.inventory.write = broken
-    with pytest.raises(InventoryError, match="disk is full"):
-        world.apply(TWO)
-    assert world.cluster.sent == []
-
-
 def test_results_that_cannot_be_recorded_are_reported_and_owned_by_the_next_run():
     world = World()
     real = world.inventory.write
@@ -484,51 +338,6 @@ def test_results_that_cannot_be_recorded_are_reported_and_owned_by_the_next_run(
     assert world.apply(TWO).pairs == ()
     assert set(world.owned().records) == {ALICE, BOB}
     assert world.owned().intents == {}
-
-
-def test_a_failure_before_anything_was_sent_is_raised_and_leaves_no_intent():
-    world = World()
-
-    def cut(request: str) -> None:
-        if request == "alter":
-            raise ConnectError("no broker answers")
-
-    world.cluster.faults.before = cut
-    with pytest.raises(ConnectError):
-        world.apply(TWO)
-    assert world.owned().intents == {}
-
-
-def test_a_failure_while_sending_reports_sent_and_unsent_changes():
-    world = World()
-    texts: list[str] = []
-
-    def cut(request: str) -> None:
-        texts.append(request)
-        if request == "alter" and texts.count("alter") == 2:
-            raise ConnectError("no broker answers")
-
-    world.cluster.faults.before = cut
-    outcome = world.apply(documents({ALICE: {RATE: 9.0}, ANYONE: {RATE: 5.0}}))
-    assert words(outcome) == {(ALICE, RATE): "APPLIED", (ANYONE, RATE): "NOT SENT"}
-    assert outcome.failure == "no broker answers"
-    assert set(world.owned().records) == {ALICE}
-    assert world.owned().intents == {}
-
-
-def test_every_change_writes_its_intent_and_its_outcome_to_the_audit_log():
-    world = World({ALICE: {RATE: 1.0}})
-    world.apply(TWO)
-    assert [
-        (line.entity, line.key, line.before, line.after, line.outcome)
-        for line in world.audit.entries
-        if line.outcome != "INTENDED"
-    ] == [
-        ((("user", "alice"),), "producer_byte_rate", 1, 2048, "APPLIED"),
-        ((("user", "alice"),), "request_percentage", None, 50, "APPLIED"),
-        ((("user", "bob"),), "producer_byte_rate", None, 4096, "APPLIED"),
-    ]
-    assert {line.cluster_id for line in world.audit.entries} == {"fake-cluster"}
 
 
 def test_a_large_apply_waits_for_each_request_to_be_visible():
@@ -571,54 +380,6 @@ def test_the_number_of_requests_is_bounded_by_operations_not_entities():
     )
 
 
-def test_progress_is_reported_from_zero_to_the_total():
-    world = World()
-    world.apply(TWO)
-    assert ("validate", 0, 2) in world.progress
-    assert ("apply", 3, 3) in world.progress
-
-
-def test_a_first_apply_that_one_broker_does_not_show_makes_the_records_known():
-    world = World()
-    world.cluster.faults.lag[3] = float("inf")
-    assert not world.apply(TWO).complete
-    world.cluster.faults.lag.clear()
-    prepared = world.plan(TWO)
-    assert prepared.plan.removals_known
-    assert prepared.preview.warnings == ()
-
-
-def test_an_adopted_pair_is_only_recorded():
-    world = World({BOB: {RATE: 4096.0}})
-    outcome = world.apply(documents({BOB: {RATE: 4096.0}}))
-    assert outcome.pairs == ()
-    assert outcome.bookkeeping == 1
-    assert world.cluster.sent == []
-    assert world.owned().records[BOB].applied[0] == 4096.0
-
-
-def test_a_pair_that_is_no_longer_declared_is_removed_with_its_record():
-    world = World()
-    world.apply(TWO)
-    outcome = world.apply(documents({BOB: {RATE: 4096.0}}))
-    assert [pair.change.after for pair in outcome.pairs] == [None, None]
-    assert outcome.complete
-    assert set(world.owned().records) == {BOB}
-    assert world.cluster.truth == state({BOB: {RATE: 4096.0}})
-
-
-def test_sync_acts_as_upsert_until_it_is_confirmed_for_this_cluster():
-    world = World()
-    world.apply(TWO)
-    rules = replace(world.orders.rules, sync_confirmed=False)
-    for confirmed, removed in ((None, 0), ("other", 0), ("fake-cluster", 2)):
-        plan = world.plan(documents({BOB: {RATE: 4096.0}}), rules=rules, confirm_sync=confirmed)
-        assert len(plan.plan.changes) == removed
-    warning = world.plan(TWO, rules=rules).preview.warnings[0]
-    assert "not confirmed for cluster fake-cluster" in warning
-    assert "--confirm-sync" in warning
-
-
 def test_without_records_removals_are_unknown():
     assert "so nothing is removed" in World().plan(TWO).preview.warnings[0]
     world = World(owned=OwnershipRecords(cluster_id="fake-cluster"))
@@ -656,15 +417,3 @@ def test_a_plan_is_old_if_either_clock_shows_its_age(age: float, jump: float, is
     world.cluster.requests.clear()
     assert asyncio.run(apply(world.ports, world.orders, prepared)).complete
     assert (world.cluster.requests.index("alter") > 0) == is_old
-
-
-def test_the_date_of_the_first_application_is_kept():
-    world = World()
-    world.apply(TWO)
-    before = world.owned().records[BOB].owners[0]
-    world.cluster.clock.advance(1000.0)
-    world.apply(documents({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 5000.0}}))
-    assert world.owned().records[BOB].owners[0] == before
-    assert isinstance(before, Owner)
-    assert isinstance(world.inventory.written[0][0], IntentStarted)
-    assert isinstance(world.inventory.written[1][0], Recorded)

@@ -3,7 +3,6 @@
 from reconciler.render.fleet_summary import (
     FleetOutcome,
     FleetRow,
-    fleet_summary_markdown,
     fleet_summary_text,
 )
 from reconciler.render.table import Style
@@ -39,9 +38,3 @@ def test_the_table_has_a_row_for_each_cluster_and_a_sentence_for_all() -> None:
             "drifted",
         ],
     ]
-
-
-def test_a_name_cannot_break_a_row_of_a_comment() -> None:
-    rows = fleet_summary_markdown(ROWS).splitlines()
-    assert rows[0].startswith("**3 clusters: ")
-    assert all(line.replace("\\|", "").count("|") == 6 for line in rows[2:])

@@ -1,10 +1,9 @@
 """Clients with another limit, and rules that never apply: apart from the changes."""
 
-import pytest
 from msgspec.structs import replace
 
 from reconciler.quota.entity import entity
-from reconciler.quota.planner.impact import BucketSharing, Impact, assess, own_entity
+from reconciler.quota.planner.impact import BucketSharing, assess
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal
@@ -12,13 +11,10 @@ from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.impact_rows import (
     SHARING,
-    impact_lines,
     impact_sections,
 )
 from reconciler.render.terminal import SHOWN_AFFECTED, plan_text
-from tests.render.previews import ALICE, RATE, SHARE, empty, sample
-
-STRANGERS = tuple(entity(user=f"stranger-{number}") for number in range(3))
+from tests.render.previews import ALICE, RATE, SHARE, empty
 
 
 def previewed(
@@ -32,20 +28,6 @@ def sample_of(plan: Plan) -> Preview:
     return replace(empty(), plan=plan)
 
 
-def test_each_client_has_both_limits_both_levels_and_the_factor():
-    rows = {(row.entity, row.key): row for row in impact_sections(sample())[0].rows}
-    gone = rows["user=gone", "producer_byte_rate"]
-    assert (gone.before, gone.after) == ("5000 (5 kB/s)", "1048576 (1 MiB/s)")
-    assert gone.meaning == "loosened x210"
-    assert gone.note == "by user=gone -> by user=<default>"
-    assert len(rows) == 1  # the changes of alice contain her limits
-
-
-@pytest.mark.parametrize("sharing", BucketSharing)
-def test_every_kind_of_sharing_has_a_text_or_is_omitted(sharing):
-    assert sharing in SHARING
-
-
 def test_a_split_bucket_is_reported():
     live = QuotaState(limits={ALICE: limits_of({RATE: 5000.0})})
     both = entity(user="alice", client_id="app")
@@ -54,24 +36,6 @@ def test_a_split_bucket_is_reported():
     (row,) = impact_sections(preview)[0].rows
     assert (row.mark, row.meaning, row.reason) == ("=", "", SHARING[BucketSharing.SPLIT])
     assert "shared with fewer clients" in plan_text(preview)
-
-
-@pytest.mark.parametrize(
-    ("users", "sentence"),
-    [
-        (("alice",), "Of 1 client with a limit or a login of its own, 1 gets another limit."),
-        (
-            ("alice", "bob"),
-            "Of 2 clients with a limit or a login of their own, 1 gets another limit.",
-        ),
-        (("bob",), "Of 1 client with a limit or a login of its own, 0 get another limit."),
-    ],
-)
-def test_the_sentence_about_known_clients_agrees_with_their_number(users, sentence):
-    live = QuotaState(limits={ALICE: limits_of({RATE: 5000.0})})
-    change = QuotaChange(entity=ALICE, key=RATE, before=5000.0, after=9000.0, cause=Cause.SPEC)
-    principals = tuple(Principal(user=user, client_id="app") for user in users)
-    assert sentence in impact_lines(previewed(live, change, principals=principals))
 
 
 def test_long_lists_of_clients_are_shortened_with_a_count():
@@ -86,16 +50,6 @@ def test_long_lists_of_clients_are_shortened_with_a_count():
     assert len(impact_sections(preview)[0].rows) == 150
 
 
-def test_a_limit_that_can_never_apply_names_the_closer_limit():
-    (row,) = impact_sections(sample())[1].rows
-    assert (row.entity, row.note) == ("client-id=stranger", "user=<default> is closer")
-
-
-def test_without_an_impact_there_are_no_rows():
-    assert [section.rows for section in impact_sections(empty())] == [(), ()]
-    assert isinstance(sample().impact, Impact)
-
-
 def test_the_last_limit_of_a_key_ends_its_metrics_and_this_is_reported():
     live = QuotaState(limits={ALICE: limits_of({SHARE: 50.0})})
     change = QuotaChange(entity=ALICE, key=SHARE, before=50.0, after=None, cause=Cause.PRUNE)
@@ -104,7 +58,3 @@ def test_the_last_limit_of_a_key_ends_its_metrics_and_this_is_reported():
         "The last request_percentage of the cluster is removed: brokers drop its per-client metrics"
         in text
     )
-
-
-def test_a_client_is_written_like_an_entity():
-    assert own_entity(Principal(user="a", ip="10.0.0.1")) == ("a", False, "10.0.0.1")

@@ -52,14 +52,3 @@ def test_an_override_that_ended_is_shown_as_ended() -> None:
     (row,) = overrides_document([ended], cluster_id="lkc-1", now=NOW)["overrides"]
     assert row["expired"] is True
     assert row["value"] is None
-
-
-def test_without_overrides_a_sentence_and_an_empty_list_are_printed() -> None:
-    assert overrides_text([], now=NOW, style=PLAIN) == "no overrides"
-    document = overrides_document([], cluster_id="lkc-1", now=NOW)
-    assert document == {
-        "kind": "kquota-overrides",
-        "format": 1,
-        "clusterId": "lkc-1",
-        "overrides": [],
-    }

@@ -4,12 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.quota.planner.effects import Direction
-from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import ValidationResult
-from reconciler.render import cause_text, plan_summary, rows
+from reconciler.render import plan_summary, rows
 from reconciler.render.markdown.plan import plan_markdown
 from reconciler.render.terminal import plan_text
-from tests.render.previews import empty, result, sample
+from tests.render.previews import empty, sample
 
 
 @pytest.mark.parametrize(
@@ -38,23 +37,6 @@ def test_the_headline_contains_the_age_of_a_snapshot():
     nowhere = replace(sample(), plan=replace(sample().plan, cluster_id=""))
     assert plan_summary.headline(nowhere).startswith("Plan for prod (cluster id unknown), ")
     assert plan_summary.headline(old).endswith(", computed from a snapshot that is 2 h old")
-
-
-def test_every_cause_has_a_reason():
-    assert set(cause_text.REASONS) == set(Cause)
-
-
-def test_there_is_one_row_per_change_and_per_finding():
-    changes, _ = rows.change_sections(sample())
-    assert changes.total == len(sample().plan.changes)
-    total = sum(len(section.rows) for section in rows.finding_sections(sample()))
-    assert total == len(sample().plan.findings)
-    assert rows.finding_sections(empty()) == ()
-
-
-def test_a_pair_changed_by_another_writer_shows_the_value():
-    (row,) = [row for row in rows.outcome_rows(result(), max_rows=6)[0] if "another" in row.meaning]
-    assert row.meaning == "changed by another writer meanwhile: 33 B/s"
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,8 @@ from reconciler.codecs.reader import DocumentReader
 from reconciler.codecs.simulation import read_whatif, whatif_document
 from reconciler.errors import ConfigError
 from reconciler.quota.entity import entity
-from reconciler.quota.keys import Key
 from reconciler.quota.planner.plan import Plan
 from reconciler.render.json_values import dump
-from reconciler.render.markdown.plan import plan_markdown
 from reconciler.render.markdown.recorded_use import recorded_markdown
 from reconciler.render.source_findings import plan_findings
 from reconciler.render.terminal import plan_text
@@ -31,7 +29,7 @@ from reconciler.usage.impact.what_if import row_of, summarize
 from reconciler.usage.samples import DAY_MS, Censored, QuotaType, ThrottleModel
 from reconciler.usage.tags import bucket_of
 from tests.render.previews import EVIL as EVIL_USER
-from tests.render.previews import sample
+from tests.render.previews import golden, sample
 from tests.usage.recorded import OldBucket, impact, judged
 from tests.usage.reference import Sample
 from tests.usage.whatif_cases import CADENCE, case
@@ -105,196 +103,79 @@ def simulation(*rows, **more) -> Simulation:
     return Simulation(evidence=(EVIDENCE,), rows=rows, **more)
 
 
-def description_of(impact_row, **more) -> str:
-    (recorded_row,) = recorded_of(simulation(replace(impact_row, **more)), at=NOW).rows
-    return recorded_row.description
+FETCH = {"quota_type": QuotaType.FETCH}
+TOPICS = {"quota_type": QuotaType.CONTROLLER_MUTATION, "model": ThrottleModel.TOKENS}
+HOUR_SEEN = {"observed_throttled_ms": 14 * 3_600_000, "censored_ms": 7 * DAY_MS}
+UNKNOWN = {"after_throttled_ms": None, "after_max_delay_ms": None}
+BETWEEN = FETCH | {
+    "bound": FigureBound.BETWEEN,
+    "after_over_timeout_ms": 0,
+    "worst_throttled_ms": 420 * MINUTE,
+    "worst_max_delay_ms": 600_000,
+}
+SHORT = {"covered_ms": 300_000, "after_throttled_ms": 270_000, "after_over_timeout_ms": 0}
+ROWS = {
+    "worse": {},
+    "lower bound": {"bound": FigureBound.AT_LEAST, "after_over_timeout_ms": 0},
+    "every figure of a lower bound": {"bound": FigureBound.AT_LEAST},
+    "same": SAME,
+    "held back, tighter": SAME | HELD_BACK,
+    "the observed minimum": SAME | {"observed_throttled_ms": 14 * 10_000},
+    "held back, stays": SAME | HELD_BACK | {"after_units": 20 * 2**20},
+    "seen, looser": SAME | HELD_BACK | {"after_units": 30 * 2**20, "censored_ms": 0},
+    "held back, removed": SAME | HELD_BACK | {"bound": FigureBound.EXACT, "after_units": None},
+    "unknown whether throttled": SAME | {"bound": FigureBound.AT_LEAST},
+    "consumers lose no record": FETCH,
+    "topic creators lose no record": TOPICS,
+    "better": SAME | {"verdict": ImpactVerdict.BETTER, "before_throttled_ms": 280 * MINUTE},
+    "better without a number": UNKNOWN | HOUR_SEEN | {"verdict": ImpactVerdict.BETTER},
+    "by bound": {"verdict": ImpactVerdict.SAFE_BY_BOUND, "after_throttled_ms": 0},
+    "not identifiable": BLIND
+    | {"verdict": ImpactVerdict.NOT_IDENTIFIABLE, "why": "what was recorded holds others too"},
+    "no data": BLIND | {"verdict": ImpactVerdict.NO_DATA, "why": "no such client was seen"},
+    "connections": {
+        "quota_type": QuotaType.IP,
+        "model": ThrottleModel.REJECTED,
+        "after_max_delay_ms": None,
+        "after_over_timeout_ms": None,
+    },
+    "seen": HOUR_SEEN | {"after_over_timeout_ms": 0},
+    "interval": BETWEEN,
+    "interval from nothing": BETWEEN | {"after_throttled_ms": 0, "after_max_delay_ms": 0},
+    "interval of a short recording": BETWEEN
+    | {"covered_ms": 7_200_000, "after_throttled_ms": 60_000, "worst_throttled_ms": 90_000},
+    "interval of records": BETWEEN | {"before_units": None, "after_over_timeout_ms": 70 * MINUTE},
+    "interval of one": BETWEEN
+    | {"worst_throttled_ms": 140 * MINUTE, "worst_max_delay_ms": 150_000},
+    "short recording": SHORT,
+}
+STALE = replace(EVIDENCE, stale="it is old")
+ABSENT = EvidenceNote(cluster_id="c", stale="none was published")
+SIMULATIONS = {
+    "brokers are no clients": simulation(
+        *(row(broker_id=number) for number in "123"),
+        row("bob", broker_id="", verdict=ImpactVerdict.NO_DATA, why="unseen", **BLIND),
+    ),
+    "calm": simulation(row(**SAME)),
+    "short": simulation(row(**SHORT)),
+    "short and calm": simulation(row(**SHORT | SAME)),
+    "only producers lose records": simulation(row("a"), row("b", **FETCH), row("c", **TOPICS)),
+    "stale": Simulation(evidence=(STALE,), rows=(row(),)),
+    "absent": Simulation(evidence=(ABSENT,), rows=()),
+}
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        pytest.param(
-            {},
-            "throttled 10 min a day (now never), worst delay 2 min 30 s;"
-            " 2 min a day above 120 s, where producers lose records",
-            id="worse",
-        ),
-        pytest.param(
-            {"bound": FigureBound.AT_LEAST, "after_over_timeout_ms": 0},
-            "throttled at least 10 min a day (now never), worst delay at least 2 min 30 s",
-            id="lower bound",
-        ),
-        pytest.param(SAME, "never throttled, as now", id="same"),
-        pytest.param(
-            {**SAME, **HELD_BACK},
-            "recorded use was held back: throttled at least as much as now; seen throttled 20 h a day, held back in 83 % of the time",
-            id="throttled, and the limit gets tighter",
-        ),
-        pytest.param(
-            {**SAME, "observed_throttled_ms": 14 * 10_000},
-            "recorded use was held back: throttled at least as much as now; seen throttled 10 s a day",
-            id="the observed minimum is shown",
-        ),
-        pytest.param(
-            {**SAME, **HELD_BACK, "after_units": 20 * 2**20},
-            "throttled as much as now; seen throttled 20 h a day, held back in 83 % of the time",
-            id="throttled, and the limit stays",
-        ),
-        pytest.param(
-            {**SAME, **HELD_BACK, "after_units": 30 * 2**20, "censored_ms": 0},
-            "not throttled in what was recorded; seen throttled 20 h a day",
-            id="observed throttling, and the limit gets looser",
-        ),
-        pytest.param(
-            {**SAME, **HELD_BACK, "bound": FigureBound.EXACT, "after_units": None},
-            "never throttled; seen throttled 20 h a day, held back in 83 % of the time",
-            id="throttled, and the limit is removed",
-        ),
-        pytest.param(
-            {**SAME, "bound": FigureBound.AT_LEAST},
-            "not throttled in what was recorded, which may be less than what was wanted",
-            id="unknown whether it was throttled",
-        ),
-        pytest.param(
-            {"bound": FigureBound.AT_LEAST},
-            "throttled at least 10 min a day (now never), worst delay at least 2 min 30 s;"
-            " at least 2 min a day above 120 s, where producers lose records",
-            id="every figure of a lower bound is one",
-        ),
-        pytest.param(
-            {"quota_type": QuotaType.FETCH},
-            "throttled 10 min a day (now never), worst delay 2 min 30 s; 2 min a day above 120 s",
-            id="consumers lose no record",
-        ),
-        pytest.param(
-            {"quota_type": QuotaType.CONTROLLER_MUTATION, "model": ThrottleModel.TOKENS},
-            "throttled 10 min a day (now never), worst delay 2 min 30 s; 2 min a day above 120 s",
-            id="topic creators lose no record",
-        ),
-        pytest.param(
-            {
-                "verdict": ImpactVerdict.BETTER,
-                "before_throttled_ms": 280 * MINUTE,
-                "after_throttled_ms": 0,
-                "after_max_delay_ms": 0,
-                "after_over_timeout_ms": 0,
-            },
-            "throttled 0 s a day (now 20 min a day)",
-            id="better",
-        ),
-        pytest.param(
-            {
-                "verdict": ImpactVerdict.BETTER,
-                "after_throttled_ms": None,
-                "after_max_delay_ms": None,
-                "censored_ms": 7 * DAY_MS,
-                "observed_throttled_ms": 14 * 3_600_000,
-            },
-            "less throttled than now; by how much cannot be known from use that was held back",
-            id="better without a number",
-        ),
-        pytest.param(
-            {"verdict": ImpactVerdict.SAFE_BY_BOUND, "after_throttled_ms": 0},
-            "not throttled, even if all that was recorded were its own",
-            id="bound",
-        ),
-        pytest.param(
-            {
-                **BLIND,
-                "verdict": ImpactVerdict.NOT_IDENTIFIABLE,
-                "why": "what was recorded holds other clients too",
-            },
-            "cannot be known: what was recorded holds other clients too",
-            id="not identifiable",
-        ),
-        pytest.param(
-            {**BLIND, "verdict": ImpactVerdict.NO_DATA, "why": "no such client was seen"},
-            "no data: no such client was seen",
-            id="no data",
-        ),
-        pytest.param(
-            {
-                "quota_type": QuotaType.IP,
-                "model": ThrottleModel.REJECTED,
-                "after_max_delay_ms": None,
-                "after_over_timeout_ms": None,
-            },
-            "connections refused 10 min a day (now never)",
-            id="connections",
-        ),
-        pytest.param(
-            {
-                "after_over_timeout_ms": 0,
-                "observed_throttled_ms": 14 * 3_600_000,
-                "censored_ms": 7 * DAY_MS,
-            },
-            "throttled 10 min a day (now never), worst delay 2 min 30 s; seen throttled 1 h a day, held back in 50 % of the time",
-            id="seen",
-        ),
-    ],
-)
-def test_one_sentence_summarises_the_impact(more, words):
-    assert description_of(row(), **more) == words
-
-
-def test_the_length_of_a_short_recording_precedes_its_figures():
-    five = {"covered_ms": 300_000, "after_throttled_ms": 270_000, "after_over_timeout_ms": 0}
-    recorded = recorded_of(simulation(row(**five)), at=NOW)
-    assert recorded.headline == "from 5 min of recorded use: 1 client of 1 will be worse off"
-    assert "throttled 4 min 30 s of the 5 min recorded (now never)" in recorded.rows[0].description
-    calm = row(**five | {"verdict": ImpactVerdict.SAME, "after_throttled_ms": 0})
-    headline = recorded_of(simulation(calm), at=NOW).headline
-    assert headline == "from 5 min of recorded use: none of those affected will be worse off"
-
-
-def test_a_forecast_that_depends_on_the_fetch_size_is_an_interval():
-    more = {
-        "quota_type": QuotaType.FETCH,
-        "bound": FigureBound.BETWEEN,
-        "after_over_timeout_ms": 0,
-        "worst_throttled_ms": 420 * MINUTE,
-        "worst_max_delay_ms": 600_000,
-    }
-    assert description_of(row(), **more) == (
-        "throttled between 10 min and 30 min a day (now never in the best case), worst delay between 2 min 30 s and 10 min"
-    )
-    never = more | {"after_throttled_ms": 0, "after_max_delay_ms": 0}
-    assert description_of(row(), **never) == (
-        "throttled between 0 s and 30 min a day (now never in the best case), worst delay between 0 s and 10 min"
-    )
-    short = more | {
-        "covered_ms": 7_200_000,
-        "after_throttled_ms": 60_000,
-        "worst_throttled_ms": 90_000,
-    }
-    assert "throttled between 1 min and 1 min 30 s of the 2 h recorded" in description_of(
-        row(), **short
-    )
-    late = description_of(
-        row(), **more | {"before_units": None, "after_over_timeout_ms": 70 * MINUTE}
-    )
-    assert "(now never)" in late
-    assert late.endswith("; at least 5 min a day above 120 s")
-    same = more | {"worst_throttled_ms": 140 * MINUTE, "worst_max_delay_ms": 150_000}
-    assert (
-        description_of(row(), **same)
-        == "throttled 10 min a day (now never in the best case), worst delay 2 min 30 s"
-    )
-
-
-def test_the_headline_counts_clients_and_not_brokers():
-    rows = [row(broker_id=number) for number in "123"]
-    blind = row("bob", broker_id="", verdict=ImpactVerdict.NO_DATA, why="unseen", **BLIND)
-    use = recorded_of(simulation(*rows, blind), at=NOW)
-    assert use.headline == (
-        "1 client of 2 will be worse off, 1 client will lose records (delays above 120 s), 1 of 2 cannot be judged"
-    )
-    assert [item.broker for item in use.rows] == ["broker 1; throttled on 3 of 3", ""]
-    assert use.notes[0].startswith("No data: ")
-    calm = row(verdict=ImpactVerdict.SAME, after_throttled_ms=0, after_over_timeout_ms=0)
-    assert (
-        recorded_of(simulation(calm), at=NOW).headline == "none of those affected will be worse off"
-    )
+def test_the_sentences_of_rows_and_the_headlines_of_simulations_equal_the_golden_file():
+    lines = [
+        f"{name}: {recorded_of(simulation(row(**more)), at=NOW).rows[0].description}"
+        for name, more in ROWS.items()
+    ]
+    for name, each in SIMULATIONS.items():
+        use = recorded_of(each, at=NOW)
+        rows = [f"  {item.mark} {item.broker}" for item in use.rows]
+        notes = [f"  {text}" for text in (*use.evidence, *use.notes)]
+        lines += ["", f"{name}: {use.headline}", *rows, *notes]
+    golden("simulation.txt", "\n".join(lines) + "\n")
 
 
 def test_for_a_client_that_was_throttled_all_day_the_headline_does_not_claim_no_change():
@@ -335,33 +216,6 @@ def test_for_a_client_that_was_throttled_all_day_the_headline_does_not_claim_no_
     assert use.notes[0].startswith("Held back: ")
 
 
-def test_only_producers_lose_records():
-    rows = [
-        row("a"),
-        row("b", quota_type=QuotaType.FETCH),
-        row("c", quota_type=QuotaType.CONTROLLER_MUTATION, model=ThrottleModel.TOKENS),
-    ]
-    assert recorded_of(simulation(*rows), at=NOW).headline == (
-        "3 clients of 3 will be worse off, 1 client will lose records (delays above 120 s)"
-    )
-
-
-def test_the_evidence_shows_its_window_age_and_coverage():
-    (sentence,) = recorded_of(simulation(), at=NOW).evidence
-    assert sentence == (
-        f"evidence of cluster {CLUSTER}: 14 d until 2025-11-21 10:00 UTC (3 h old); read every 30 s;"
-        " brokers answered in 99 % of it; counted: gaps 3; s3://evidence/lkc-1/LATEST.json"
-    )
-    stale = Simulation(evidence=(replace(EVIDENCE, stale="it is old"),), rows=(row(),))
-    use = recorded_of(stale, at=NOW)
-    assert use.evidence[0].startswith("does not count: it is old")
-    assert use.headline.startswith("no usable evidence")
-    absent = Simulation(
-        evidence=(EvidenceNote(cluster_id="c", stale="none was published"),), rows=()
-    )
-    assert recorded_of(absent, at=NOW).evidence == ("no evidence of cluster c: none was published",)
-
-
 # ---- where it is shown -------------------------------------------------------------------------
 
 BREACH = TierBreach(
@@ -390,39 +244,12 @@ def test_a_breach_is_at_the_line_of_its_rule():
     )
 
 
-def test_a_refusal_by_a_small_difference_shows_the_difference():
-    narrow = replace(BREACH, breach=replace(BREACH.breach, found_ms=60_900))
-    (refusal,) = recorded_of(simulation(row(), breaches=(narrow,)), at=NOW).refusals
-    assert "worst delay 1 min 900 ms, allowed 1 min on broker" in refusal.message
-
-
 def _json(subject) -> str:
     kinds = ("user", "client-id", "ip")
     return json.dumps(
         [[kind, slot] for kind, slot in zip(kinds, subject, strict=True) if slot is not False],
         separators=(",", ":"),
     )
-
-
-def test_a_breach_without_a_limit_has_no_place():
-    recorded = recorded_of(
-        simulation(breaches=(replace(BREACH, row=row(source_entity="")),)), at=NOW
-    )
-    assert recorded.refusals[0].entity is None
-    assert recorded.refusals[0].key is Key.PRODUCER_BYTE_RATE
-    (problem,) = [each for each in plan_findings(sample(), recorded) if each.rule == "evidence"]
-    assert problem.path == ""
-
-
-def test_text_and_markdown_contain_the_section_and_nothing_else_changes():
-    recorded = recorded_of(simulation(row(), breaches=(BREACH,)), at=NOW)
-    for show in (plan_text, plan_markdown):
-        with_, without = show(sample(), recorded=recorded), show(sample())
-        assert "Effect by recorded use" in with_
-        assert "Refused by the recorded-use policy (1)" in with_
-        assert "recorded use" not in without
-        lines = iter(with_.splitlines())
-        assert all(line in lines for line in without.splitlines())
 
 
 def test_names_cannot_forge_markup():

@@ -5,10 +5,8 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.desired_state import DeclarationConflict
 from reconciler.quota.policy import Cause
-from reconciler.render.cause_text import status_word
 from reconciler.render.table import Style, columns_of
 from reconciler.render.terminal import outcome_text, plan_text
 from tests.render.previews import ALICE, RATE, declare, empty, golden, result, sample
@@ -36,41 +34,6 @@ def test_colour_changes_only_the_colour():
     painted = plan_text(sample(), style=Style(colour=True))
     assert "\x1b[32m+\x1b[0m" in painted
     assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == plan_text(sample())
-
-
-def test_an_empty_plan_has_two_lines():
-    assert plan_text(empty()) == (
-        "Plan for prod (cluster id lkc-1), not validated by a broker (there is nothing to validate)\n"
-        "Nothing to do: 7 declared limits in sync.\n"
-    )
-
-
-def test_every_change_is_named_with_its_result():
-    lines = outcome_text(result()).splitlines()
-    for pair in result().pairs:
-        assert any(
-            entity_text(pair.change.entity) in line and status_word(pair.status_text) in line
-            for line in lines
-        )
-
-
-def test_the_text_states_that_limits_apply_per_broker():
-    assert "Limits apply per broker" in plan_text(sample())
-
-
-def conflicted():
-    first, second = (
-        declare(ALICE, {RATE: 1.0}, document="a/one"),
-        declare(ALICE, {RATE: 2.0}, document="b/\x1b"),
-    )
-    conflict = DeclarationConflict(entity=ALICE, key=RATE, claims=(first, second))
-    return replace(empty(), plan=replace(empty().plan, conflicts=(conflict,)))
-
-
-def test_a_conflict_names_both_places():
-    text = plan_text(conflicted())
-    assert "Conflicts (1): nothing can be applied" in text
-    assert "    quotas/5.yaml:8 (a/one)\n    quotas/3.yaml:8 (b/\\u001b)\n" in text
 
 
 def test_an_outcome_with_changed_records_only_reports_their_number():
@@ -112,38 +75,24 @@ def test_a_plan_with_drift_does_not_state_that_there_is_nothing_to_do():
     )
 
 
-def test_a_plan_with_a_conflict_does_not_state_that_there_is_nothing_to_do():
-    assert plan_text(conflicted()).splitlines()[1].startswith("No limit to write: 1 conflict; ")
-
-
-def test_drift_is_shown_as_expected_and_then_live():
-    assert "user=drifted  producer_byte_rate  2048 (2 KiB/s)  ->  77 B/s" in plan_text(sample())
-
-
-def test_a_plan_counts_the_equal_limits_that_it_adopts():
-    line = plan_text(only(Cause.ADOPT)).splitlines()[1]
-    assert line == "Nothing to do: 1 limit already live as declared; 7 declared limits in sync."
-
-
-def test_an_outcome_counts_adopted_limits_separately_from_other_records():
-    done = replace(result(), pairs=(), visibility=None, failure="", bookkeeping=3, adopted=2)
-    assert outcome_text(done) == (
-        "2 limits already live as declared: now managed.\n1 record brought up to date.\n"
-    )
-    assert "record brought" not in outcome_text(replace(done, bookkeeping=2))
-
-
-def test_a_client_covered_by_a_change_has_no_second_row():
-    text = plan_text(sample())
-    other_parts = text.split("Other clients with another limit (1)\n")[1].split("\n\n")[0]
-    assert (
-        "user=gone" in other_parts
-    )  # the change is to unlimited, but the client falls back to the default
-    assert "user=alice" not in other_parts.split("\n", 1)[1]
-
-
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_a_plan_fits_the_terminal_without_loss_of_text(width):
     folded = plan_text(sample(), style=Style(width=width))
-    assert max(map(columns_of, folded.splitlines())) <= width
+    wider = [line.strip() for line in folded.splitlines() if columns_of(line) > width]
+    assert all(line.startswith("kafka-client-quotas --") for line in wider)  # a command is whole
     assert "".join(folded.split()) == "".join(plan_text(sample()).split())
+
+
+def conflicted():
+    first, second = (
+        declare(ALICE, {RATE: 1.0}, document="a/one"),
+        declare(ALICE, {RATE: 2.0}, document="b/\x1b"),
+    )
+    conflict = DeclarationConflict(entity=ALICE, key=RATE, claims=(first, second))
+    return replace(empty(), plan=replace(empty().plan, conflicts=(conflict,)))
+
+
+def test_a_conflict_names_both_places():
+    text = plan_text(conflicted())
+    assert "Conflicts (1): nothing can be applied" in text
+    assert "    quotas/5.yaml:8 (a/one)\n    quotas/3.yaml:8 (b/\\u001b)\n" in text

@@ -1,9 +1,18 @@
-"""The picture of the README: the text of a terminal with its colours, as an SVG; equal to the command's output."""
+"""The pictures of plans: the text of a terminal with its colours, as an SVG; equal to the command's output."""
 
 import re
 from html import unescape
 
-from tests.render.terminal_picture import LINES, PICTURE, output_of, picture, spans
+import pytest
+
+from tests.render.terminal_picture import (
+    COMMAND,
+    PICTURES,
+    PROJECTS,
+    output_of,
+    picture,
+    spans,
+)
 
 
 def picture_lines(svg: str) -> list[str]:
@@ -23,18 +32,11 @@ def test_the_colours_of_a_line_become_attributes_and_its_text_is_unchanged():
     ]
 
 
-def test_a_picture_is_well_formed_and_ends_with_a_mark_if_lines_are_omitted():
-    svg = picture("kquota plan", "<x> & y\n" * (LINES + 5))
-    assert svg.count("<tspan") == svg.count("</tspan>") == LINES + 2
-    assert picture_lines(svg) == ["$ kquota plan", *["<x> & y"] * LINES, "…"]
-    assert picture_lines(picture("kquota plan", "x\n")) == ["$ kquota plan", "x"]
-
-
-def test_the_picture_of_the_readme_shows_the_changes_that_the_command_prints():
+@pytest.mark.parametrize(("name", "project"), PROJECTS.items())
+def test_a_picture_shows_the_changes_and_budgets_that_the_command_prints(name, project):
     """`python -m tests.render.terminal_picture` updates it."""
-    command = "kquota plan --cluster demo"
-    old = picture_lines(PICTURE.read_text(encoding="utf-8"))
-    new = picture_lines(picture(command, output_of(command)))
+    old = picture_lines((PICTURES / name).read_text(encoding="utf-8"))
+    new = picture_lines(picture(COMMAND, output_of(COMMAND, project)))
     assert old[:3] == new[:3]
-    place = re.compile(r"quotas/\S+:[0-9]+")
-    assert place.findall("\n".join(old)) == place.findall("\n".join(new))
+    for place in (re.compile(r"quotas/\S+:[0-9]+"), re.compile(r"[0-9]+ % promised")):
+        assert place.findall("\n".join(old)) == place.findall("\n".join(new))

@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.codecs.use_report import report_document
 from reconciler.render.json_values import dump
+from reconciler.render.table import Style, columns_of
 from reconciler.render.use import report_tables
 from reconciler.render.use.report_tables import sheets
 from reconciler.render.use.report_text import headline, report_markdown, report_text
@@ -16,9 +17,8 @@ from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import Simulation
 from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.recommendation.limit_sizes import Advice
-from reconciler.usage.reports.usage import ResultOrigin, UsageReport, UsageState
+from reconciler.usage.reports.usage import ResultOrigin, UsageReport
 from reconciler.usage.samples import DAY_MS, QuotaType
-from reconciler.usage.tags import bucket_of
 from tests.cli import recommendations
 from tests.render.use_reports import (
     EVIDENCE,
@@ -53,6 +53,18 @@ def test_every_part_of_a_report_is_in_every_format(make) -> None:
     assert "one day is missing" in text
 
 
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_terminal_folds_every_line_and_a_pipe_none(width) -> None:
+    piped, folded = (
+        report_text(whole_report()),
+        report_text(whole_report(), style=Style(width=width)),
+    )
+    assert (
+        max(map(columns_of, folded.splitlines())) <= width < len(max(piped.splitlines(), key=len))
+    )
+    assert "".join(folded.split()) == "".join(piped.split())
+
+
 def texts(row) -> tuple[str, ...]:
     return tuple(cell.text for cell in row)
 
@@ -77,17 +89,6 @@ def test_markdown_contains_every_row_of_a_report() -> None:
     assert used.count("\n| `user=etl") == 60
 
 
-HELD_BACK = replace(
-    IMPACT,
-    verdict=ImpactVerdict.SAME,
-    before_throttled_ms=0,
-    after_throttled_ms=0,
-    after_max_delay_ms=0,
-    after_over_timeout_ms=0,
-    censored_ms=DAY_MS,
-)
-
-
 def test_rows_that_are_only_counted_are_in_the_first_sentence_of_every_format() -> None:
     simulation = Simulation(
         evidence=(EVIDENCE,),
@@ -107,17 +108,6 @@ def test_rows_that_are_only_counted_are_in_the_first_sentence_of_every_format() 
         "same": 4,
         "no data": 30,
     }
-
-
-def test_for_a_throttled_client_the_report_does_not_claim_no_change() -> None:
-    simulation = Simulation(evidence=(EVIDENCE,), rows=(HELD_BACK,))
-    assert headline(UsageReport(simulation=simulation)) == (
-        "1 bucket on a broker: 1 may get worse (what was recorded was held back)"
-    )
-    calm = replace(HELD_BACK, bound=FigureBound.EXACT)
-    assert headline(UsageReport(simulation=replace(simulation, rows=(calm,)))) == (
-        "1 bucket on a broker: nothing changes for any client"
-    )
 
 
 def test_every_figure_of_a_lower_bound_is_marked() -> None:
@@ -206,48 +196,6 @@ def test_results_from_the_lake_show_their_window_and_their_snapshot() -> None:
     assert "What the change would have done" in plain
 
 
-def test_recommendations_for_consumers_are_marked_as_the_best_case() -> None:
-    (advice,) = whole_report().recommendations[:1]
-    fetch = replace(advice, quota_type=QuotaType.FETCH, train_share_ppm=None, test_share_ppm=1_000)
-    (plain, marked) = map(texts, report_tables.RECOMMENDATIONS.of([advice, fetch]).rows)
-    assert not any(figure.startswith("≥") for figure in plain[9:12])
-    assert marked[9:11] == ("-", "≥ 0.1 %")
-
-
-def names(chart: str) -> list[str]:
-    """The names of a bar chart of a page, and the lines below them."""
-    return re.findall(r'text-anchor="end">([^<]*)</text>', chart)
-
-
-def bars(report: UsageReport, anchor: str) -> list[str]:
-    (chart,) = re.findall(rf'<section id="{anchor}">.*?</section>', page(report), re.DOTALL)
-    return names(chart)
-
-
-def test_bars_name_their_type_and_broker_and_one_of_several_clusters() -> None:
-    fetch = replace(IMPACT, quota_type=QuotaType.FETCH, broker_id="2")
-    changed_simulation = replace(SIMULATION, rows=(IMPACT, fetch), left_out=0, verdicts={})
-    unused = replace(USAGE, broker_id="", state=UsageState.UNUSED, max_rate_units=0)
-    report = replace(whole_report(), simulation=changed_simulation, usage=(USAGE, unused))
-    who = "user=etl,client-id=loader"
-    assert bars(report, "before-after") == [who, "produce · broker 1", who, "fetch · broker 2"]
-    assert bars(report, "headroom") == [who, "produce · broker 1", who, "produce"]
-    other_changed_report = replace(report, usage=(USAGE, replace(USAGE, cluster_id="other")))
-    assert bars(other_changed_report, "headroom") == [
-        who,
-        "produce · broker 1",
-        "prod-id",
-        who,
-        "produce · broker 1",
-        "other",
-    ]
-    long = replace(report, usage=(replace(USAGE, bucket=bucket_of("a" * 60, "b" * 60)),))
-    first, second = bars(long, "headroom")
-    assert len(first) == 36
-    assert (first[:6], first[-3:], second) == ("user=a", "bbb", "produce · broker 1")
-    assert bars(report, "capacity") == ["prod-id", "broker 1 · ingress"]
-
-
 def test_the_first_sentence_summarises_the_report() -> None:
     assert (
         headline(whole_report())
@@ -279,30 +227,6 @@ def test_only_limits_to_change_are_called_recommended(
     rows = tuple(replace(recommendations.row(), advice=of_row) for of_row in advice)
     report = UsageReport(recommendations=rows, left_out={"recommendation": left_out})
     assert headline(report) == text
-
-
-def test_unused_evidence_is_reported_first() -> None:
-    stale = replace(EVIDENCE, stale="the newest sample is 5 d old")
-    report = UsageReport(evidence=(stale,), simulation=replace(SIMULATION, evidence=(stale,)))
-    assert headline(report) == "no evidence counts: the newest sample is 5 d old"
-    assert not report.simulation.enough
-
-
-def test_parts_without_rows_are_not_shown() -> None:
-    assert [table.name for table in sheets(UsageReport(evidence=(EVIDENCE,)))] == ["evidence"]
-
-
-def test_an_unknown_figure_is_not_zero() -> None:
-    text = page(whole_report())
-    assert ">not known</text>" in text
-    assert ">≥ 30 min a day</text>" in text
-
-
-def test_an_unknown_percentile_is_not_shown_as_no_limit() -> None:
-    unknown = replace(USAGE, limit_units=None, p50_units=None, p95_units=None, p99_units=None)
-    (row,) = map(texts, report_tables.USAGE.of([unknown]).rows)
-    assert row[4] == "no limit"
-    assert row[6:9] == ("-", "-", "-")
 
 
 def test_json_has_every_column_of_every_row() -> None:
@@ -351,3 +275,10 @@ def test_a_page_with_hostile_names_has_only_the_tags_of_an_ordinary_one() -> Non
 def test_a_page_contains_only_styles_that_its_policy_allows() -> None:
     assert " style=" not in page(whole_report())
     assert page(whole_report()).count("<style>") == 1
+
+
+def test_an_unknown_percentile_is_not_shown_as_no_limit() -> None:
+    unknown = replace(USAGE, limit_units=None, p50_units=None, p95_units=None, p99_units=None)
+    (row,) = map(texts, report_tables.USAGE.of([unknown]).rows)
+    assert row[4] == "no limit"
+    assert row[6:9] == ("-", "-", "-")

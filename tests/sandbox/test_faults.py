@@ -7,15 +7,6 @@ from reconciler.sandbox.faults import FOREVER, CutAfter, Delay, Fault, Faults, S
 CUT, WAIT = CutAfter(), Delay(seconds=1.0)
 
 
-def test_a_fault_affects_one_matching_request() -> None:
-    faults = Faults()
-    faults.add(Fault(effect=CUT, api=49, node=2))
-    assert faults.effects_for(48, 2) == ()
-    assert faults.effects_for(49, 1) == ()
-    assert faults.effects_for(49, 2) == (CUT,)
-    assert faults.effects_for(49, 2) == ()
-
-
 def test_a_fault_skips_some_requests_and_affects_some() -> None:
     faults = Faults()
     faults.add(Fault(effect=CUT, skip=2, times=2))

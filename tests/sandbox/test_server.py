@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,6 @@ from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.faults import (
     FOREVER,
     CutAfter,
-    CutBefore,
     Delay,
     Effect,
     Fault,
@@ -24,29 +22,23 @@ from reconciler.sandbox.faults import (
     Refuse,
     Slow,
     Stale,
-    Throttle,
     Truncate,
     WrongCorrelation,
 )
-from reconciler.wire import frames
 from reconciler.wire.apis import (
-    ALTER_CLIENT_QUOTAS,
-    DESCRIBE_CLIENT_QUOTAS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     METADATA,
 )
 from reconciler.wire.messages import (
-    alter_client_quotas,
     api_versions,
-    describe_client_quotas,
     describe_cluster,
     describe_configs,
     describe_user_scram_credentials,
     metadata,
 )
-from tests.contract.raw import Closed, RawConnection, described
+from tests.contract.raw import Closed, RawConnection
 from tests.contract.targets import running
 from tests.leaked_sockets import STEPS, leaks
 from tests.servers.processes import HANG_SECONDS
@@ -70,28 +62,6 @@ def connect(sandbox: Sandbox, node: int = 1) -> RawConnection:
 
 def plan(sandbox: Sandbox, effect: Effect, api: int | None = None, times: int = 1) -> None:
     sandbox.fail(Fault(effect=effect, api=api, times=times))
-
-
-def test_every_broker_shows_a_write_to_one_of_them(sandbox: Sandbox) -> None:
-    with connect(sandbox, 2) as connection:
-        assert connection.verdicts(SET) == {ALICE: (0, None)}
-    for node in (1, 2, 3):
-        with connect(sandbox, node) as connection:
-            assert connection.quotas() == KEPT
-
-
-def test_metadata_lists_the_running_brokers(sandbox: Sandbox) -> None:
-    asyncio.run_coroutine_threadsafe(sandbox.stop(3), loop_of(sandbox)).result(HANG_SECONDS)
-    with connect(sandbox) as connection:
-        body = metadata.encode_request(12, metadata.MetadataRequest(topics=()))
-        answer = metadata.decode_response(12, connection.ask(METADATA, 12, body))
-    assert [(broker.node_id, broker.port) for broker in answer.brokers] == [
-        (node, sandbox.port(node)) for node in (1, 2)
-    ]
-    assert sandbox.bootstrap() == f"127.0.0.1:{sandbox.port(1)},127.0.0.1:{sandbox.port(2)}"
-    port = sandbox.port(3)
-    asyncio.run_coroutine_threadsafe(sandbox.start(3), loop_of(sandbox)).result(HANG_SECONDS)
-    assert sandbox.port(3) == port
 
 
 def loop_of(sandbox: Sandbox) -> asyncio.AbstractEventLoop:
@@ -122,25 +92,7 @@ def test_a_lagging_broker_shows_values_after_its_lag() -> None:
         assert far_behind.quotas() == {}
 
 
-def test_seeded_values_are_stored_without_validation(sandbox: Sandbox) -> None:
-    sandbox.seed({(("client-id-prefix", "app"),): {"odd": -1.0}, ALICE: {"future_key": 0.5}})
-    assert sandbox.values() == {
-        (("client-id-prefix", "app"),): {"odd": -1.0},
-        ALICE: {"future_key": 0.5},
-    }
-    with connect(sandbox) as connection:
-        connection.verdicts((ALICE, (("future_key", None),)))
-        assert sandbox.values() == {(("client-id-prefix", "app"),): {"odd": -1.0}}
-
-
 # ---- faults -----------------------------------------------------------------------------------------
-
-
-def test_a_request_cut_before_execution_is_not_executed(sandbox: Sandbox) -> None:
-    plan(sandbox, CutBefore(), ALTER)
-    with connect(sandbox) as connection, pytest.raises(Closed):
-        connection.verdicts(SET)
-    assert sandbox.values() == {}
 
 
 def test_a_request_cut_after_execution_is_executed(sandbox: Sandbox) -> None:
@@ -156,16 +108,6 @@ def test_a_response_is_cut_at_the_configured_byte(sandbox: Sandbox) -> None:
         connection.offered()
     with connect(sandbox) as connection:
         assert connection.offered()
-
-
-def test_a_throttled_client_is_informed_immediately_and_then_not_read(sandbox: Sandbox) -> None:
-    plan(sandbox, Throttle(milliseconds=80), DESCRIBE)
-    with connect(sandbox) as connection:
-        started = time.monotonic()
-        answer = connection.describe()
-        assert answer.throttle_time_ms == 80
-        assert connection.describe().throttle_time_ms == 0
-        assert time.monotonic() - started >= 0.08
 
 
 def test_a_delayed_request_is_answered_later(sandbox: Sandbox) -> None:
@@ -202,16 +144,6 @@ def test_a_wrong_correlation_id_has_the_configured_offset(sandbox: Sandbox) -> N
     plan(sandbox, WrongCorrelation(by=4))
     with connect(sandbox) as connection, pytest.raises(AssertionError):
         connection.offered()
-
-
-@pytest.mark.parametrize("applied", [True, False])
-def test_a_whole_request_is_rejected_with_any_code(sandbox: Sandbox, *, applied: bool) -> None:
-    failure = BrokerFailure(code=7, message="The request timed out.")
-    plan(sandbox, Refuse(failure=failure, applied=applied), ALTER)
-    with connect(sandbox) as connection:
-        verdicts = connection.verdicts(SET, (BOB, ((PRODUCER, 0.5),)))
-    assert verdicts == dict.fromkeys((ALICE, BOB), (7, "The request timed out."))
-    assert sandbox.values() == (KEPT if applied else {})
 
 
 @pytest.mark.parametrize("applied", [True, False])
@@ -262,61 +194,10 @@ def test_a_stale_describe_shows_the_earlier_values(sandbox: Sandbox) -> None:
 # ---- life -------------------------------------------------------------------------------------------
 
 
-def test_requests_of_one_connection_are_answered_in_order(sandbox: Sandbox) -> None:
-    plan(sandbox, Delay(seconds=0.02), ALTER)
-    alter = alter_client_quotas.encode_request(1, [SET], validate_only=False)
-    describe = describe_client_quotas.encode_request(
-        1, describe_client_quotas.DescribeClientQuotasRequest(components=(), strict=False)
-    )
-    with connect(sandbox) as connection:
-        for place, (api, body) in enumerate(
-            [(ALTER_CLIENT_QUOTAS, alter), (DESCRIBE_CLIENT_QUOTAS, describe)]
-        ):
-            connection.send(
-                frames.encode_request(api, 1, correlation_id=place, client_id=None, body=body)
-            )
-        first, second = connection.receive(), connection.receive()
-    assert [frames.correlation_id_of(frame) for frame in (first, second)] == [0, 1]
-    description = described(1, frames.response_body(DESCRIBE_CLIENT_QUOTAS, 1, second))
-    assert description.quotas == KEPT
-
-
 def test_a_port_in_use_is_reported(sandbox: Sandbox) -> None:
     settings = SandboxSettings(listeners=(Listener(port=sandbox.port()),))
     with pytest.raises(ConfigError, match="cannot listen"), running(Sandbox(settings)):
         raise AssertionError("the port was free")
-
-
-def test_the_address_lists_every_broker_and_puts_ipv6_in_brackets() -> None:
-    settings = SandboxSettings(nodes=(1, 2, 3), listeners=(Listener(host="::1"),))
-    with running(Sandbox(settings)) as sandbox:
-        addresses = sandbox.bootstrap().split(",")
-    assert len(addresses) == 3
-    assert all(address.startswith("[::1]:") for address in addresses)
-
-
-def test_closing_the_sandbox_closes_listeners_and_connections() -> None:
-    with running(Sandbox()) as sandbox:
-        port = sandbox.port()
-        connection = RawConnection(port)
-        assert connection.offered()
-    with connection, pytest.raises(Closed):
-        connection.receive()
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=60)
-
-
-def test_the_state_survives_the_sandbox(tmp_path: Path) -> None:
-    settings = SandboxSettings(state_file=tmp_path / "state.json")
-    with running(Sandbox(settings)) as sandbox, connect(sandbox) as connection:
-        begun = (tmp_path / "state.json").read_bytes()
-        connection.verdicts(SET, validate_only=True)
-        assert (tmp_path / "state.json").read_bytes() == begun
-        connection.verdicts(SET)
-        cluster_id = sandbox.cluster_id
-    with running(Sandbox(settings)) as sandbox, connect(sandbox) as connection:
-        assert sandbox.cluster_id == cluster_id
-        assert connection.quotas() == KEPT
 
 
 def test_a_change_that_cannot_be_saved_is_not_applied(tmp_path: Path) -> None:
@@ -339,13 +220,6 @@ def test_a_state_of_another_cluster_is_refused(tmp_path: Path) -> None:
         connection.verdicts(SET)
     with pytest.raises(ConfigError, match="belongs to cluster"):
         Sandbox(SandboxSettings(state_file=path, cluster_id="a" * 22))
-
-
-def test_cluster_ids_have_the_form_of_kafka() -> None:
-    texts = {Sandbox().cluster_id for _ in range(50)}
-    assert len(texts) == 50
-    assert all(len(name) == 22 and not name.startswith("-") for name in texts)
-    assert Sandbox(SandboxSettings(cluster_id="a" * 22)).cluster_id == "a" * 22
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)

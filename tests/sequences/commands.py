@@ -119,9 +119,7 @@ def disagreement(driver: Driver, commands: Sequence[Command]) -> str:
 
 
 def check(
-    driver: Callable[[], Driver],
-    seeds: Sequence[int],
-    commands: Mapping[Draw, int] = COMMANDS,
+    driver: Callable[[], Driver], seeds: Sequence[int], commands: Mapping[Draw, int] = COMMANDS
 ) -> None:
     """Run the sequences of some seeds.
 

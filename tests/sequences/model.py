@@ -11,12 +11,7 @@ from typing import NamedTuple, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-WIDER = {
-    "alice/shop": ("alice", "anyone"),
-    "alice": ("anyone",),
-    "bob": ("anyone",),
-    "anyone": (),
-}
+WIDER = {"alice/shop": ("alice", "anyone"), "alice": ("anyone",), "bob": ("anyone",), "anyone": ()}
 """Entity -> the wider entities that its clients fall back to."""
 NARROW = frozenset({"alice", "alice/shop"})
 RANKS = {"Observe": 0, "CreateOnly": 1, "Upsert": 2, "Unconfirmed": 2, "Sync": 3}

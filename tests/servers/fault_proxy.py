@@ -21,11 +21,10 @@ from tests.servers.properties import Listener
 
 LARGEST_FRAME = 256 * 1024 * 1024
 STEPS_TO_HANDLER = 3  # of the event loop, from an accepted connection to its handler
-BEFORE_FORWARDING = frozenset({Action.CUT_BEFORE, Action.HOLD_REQUEST})
 
 
 class CutError(Exception):
-    """A fault closes this connection."""
+    """What was received is no frame: the connection is closed."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,13 +46,17 @@ class Planted:
         """Release what HOLD_REQUEST or HOLD_ANSWER holds, now and later."""
         self.loop.call_soon_threadsafe(self.let_go.set)
 
+    async def hold(self) -> None:
+        """Report that the fault occurred, and wait for the release."""
+        self.reached.set()
+        await self.let_go.wait()
+
     def strikes(self, request: Request) -> bool:
         """Count a matching request; return whether the fault applies to it."""
         if not self.fault.matches(request):
             return False
         self.counted += 1
-        late = self.fault.repeat and self.counted > self.fault.nth
-        return late or self.counted == self.fault.nth
+        return self.counted == self.fault.nth
 
 
 class FaultProxy:
@@ -200,11 +203,8 @@ class FaultProxy:
             self.requests.append(request)
             self.round_trips += not waiting
             struck = self._strike(request)
-            if struck is not None and struck.fault.action in BEFORE_FORWARDING:
-                struck.reached.set()
-                if struck.fault.action is Action.CUT_BEFORE:
-                    raise CutError
-                await struck.let_go.wait()
+            if struck is not None and struck.fault.action is Action.HOLD_REQUEST:
+                await struck.hold()
                 struck = None
             waiting.append((request, struck))
             _send(broker, request.frame)
@@ -222,38 +222,14 @@ class FaultProxy:
             request, struck = waiting.popleft()
             if self.advertised_ports and request.api_key in WITH_BROKER_ADDRESSES:
                 answer = show_ports(answer, self.advertised_ports)
-            if struck is None:
-                _send(client, answer)
-            else:
-                await _break(struck, request, answer, client)
+            if struck is not None:
+                await struck.hold()
+            _send(client, answer)
             await client.drain()
 
     def _strike(self, request: Request) -> Planted | None:
         struck = [planted for planted in self._planted if planted.strikes(request)]
         return struck[0] if struck else None
-
-
-async def _break(
-    struck: Planted, request: Request, answer: bytes, client: asyncio.StreamWriter
-) -> None:
-    fault = struck.fault
-    struck.reached.set()
-    match fault.action:
-        case Action.LOSE_ANSWER:
-            raise CutError
-        case Action.TRUNCATE:
-            client.write((struct.pack(">i", len(answer)) + answer)[: fault.keep_bytes])
-            raise CutError
-        case Action.HOLD_ANSWER:
-            await struck.let_go.wait()
-            _send(client, answer)
-        case Action.DUPLICATE:
-            _send(client, answer)
-            _send(client, answer)
-        case Action.EDIT if fault.edit is not None:
-            _send(client, fault.edit(request, answer))
-        case _:
-            raise AssertionError(f"{fault.action} does not apply to responses")
 
 
 async def _read_frame(reader: asyncio.StreamReader) -> bytes:

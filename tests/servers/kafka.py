@@ -301,17 +301,6 @@ class KafkaCluster:
             "know one another",
         )
 
-    def finalize_upgrade(self) -> int:
-        """Raise metadata.version to the newest that all nodes support; return its level."""
-        levels: list[int] = []
-
-        def raised() -> bool:
-            levels[:] = [ping.raise_metadata_version(self.inside(1))]
-            return True
-
-        self._wait(raised, "raise metadata.version")
-        return levels[0]
-
     def wait_ready(self, *nodes: int) -> None:
         """Wait until the given nodes (all without arguments) respond on every client port."""
         waiting_nodes = [self._nodes[number] for number in nodes or self.numbers]

@@ -20,7 +20,6 @@ METADATA_LEVEL_OF_3_9, NEWEST_METADATA_LEVEL = (
     21,
     60,
 )  # feature levels of MetadataVersion; the second is above those of 4.4
-UPGRADE = 1  # FeatureUpdate.UpgradeType
 OPERATIONS = {"Alter": 7, "Describe": 8, "DescribeConfigs": 10, "AlterConfigs": 11}
 
 
@@ -141,28 +140,6 @@ def quorum_leader(port: int, *, seconds: float = ANSWER_SECONDS) -> int | None:
     place = answer.index(topic) + len(topic) + 1
     _partition, error, leader = struct.unpack_from(">ihi", answer, place)
     return leader if error == 0 and leader >= 0 else None
-
-
-def raise_metadata_version(port: int, *, seconds: float = CALL_SECONDS) -> int:
-    """Send UpdateFeatures v1 until metadata.version is the newest that all nodes support; return its level.
-
-    Raises:
-        CallFailed: No level above that of 3.9 is supported.
-    """
-    name = b"metadata.version"
-    refusals = []
-    for level in range(NEWEST_METADATA_LEVEL, METADATA_LEVEL_OF_3_9, -1):
-        update = bytes([len(name) + 1]) + name + struct.pack(">hb", level, UPGRADE) + b"\0"
-        body = struct.pack(">i", int(seconds * 1000)) + b"\x02" + update + b"\0" + b"\0"
-        answer = call(port, 57, 1, body, flexible=True, seconds=seconds)
-        _throttle, error, message = struct.unpack_from(">ihB", answer)
-        place = 7 + max(message - 1, 0)
-        if error == 0 and answer[place] == 2:
-            (error,) = struct.unpack_from(">h", answer, place + 2 + len(name))
-        if error == 0:
-            return level
-        refusals.append(f"{level}: error {error}")
-    raise CallFailed(f"UpdateFeatures refused every level: {'; '.join(refusals)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

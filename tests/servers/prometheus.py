@@ -135,12 +135,7 @@ def check(file: Path, sha256: str) -> None:
 def _run(command: Sequence[str], *, inside: Path) -> None:
     try:
         done = subprocess.run(
-            command,
-            cwd=inside,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=HANG_SECONDS,
+            command, cwd=inside, capture_output=True, text=True, check=False, timeout=HANG_SECONDS
         )
     except subprocess.TimeoutExpired as late:
         raise ServersUnavailable(f"{command[0]} did not end in time") from late

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-ONE_TEST = "tests/servers/test_jars.py::test_each_version_resolves_to_its_own_jars[4.3.1]"
+ONE_TEST = "tests/servers/test_kafka.py::test_the_two_principals_have_exactly_the_documented_rights"
 
 
 def run_without_java(tmp_path: Path, **environment: str) -> "subprocess.CompletedProcess[str]":

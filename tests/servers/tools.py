@@ -82,14 +82,6 @@ def command(version: str, source: JavaSource, *arguments: str) -> list[str]:
     return [jars.java(), *jvm, "-cp", classpath, source.class_name, *arguments]
 
 
-def java_program(
-    version: str, source_path: Path, class_name: str, *arguments: str, stdin: str = ""
-) -> "subprocess.CompletedProcess[str]":
-    """Compile a program (once) and run it to its end, with any exit code."""
-    source = JavaSource(path=source_path, class_name=class_name)
-    return _run(command(version, source, *arguments), stdin)
-
-
 def kafka_configs(
     version: str, *arguments: str, flags: Sequence[str] = ()
 ) -> "subprocess.CompletedProcess[str]":

@@ -12,10 +12,7 @@ from tests.simulation.laws import Laws
 
 
 def difference(
-    laws: Laws,
-    documents: Mapping[str, Declaration],
-    *,
-    retained: Collection[str] = (),
+    laws: Laws, documents: Mapping[str, Declaration], *, retained: Collection[str] = ()
 ) -> str:
     """Return the first difference; "" = none. Limits that ``retained`` documents own may remain.
 

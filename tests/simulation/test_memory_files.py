@@ -1,4 +1,4 @@
-"""Tests of the disk: kills between steps of a write, power loss, locks."""
+"""Tests of the disk: kills between steps of a write, power loss."""
 
 import asyncio
 import random
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import InventoryError, InventoryLocked
 from tests.simulation.memory_files import MemoryDisk, ProcessFiles
 from tests.simulation.processes import ProcessKilled, SimulatedProcess
 
@@ -57,25 +56,3 @@ def test_synced_content_survives_a_power_loss():
     machine.files().append(LOG, b"line\n")
     machine.disk.lose_power()
     assert machine.disk.cached == {FILE: b"new", LOG: b"line\n"}
-
-
-def test_a_lock_has_one_holder_and_ends_with_its_process():
-    machine = Machine()
-    holder = machine.process()
-    lock = ProcessFiles(machine.disk, holder).lock(FILE, command="first", now=0.0)
-    lock.acquire()
-    other_lock = machine.files().lock(FILE, command="second", now=0.0)
-    with pytest.raises(InventoryLocked, match="first"):
-        other_lock.acquire()
-    holder.kill()
-    other_lock.acquire()
-    assert other_lock.is_held
-    assert not lock.is_held
-
-
-def test_a_full_disk_is_an_error_and_changes_nothing():
-    machine = Machine()
-    machine.disk.full = True
-    with pytest.raises(InventoryError, match="No space left"):
-        machine.files().append(LOG, b"line")
-    assert machine.disk.cached == {}

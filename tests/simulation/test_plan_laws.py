@@ -10,13 +10,7 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration, Applied, Held
 from reconciler.quota.overrides import Override
-from reconciler.quota.ownership import (
-    Intent,
-    IntentStarted,
-    OverrideSet,
-    Owner,
-    OwnershipRecords,
-)
+from reconciler.quota.ownership import Intent, IntentStarted, OverrideSet, Owner, OwnershipRecords
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.guards import Guard, Guards, Violation
 from reconciler.quota.planner.plan import QuotaChange

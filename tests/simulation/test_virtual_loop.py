@@ -1,4 +1,4 @@
-"""Tests of the loop: virtual time, task order by seed, deadlock detection."""
+"""Tests of the loop: task order by seed, deadlock detection."""
 
 import asyncio
 import random
@@ -10,15 +10,6 @@ from tests.simulation.virtual_loop import Deadlocked, VirtualLoop
 
 def loop(seed: int = 1) -> VirtualLoop:
     return VirtualLoop(random.Random(seed), lambda _: None)
-
-
-def test_a_simulated_day_takes_no_real_time():
-    virtual = loop()
-    try:
-        virtual.run_until_complete(asyncio.sleep(86_400.0))
-        assert virtual.time() == 86_400.0
-    finally:
-        virtual.close()
 
 
 def order_of(seed: int) -> list[int]:
@@ -68,44 +59,6 @@ def test_sets_of_tasks_and_futures_have_the_same_order_in_every_loop():
 def test_a_seed_decides_the_order_of_tasks():
     assert order_of(1) == order_of(1)
     assert len({tuple(order_of(seed)) for seed in range(10)}) > 5
-
-
-def test_timers_fire_in_order():
-    times: list[float] = []
-    virtual = loop()
-    try:
-        for seconds in (3.0, 1.0, 2.0, 1.0):
-            virtual.call_later(seconds, lambda: times.append(virtual.time()))
-        virtual.run_until_complete(asyncio.sleep(5.0))
-    finally:
-        virtual.close()
-    assert times == [1.0, 1.0, 2.0, 3.0]
-
-
-def test_work_for_threads_runs_on_the_loop():
-    virtual = loop()
-    try:
-        assert virtual.run_until_complete(virtual.run_in_executor(None, max, 1, 2)) == 2
-        with pytest.raises(ZeroDivisionError):
-            virtual.run_until_complete(virtual.run_in_executor(None, lambda: 1 / 0))
-    finally:
-        virtual.close()
-
-
-def test_work_that_cancels_the_task_that_waits_for_it_ends_it():
-    virtual, errors = loop(), list[object]()
-    virtual.set_exception_handler(lambda _, context: errors.append(context))
-
-    def end() -> None:
-        work.cancel()
-
-    work = virtual.create_task(asyncio.to_thread(end))
-    try:
-        with pytest.raises(asyncio.CancelledError):
-            virtual.run_until_complete(work)
-    finally:
-        virtual.close()
-    assert not errors
 
 
 def test_tasks_that_wait_for_each_other_are_an_error():

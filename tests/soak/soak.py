@@ -1,28 +1,46 @@
-"""One soak: executes the plan on real servers, waits until everything is as declared, or reports the differences."""
+"""One soak: random operations and faults on real servers; then everything becomes as declared, or the report says what not.
 
-import contextlib
-import json
+Equal seeds give equal operations and faults in equal order.
+"""
+
+import random
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+from reconciler.kube.api.custom_resources import FINALIZER
+from reconciler.kube.records.config_map_reader import read
+from reconciler.quota.keys import FIELDS
 from tests.kube.e2e.forwarder import Forwarder
 from tests.kube.e2e.world import Operator, World, eventually
 from tests.servers import raw_quotas
-from tests.servers.kube.api import APPLY_PATCH, MERGE_PATCH, Answer
-from tests.soak.invariants import Declared, Observation, Problem, problems
-from tests.soak.plan import NAMESPACES, Step, faults, operations
+from tests.servers.kube.api import APPLY_PATCH, MERGE_PATCH
 
 GROUP: Final = "/apis/kafka-quotas.io/v1alpha1"
 STANDSTILL_SECONDS: Final = 150.0
 """The time after which unchanged problems count as final: an open write takes 65 s, a retry up to 60."""
 
-LONGEST_WAIT_SECONDS: Final = 600.0
-FOREIGN: Final = {f"foreign{number}": float(5000 + number) for number in range(10)}
+KEYS: Final = ("producerByteRate", "consumerByteRate", "requestPercentage")
+VALUES: Final = (2048, 4096, 8192, 16384, 65536)
+NAMESPACES: Final = 3
+FOREIGN: Final = {
+    f"foreign{number}": {"producer_byte_rate": 5000.0 + number} for number in range(10)
+}
+"""Limits that another writer set and no document declares."""
+
+FAULTS: Final = {
+    "kill operator": (5, 0.0),
+    "terminate operator": (2, 0.0),
+    "pause broker": (4, 12.0),
+    "kill broker": (1, 6.0),
+    "drop API connections": (5, 0.0),
+    "refuse API connections": (3, 8.0),
+    "delay API": (3, 8.0),
+}
+"""Weight and most seconds of each fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +53,6 @@ class Settings:
         documents: Maximum number of live documents.
         every: Mean seconds between two faults.
         rate: Operations per second.
-        elect: Whether the operator uses a Lease, with which a start after a kill takes longer.
     """
 
     seed: int
@@ -43,32 +60,51 @@ class Settings:
     documents: int
     every: float = 8.0
     rate: float = 6.0
-    elect: bool = False
 
     @property
     def again(self) -> str:
         """The command that repeats the plan."""
-        elect = " --elect" if self.elect else ""
-        return (
-            f"python -m tests.soak --seed {self.seed} --minutes {self.seconds / 60:g}"
-            f" --documents {self.documents} --fault-every {self.every:g} --rate {self.rate:g}{elect}"
-        )
+        minutes = f"{self.seconds / 60:g}"
+        return f"python -m tests.soak --seed {self.seed} --minutes {minutes} --documents {self.documents}"
+
+
+@dataclass(slots=True)
+class Document:
+    """A document as users created it; names are not reused, users are.
+
+    Attributes:
+        name: Its name.
+        namespace: Its namespace.
+        user: User whose quota it declares.
+        limits: Current or last declared limits.
+        deletion_policy: `Delete` or `Retain`.
+        tried: Pairs of key and value that it ever declared.
+        last: The object before its deletion.
+    """
+
+    name: str
+    namespace: str
+    user: str
+    limits: dict[str, int]
+    deletion_policy: str
+    tried: set[tuple[str, float]] = field(default_factory=set[tuple[str, float]])
+    last: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def declared(self) -> dict[str, float]:
+        """Its limits as Kafka names them."""
+        return {FIELDS[key].value: float(value) for key, value in self.limits.items()}
 
 
 @dataclass(slots=True)
 class Soak:
-    """A running soak.
-
-    Attributes:
-        world: The world, in which QuotaCluster, namespaces and operator are created here.
-        settings: The options.
-        counts: Number of executed operations and faults by kind.
-    """
+    """A running soak, in a world in which QuotaCluster, namespaces and operator are created here."""
 
     world: World
     settings: Settings
-    declared: Declared = field(default_factory=Declared)
     counts: Counter[str] = field(default_factory=Counter[str])
+    history: list[str] = field(default_factory=list[str])
+    _live: dict[str, Document] = field(default_factory=dict[str, Document])
+    _deleted: list[Document] = field(default_factory=list[Document])
     _namespaces: list[str] = field(default_factory=list[str])
     _ends: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
     _operator: Operator | None = None
@@ -77,16 +113,13 @@ class Soak:
         """Run the soak; return one line about the executed steps.
 
         Raises:
-            AssertionError: An invariant is violated; the message is the report.
+            AssertionError: Something is not as declared; the message is the report.
         """
         kube = self.world.kube
         self._namespaces = [kube.fresh_namespace() for _ in range(NAMESPACES)]
         raw_quotas.set_quotas(
             self.world.kafka.port(),
-            {
-                raw_quotas.entity(user=user): {"producer_byte_rate": value}
-                for user, value in FOREIGN.items()
-            },
+            {raw_quotas.entity(user=user): limits for user, limits in FOREIGN.items()},
         )
         self.world.cluster(
             interval="5s",
@@ -99,75 +132,94 @@ class Soak:
                 self._carry_out(way)
                 return self._settle(way)
             finally:
-                # The world deletes the documents; the empty namespaces stay.
-                self._heal(way)
-
-    # ---- the plan ----------------------------------------------------------------------------
+                self._heal(way)  # the world deletes the documents; the empty namespaces stay
 
     def _carry_out(self, way: Forwarder) -> None:
-        reported_settings = self.settings
-        steps = [
-            *operations(
-                reported_settings.seed,
-                seconds=reported_settings.seconds,
-                documents=reported_settings.documents,
-                rate=reported_settings.rate,
-            ),
-            *faults(
-                reported_settings.seed,
-                seconds=reported_settings.seconds,
-                every=reported_settings.every,
-            ),
-        ]
+        """Operations and faults at the drawn times."""
+        users, faults = (
+            random.Random(f"{what} {self.settings.seed}") for what in ("users", "faults")
+        )
+        operation, fault = users.expovariate(self.settings.rate), 2.0
         begun = time.monotonic()
-        for step in sorted(steps, key=lambda step: step.at):
-            while (wait_seconds := begun + step.at - time.monotonic()) > 0:
+        while (due := min(operation, fault)) < self.settings.seconds:
+            while (wait_seconds := begun + due - time.monotonic()) > 0:
                 self._end_faults(way)
                 time.sleep(min(wait_seconds, 0.05))
-            self._end_faults(way)
-            self.declared.note(f"{step.at:7.2f} s", step)
-            self.counts[step.verb] += 1
-            if step.is_fault:
-                self._fail(step, way)
+            if operation <= fault:
+                operation += users.expovariate(self.settings.rate)
+                self._operate(users)
             else:
-                self._operate(step)
+                fault += faults.uniform(0.2, 1.8) * self.settings.every
+                name = faults.choices(list(FAULTS), [weight for weight, _ in FAULTS.values()])[0]
+                self._fail(name, FAULTS[name][1] * faults.random(), way)
 
-    def _operate(self, step: Step) -> None:
-        api, namespace = self.world.kube.api, self._namespaces[step.namespace]
-        path = f"{GROUP}/namespaces/{namespace}/clientquotas/{step.document}"
-        match step.verb:
-            case "create":
-                body = World.document(
-                    step.document,
-                    user=step.user,
-                    limits=step.limits,
-                    deletionPolicy=step.deletion_policy,
-                )
-                answer = api.call(
-                    "PATCH", path, body, kind=APPLY_PATCH, query={"fieldManager": "soak"}
-                )
-            case "update":
-                cleared = dict.fromkeys(
-                    set(self.declared.documents[step.document].limits) - set(step.limits)
-                )
-                answer = self._merge(path, {"limits": {**step.limits, **cleared}})
-            case "suspend":
-                answer = self._merge(path, {"suspend": step.suspended})
-            case _:
-                self.declared.documents[step.document].last = api.get(path).body or {}
-                answer = api.call("DELETE", path)
+    # ---- operations --------------------------------------------------------------------------
+
+    def _operate(self, draw: random.Random) -> None:
+        choice = draw.random()
+        if not self._live or (choice < 0.3 and len(self._live) < self.settings.documents):
+            self._create(draw, f"u{self.counts['create']:05}")
+            return
+        document = draw.choice(list(self._live.values()))
+        if choice < 0.75:
+            limits = _limits(draw)
+            cleared = dict.fromkeys(document.limits.keys() - limits.keys())
+            self._write(document, limits, {"spec": {"limits": {**limits, **cleared}}}, "update")
+            return
+        path = self._path(document)
+        document.last = self.world.kube.api.get(path).body or {}
+        _ = self.world.kube.api.call("DELETE", path).need()
+        self._note("delete", document)
+        self._deleted.append(self._live.pop(document.name))
+        if draw.random() < 0.35 and document.deletion_policy == "Delete":
+            self._create(draw, document.user)
+
+    def _create(self, draw: random.Random, user: str) -> None:
+        is_new = all(document.user != user for document in self._deleted)
+        document = Document(
+            name=f"d{self.counts['create']:05}",
+            namespace=draw.choice(self._namespaces),
+            user=user,
+            limits={},
+            deletion_policy="Retain" if is_new and draw.random() < 0.3 else "Delete",
+        )
+        limits = _limits(draw)
+        body = World.document(
+            document.name, user=user, limits=limits, deletionPolicy=document.deletion_policy
+        )
+        self._write(document, limits, body, "create")
+        self._live[document.name] = document
+
+    def _write(
+        self, document: Document, limits: dict[str, int], body: Mapping[str, Any], verb: str
+    ) -> None:
+        is_new = verb == "create"
+        answer = self.world.kube.api.call(
+            "PATCH",
+            self._path(document),
+            body,
+            kind=APPLY_PATCH if is_new else MERGE_PATCH,
+            query={"fieldManager": "soak"} if is_new else {},
+        )
         _ = answer.need()
-        self.declared.take(step, namespace)
+        document.limits = limits
+        document.tried |= document.declared().items()
+        self._note(verb, document)
 
-    def _merge(self, path: str, spec: Mapping[str, object]) -> Answer:
-        return self.world.kube.api.call("PATCH", path, {"spec": spec}, kind=MERGE_PATCH)
+    def _path(self, document: Document) -> str:
+        return f"{GROUP}/namespaces/{document.namespace}/clientquotas/{document.name}"
+
+    def _note(self, what: str, about: object = "") -> None:
+        self.counts[what] += 1
+        self.history.append(f"{time.monotonic():.2f} {what} {about}")
 
     # ---- faults ------------------------------------------------------------------------------
 
-    def _fail(self, step: Step, way: Forwarder) -> None:
+    def _fail(self, name: str, seconds: float, way: Forwarder) -> None:
         kafka, operator = self.world.kafka, self._operator
         assert operator is not None
-        match step.verb:
+        self._note(name, f"for {seconds:.1f} s")
+        match name:
             case "kill operator":
                 operator.kill()
                 self._start(way, wait=False)
@@ -187,141 +239,150 @@ class Soak:
                 way.delay(0.3)
             case _:
                 pass
-        if step.seconds:
-            self._ends.append((time.monotonic() + step.seconds, step.verb))
+        if seconds:
+            self._ends.append((time.monotonic() + seconds, name))
 
     def _end_faults(self, way: Forwarder) -> None:
-        operator = self._operator
-        if operator is not None and not operator.child.running:
-            self.counts["operator ended by itself"] += 1
-            self.declared.note("", "the operator ended by itself and is started again")
+        if self._operator is not None and not self._operator.child.running:
+            self._note("operator ended by itself")
             self._start(way, wait=False)
-        due = [end for end in self._ends if end[0] <= time.monotonic()]
-        for end in due:
+        for end in [end for end in self._ends if end[0] <= time.monotonic()]:
             self._ends.remove(end)
-            self.declared.note("", f"end of {end[1]}")
-            self._end(end[1], way)
-
-    def _end(self, fault: str, way: Forwarder) -> None:
-        kafka = self.world.kafka
-        match fault:
-            case "pause broker" if kafka.running():
-                kafka.resume(1)
-            case "kill broker" if not kafka.running():
-                kafka.start(1, wait=False)
-            case "refuse API connections" | "delay API":
+            if end[1].endswith("broker"):
+                self._resume()
+            else:
                 way.heal()
-            case _:
-                pass
+
+    def _resume(self) -> None:
+        if self.world.kafka.running():
+            self.world.kafka.resume(1)
+        else:
+            self.world.kafka.start(1, wait=False)
 
     def _heal(self, way: Forwarder) -> None:
         way.heal()
-        kafka = self.world.kafka
-        if kafka.running():
-            kafka.resume(1)
-        else:
-            kafka.start(1, wait=False)
-        kafka.wait_ready()
+        self._resume()
+        self.world.kafka.wait_ready()
 
     def _start(self, way: Forwarder, *, wait: bool = True) -> None:
         place = self.world.place
         plain = self.world.kube.kubeconfig_for(place.namespace, place.account)
-        arguments = [f"--kubeconfig={way.kubeconfig(plain)}", "--deletion-timeout=30m"]
-        if not self.settings.elect:
-            arguments.append("--no-leader-elect")
-        self._operator = self.world.start(*arguments, ready=False)
+        self._operator = self.world.start(
+            f"--kubeconfig={way.kubeconfig(plain)}",
+            "--deletion-timeout=30m",
+            "--no-leader-elect",
+            ready=False,
+        )
         if wait:
             eventually(self._operator.ready, seconds=60, what="the operator to be ready")
 
     # ---- afterwards --------------------------------------------------------------------------
 
     def _settle(self, way: Forwarder) -> str:
-        """Wait until no invariant is violated, as long as anything changes."""
+        """Wait until everything is as declared, as long as anything changes."""
         self._ends.clear()
         self._heal(way)
         healed = changed = time.monotonic()
-        texts: frozenset[str] | None = None
-        while True:
+        problems: list[str] | None = None
+        while found_problems := list(self._problems()):
             self._end_faults(way)
-            observation = self._look()
-            violations = problems(self.declared, observation, FOREIGN)
-            if not violations:
-                break
-            names = frozenset(str(violation) for violation in violations)
-            if names != texts:
-                texts, changed = names, time.monotonic()
-            now = time.monotonic()
-            if now - changed > STANDSTILL_SECONDS or now - healed > LONGEST_WAIT_SECONDS:
-                raise AssertionError(self._report(violations, observation))
+            if found_problems != problems:
+                problems, changed = found_problems, time.monotonic()
+            if time.monotonic() - min(changed, healed + 450) > STANDSTILL_SECONDS:
+                names = "\n".join(found_problems)
+                raise AssertionError(f"{self.settings.again}\n{names}\n" + "\n".join(self.history))
             time.sleep(2.0)
-        done = sum(count for verb, count in self.counts.items() if verb in _OPERATIONS)
-        failed = sum(self.counts.values()) - done
-        assert observation.events <= 6 * done + 200 * failed, f"{observation.events} events"
-        counts = ", ".join(f"{count} {verb}" for verb, count in sorted(self.counts.items()))
-        reported_settings = self.settings
-        return (
-            f"seed {reported_settings.seed}: {reported_settings.seconds / 60:g} minutes, at most {reported_settings.documents} documents: {counts};"
-            f" {len(self.declared.live)} live at the end, {observation.events} events,"
-            f" as declared {time.monotonic() - healed:.0f} s after the last fault"
-        )
+        counts = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
+        return f"seed {self.settings.seed}: {counts}; as declared after {time.monotonic() - healed:.0f} s"
 
-    def _look(self) -> Observation:
-        place, api = self.world.place, self.world.kube.api
-        logs = [operator.log.read_text(encoding="utf-8") for operator in self.world.operators]
-        return Observation(
-            objects=[
-                item
-                for namespace in self._namespaces
-                for item in api.get(f"{GROUP}/namespaces/{namespace}/clientquotas").need()["items"]
-            ],
-            config_maps=[
-                item
-                for item in api.get(f"/api/v1/namespaces/{place.namespace}/configmaps").need()[
-                    "items"
-                ]
-                if "kafka-quotas.io/records" in item["metadata"].get("labels", {})
-            ],
-            live=raw_quotas.describe(self.world.kafka.port()),
-            cluster_id=self.world.kafka.cluster_id,
-            events=sum(
-                len(
-                    api.get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events").need()["items"]
-                )
-                for namespace in self._namespaces
-            ),
-            logs="\n".join(logs),
-        )
+    def _problems(self) -> Iterator[str]:
+        """What is not as declared, in Kafka, the documents, the records and the log."""
+        yield from self._kafka_problems()
+        api, place = self.world.kube.api, self.world.place
+        objects = {
+            item["metadata"]["name"]: item
+            for namespace in self._namespaces
+            for item in api.get(f"{GROUP}/namespaces/{namespace}/clientquotas").need()["items"]
+        }
+        yield from (f"{name} was deleted and is there" for name in objects.keys() - self._live)
+        for name, document in self._live.items():
+            if problem := _status_problem(objects.get(name), document):
+                yield f"{name} {problem}"
+        maps = api.get(f"/api/v1/namespaces/{place.namespace}/configmaps").need()["items"]
+        labelled = [m for m in maps if "kafka-quotas.io/records" in m["metadata"].get("labels", {})]
+        owned = read(self.world.kafka.cluster_id, labelled).owned
+        yield from (f"an intent is left for {pair}" for pair in owned.intents)
+        yield from (f"drift of {pair} is left" for pair in owned.drift_since)
+        retained = {
+            document.user for document in self._deleted if document.deletion_policy == "Retain"
+        }
+        names = {f"{document.namespace}/{document.name}" for document in self._live.values()}
+        for subject, record in owned.records.items():
+            for _, owner in record.pairs():
+                if owner.document not in names and subject[0] not in retained:
+                    yield f"a record of {subject[0]} is left by {owner.document}"
+        if any("Traceback" in operator.log.read_text() for operator in self.world.operators):
+            yield "a traceback in the log"
 
-    def _report(self, violations: list[Problem], observation: Observation) -> str:
-        lines = [f"{len(violations)} invariants do not hold; run again: {self.settings.again}"]
-        for violation in violations:
-            lines += [
-                "",
-                f"== {violation.what}",
-                *self.declared.history_of(violation.user, violation.document),
-            ]
-            for obj in observation.objects:
-                if obj["metadata"]["name"] == violation.document or (
-                    violation.user and violation.user in json.dumps(obj["spec"])
-                ):
-                    lines.append(json.dumps({key: obj.get(key) for key in ("metadata", "status")}))
-            lines += list(observation.records_of(violation.user))
-            marks = [mark for mark in (violation.user, violation.document) if mark]
-            logged = [
-                line
-                for line in observation.logs.splitlines()
-                if any(mark in line for mark in marks)
-            ]
-            lines += [f"log: {line[:400]}" for line in logged[-20:]]
-        return "\n".join(lines)
+    def _kafka_problems(self) -> Iterator[str]:
+        live = {
+            str(dict(entity)["user"]): values
+            for entity, values in raw_quotas.describe(self.world.kafka.port()).items()
+        }
+        for user, limits in FOREIGN.items():
+            if (values := live.pop(user, {})) != limits:
+                yield f"{user}: {limits} of another writer became {values}"
+        declared = {document.user: document for document in self._live.values()}
+        deleted = {document.user: document for document in self._deleted}
+        for user in sorted(live.keys() | declared.keys() | deleted.keys()):
+            values = live.get(user, {})
+            if user in declared:
+                if values != declared[user].declared():
+                    yield f"{user}: {declared[user].declared()} is declared, {values} is live"
+            elif deleted[user].deletion_policy == "Delete":
+                if values:
+                    yield f"{user}: {values} is live and was deleted with policy Delete"
+            elif not (
+                values.items() <= deleted[user].tried and _applied(deleted[user]) <= values.items()
+            ):
+                yield f"{user}: {values} is live of {_applied(deleted[user])} that were to stay"
 
 
-_OPERATIONS: Final = frozenset({"create", "update", "suspend", "delete"})
+def _limits(draw: random.Random) -> dict[str, int]:
+    return {
+        key: draw.choice(VALUES[:3] if key == KEYS[2] else VALUES)
+        for key in draw.sample(KEYS, draw.randint(1, 2))
+    }
 
 
-def write_log(folder: Path, soak: Soak) -> Path:
-    """Write all operations and faults in the order of their execution."""
-    path = folder / f"soak-{soak.settings.seed}.log"
-    with contextlib.suppress(OSError):
-        _ = path.write_text("\n".join(soak.declared.history) + "\n", encoding="utf-8")
-    return path
+def _applied(document: Document) -> set[tuple[str, float]]:
+    """The values of a deleted document that its last status called applied."""
+    metadata, status = document.last.get("metadata", {}), document.last.get("status", {})
+    if status.get("observedGeneration") != metadata.get("generation"):
+        return set()
+    return {
+        (key["key"], key["applied"])
+        for key in status.get("keys", ())
+        if "applied" in key and key.get("desired") == key["applied"]
+    }
+
+
+def _status_problem(item: Mapping[str, Any] | None, document: Document) -> str:
+    """The difference between an object and what its document should have become."""
+    if item is None:
+        return "is gone and was not deleted"
+    status = item.get("status", {})
+    ready = [c for c in status.get("conditions", ()) if c["type"] == "Ready"]
+    if [(c["status"], c["reason"]) for c in ready] != [("True", "Synced")]:
+        return f"is {ready}"
+    if status.get("observedGeneration") != item["metadata"]["generation"]:
+        return "has a status of an earlier generation"
+    shown_keys = {
+        key["key"]: (key.get("desired"), key.get("applied"), key.get("live"), "intended" in key)
+        for key in status.get("keys", ())
+    }
+    expected = {key: (value, value, value, False) for key, value in document.declared().items()}
+    if shown_keys != expected:
+        return f"has a status that says {shown_keys}"
+    is_finalized = FINALIZER in item["metadata"].get("finalizers", ())
+    return "" if is_finalized == (document.deletion_policy == "Delete") else "has a wrong finalizer"

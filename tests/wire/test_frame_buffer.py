@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,16 +35,6 @@ def test_a_frame_is_read_one_byte_at_a_time() -> None:
     assert frames == [b"hello", b"world!"]
 
 
-def test_a_large_frame_is_received_into_its_own_buffer() -> None:
-    buffer = FrameBuffer()
-    assert buffer.feed(framed(b"a" * 100_000)[:50]) == []
-    assert len(buffer.get_buffer()) == 100_000 - 46
-    assert not buffer.is_empty
-    (frame,) = buffer.feed(b"a" * (100_000 - 46))
-    assert frame == b"a" * 100_000
-    assert buffer.is_empty
-
-
 def test_frames_before_an_error_are_returned_and_none_after_it() -> None:
     buffer = FrameBuffer(limit=10)
     assert buffer.feed(framed(b"fine", b"far too long for it", b"fine")) == [b"fine"]
@@ -59,10 +48,3 @@ def test_the_limit_may_change_between_frames() -> None:
     assert buffer.feed(framed(b"fine")) == [b"fine"]
     buffer.limit = 5
     assert buffer.feed(framed(b"finer")) == [b"finer"]
-
-
-@pytest.mark.parametrize("size", [b"\xff\xff\xff\xff", b"\x00\x00\x00\x00", b"\x00\x00\x00\x03"])
-def test_an_impossible_size_is_an_error(size: bytes) -> None:
-    buffer = FrameBuffer()
-    assert buffer.feed(size) == []
-    assert buffer.failure is not None

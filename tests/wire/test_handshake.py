@@ -2,18 +2,13 @@
 
 import pytest
 
-from reconciler.errors import AuthenticationError, BrokerError, UnsupportedVersion
+from reconciler.errors import AuthenticationError, UnsupportedVersion
 from reconciler.wire import handshake
 from reconciler.wire.messages import api_versions, sasl_handshake
 from reconciler.wire.sasl.plain import PlainClient
 from reconciler.wire.session_events import SessionState
 
 PLAIN = PlainClient(user="u", password="p")  # noqa: S106
-
-
-def test_a_usable_response_requires_no_other_version() -> None:
-    answer = api_versions.ApiVersionsResponse(error_code=0, apis=())
-    assert handshake.lower_version(answer, requested_version=3, is_retry=False) is None
 
 
 def test_a_rejection_without_a_range_is_retried_once_with_version_0() -> None:
@@ -28,12 +23,6 @@ def test_the_error_about_a_listener_without_mechanisms_contains_a_hint() -> None
     with pytest.raises(AuthenticationError) as caught:
         handshake.check_handshake(answer, PLAIN)
     assert caught.value.hint == "it accepts none"
-
-
-def test_other_codes_are_broker_errors_with_name_and_number() -> None:
-    answer = sasl_handshake.SaslHandshakeResponse(error_code=35, mechanisms=())
-    with pytest.raises(BrokerError, match=r"UNSUPPORTED_VERSION \(35\): the broker"):
-        handshake.check_handshake(answer, PLAIN)
 
 
 @pytest.mark.parametrize(

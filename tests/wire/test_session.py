@@ -8,7 +8,6 @@ from reconciler.errors import (
     AuthenticationError,
     BrokerError,
     ClientError,
-    ConnectError,
     DecodeError,
     FrameTooLarge,
     ProtocolError,
@@ -36,10 +35,9 @@ from reconciler.wire.sasl import DeferredStep
 from reconciler.wire.sasl.oauthbearer import OAuthBearerClient
 from reconciler.wire.sasl.plain import PlainClient
 from reconciler.wire.sasl.scram import SHA_256, ScramClient, ScramServer, make_credential
-from reconciler.wire.session import FIRST_ASKED, MAX_IN_FLIGHT, BrokerSession
+from reconciler.wire.session import MAX_IN_FLIGHT, BrokerSession
 from reconciler.wire.session_events import (
     Event,
-    Negotiated,
     ReplyReceived,
     SessionAuthenticated,
     SessionClosed,
@@ -117,42 +115,6 @@ def authenticated(lifetime_ms: int, *, fraction: float = 0.9, now: float = 100.0
 # ---- negotiation ----------------------------------------------------------------------------
 
 
-def test_a_session_first_requests_the_offered_versions() -> None:
-    session = broker.new_session()
-    assert session.state is SessionState.CONNECTING
-    session.start()
-    ((api, version, _, body),) = broker.sent(session)
-    assert (api, version) == (API_VERSIONS, FIRST_ASKED)
-    request = api_versions.decode_request(version, body)
-    assert (request.software_name, request.software_version) == ("kquota", "1.0")
-    assert session.state is SessionState.API_VERSIONS
-    assert session.bytes_to_send() == b""
-
-
-def test_without_sasl_a_session_is_ready_after_negotiation() -> None:
-    session = broker.new_session()
-    session.start()
-    assert not session.can_send(0.0)
-    event = only(session.feed(broker.versions_answer(3, 0), now=0.0))
-    assert event == Negotiated(offered=session.offered)
-    assert session.state is SessionState.READY
-    assert session.version(DESCRIBE_CLIENT_QUOTAS) == 1
-    assert session.can_send(0.0)
-
-
-def test_a_rejected_version_is_requested_again_as_the_broker_requires() -> None:
-    session = broker.new_session()
-    session.start()
-    refusal = api_versions.ApiVersionsResponse(
-        error_code=35, apis=(api_versions.ApiRange(api_key=18, lowest=0, highest=2),)
-    )
-    assert session.feed(broker.versions_answer(3, 0, refusal), now=0.0) == []
-    (_, (api, version, correlation_id, body)) = broker.sent(session)
-    assert (api, version, body) == (API_VERSIONS, 2, b"")
-    session.feed(broker.versions_answer(2, correlation_id), now=0.0)
-    assert session.state is SessionState.READY
-
-
 @pytest.mark.parametrize("highest", [3, 2])
 def test_a_second_rejection_is_final(highest: int) -> None:
     session = broker.new_session()
@@ -190,31 +152,7 @@ def test_versions_are_unknown_before_the_negotiation() -> None:
         broker.new_session().version(METADATA)
 
 
-def test_an_unsupported_broker_is_reported_with_the_required_kafka_release() -> None:
-    session = broker.new_session()
-    session.start()
-    old = api_versions.ApiVersionsResponse(
-        error_code=0, apis=(api_versions.ApiRange(api_key=3, lowest=0, highest=8),)
-    )
-    session.feed(broker.versions_answer(3, 0, old), now=0.0)
-    with pytest.raises(UnsupportedVersion, match=r"needs Kafka 2\.6"):
-        session.version(DESCRIBE_CLIENT_QUOTAS)
-
-
 # ---- requests and replies -------------------------------------------------------------------
-
-
-def test_replies_have_the_order_of_requests() -> None:
-    session = broker.ready()
-    ids = [ask(session) for _ in range(3)]
-    assert [correlation_id for _, _, correlation_id, _ in broker.sent(session)] == ids
-    stream = b"".join(cluster_answer(correlation_id) for correlation_id in ids)
-    events = session.feed(stream, now=0.0)
-    assert [event.correlation_id for event in events if isinstance(event, ReplyReceived)] == ids
-    for event in events:
-        assert isinstance(event, ReplyReceived)
-        assert describe_cluster.decode_response(event.version, event.body).cluster_id == "c"
-    assert len(session._in_flight) == 0
 
 
 def test_at_most_five_requests_are_in_flight() -> None:
@@ -270,33 +208,6 @@ def test_replies_before_an_error_are_returned_and_none_after_it() -> None:
     assert session.buffer_updated(4, now=0.0) == []
 
 
-def test_frames_after_an_error_in_the_same_piece_are_ignored() -> None:
-    session = broker.ready()
-    first, second = ask(session), ask(session)
-    assert len(session.feed(cluster_answer(99) + cluster_answer(second), now=0.0)) == 1
-    assert first != second
-
-
-@pytest.mark.parametrize("body", [b"", b"\x00\x00"])
-def test_a_response_too_short_for_its_throttle_time_is_refused(body: bytes) -> None:
-    session = broker.ready()
-    correlation_id = ask(session)
-    frame = frames.encode_response(DESCRIBE_CLUSTER, 2, correlation_id=correlation_id, body=body)
-    event = closed(session.feed(frame, now=0.0))
-    assert isinstance(event.error, DecodeError)
-    assert (event.error.api, event.unanswered) == ("DescribeCluster", (correlation_id,))
-
-
-def test_a_response_without_a_leading_throttle_time_is_returned_unchanged() -> None:
-    session = broker.ready()
-    correlation_id = session.send(API_VERSIONS, 0, b"", now=0.0)
-    body = api_versions.encode_response(0, broker.EVERYTHING)
-    frame = frames.encode_response(API_VERSIONS, 0, correlation_id=correlation_id, body=body)
-    reply = only(session.feed(frame, now=0.0))
-    assert isinstance(reply, ReplyReceived)
-    assert (reply.body, reply.throttle_time_ms) == (body, 0)
-
-
 @pytest.mark.parametrize("piece", [0, 1, 7, 70_000])
 def test_the_events_are_the_same_for_any_division_of_the_stream(piece: int) -> None:
     session = broker.ready()
@@ -341,49 +252,7 @@ def test_a_throttled_connection_sends_nothing_until_the_throttle_time_has_passed
         ask(session, now=11.0)
 
 
-def test_a_negative_throttle_time_is_ignored() -> None:
-    session = broker.ready()
-    reply = only(session.feed(cluster_answer(ask(session), -5), now=10.0))
-    assert isinstance(reply, ReplyReceived)
-    assert reply.throttle_time_ms == 0
-    assert session.can_send(10.0)
-
-
-def test_a_later_response_does_not_shorten_the_wait_and_an_abandoned_one_counts() -> None:
-    session = broker.ready()
-    first, second = ask(session), ask(session)
-    session.abandon(first)
-    session.feed(cluster_answer(first, 5000), now=10.0)
-    session.feed(cluster_answer(second, 1), now=11.0)
-    assert session.not_before == 15.0
-
-
-def test_the_negotiation_itself_may_be_throttled() -> None:
-    session = broker.new_session()
-    session.start()
-    answer = api_versions.ApiVersionsResponse(
-        error_code=0, apis=broker.EVERYTHING.apis, throttle_time_ms=2000
-    )
-    session.feed(broker.versions_answer(3, 0, answer), now=1.0)
-    assert not session.can_send(2.0)
-    assert session.can_send(3.0)
-
-
 # ---- authentication -------------------------------------------------------------------------
-
-
-def test_plain_sends_handshake_and_token_and_is_ready() -> None:
-    session, correlation_id = authenticating()
-    assert session.state is SessionState.AUTHENTICATING
-    assert session.feed(broker.handshake_answer(correlation_id), now=0.0) == []
-    correlation_id, token = token_of(session)
-    assert token == f"\x00alice\x00{PASSWORD}".encode()
-    answer = sasl_authenticate.SaslAuthenticateResponse()
-    event = only(session.feed(broker.token_answer(correlation_id, answer), now=0.0))
-    assert event == SessionAuthenticated(lifetime_ms=0)
-    assert session.state is SessionState.READY
-    assert session.reauthenticate_at is None
-    assert session.can_send(0.0)
 
 
 def test_scram_delegates_its_computation_and_accepts_the_result() -> None:
@@ -448,23 +317,10 @@ def test_a_wrong_password_is_reported_with_the_message_of_the_broker_and_final()
     assert not error.retriable
 
 
-def test_a_rejection_without_a_message_gets_one() -> None:
-    error = refusal_of(sasl_authenticate.SaslAuthenticateResponse(error_code=58))
-    assert error.message == "PLAIN failed: the broker refused the credentials"
-
-
 def test_an_error_unrelated_to_the_credentials_is_a_broker_error() -> None:
     error = refusal_of(sasl_authenticate.SaslAuthenticateResponse(error_code=-1))
     assert isinstance(error, BrokerError)
     assert not isinstance(error, AuthenticationError)
-
-
-def test_a_mechanism_that_is_not_enabled_is_reported_with_those_that_are() -> None:
-    session, correlation_id = authenticating()
-    stream = broker.handshake_answer(correlation_id, 33, ["SCRAM-SHA-256", "GSSAPI"])
-    error = closed(session.feed(stream, now=0.0)).error
-    assert isinstance(error, AuthenticationError)
-    assert (error.api, error.hint) == ("SaslHandshake", "it accepts SCRAM-SHA-256, GSSAPI")
 
 
 def test_a_listener_without_sasl_is_reported() -> None:
@@ -480,22 +336,6 @@ def test_another_handshake_error_is_a_broker_error() -> None:
     assert isinstance(error, BrokerError)
 
 
-def test_a_broker_that_does_not_know_the_password_is_refused() -> None:
-    client = ScramClient(SHA_256, user="alice", password=PASSWORD, nonce="client")
-    session, correlation_id = authenticating(client)
-    session.feed(broker.handshake_answer(correlation_id), now=0.0)
-    correlation_id, _ = token_of(session)
-    first = sasl_authenticate.SaslAuthenticateResponse(token=b"r=clientX,s=c2FsdA==,i=4096")
-    event = only(session.feed(broker.token_answer(correlation_id, first), now=0.0))
-    assert isinstance(event, WorkNeeded)
-    session.resume(event.work.run())
-    correlation_id, _ = token_of(session)
-    final = sasl_authenticate.SaslAuthenticateResponse(token=b"v=AAAA")
-    error = closed(session.feed(broker.token_answer(correlation_id, final), now=0.0)).error
-    assert isinstance(error, AuthenticationError)
-    assert "signature is wrong" in error.message
-
-
 def test_no_repr_contains_a_secret() -> None:
     session, correlation_id = authenticating()
     session.feed(broker.handshake_answer(correlation_id), now=0.0)
@@ -505,22 +345,6 @@ def test_no_repr_contains_a_secret() -> None:
 
 
 # ---- re-authentication ----------------------------------------------------------------------
-
-
-def test_a_session_with_a_lifetime_has_a_time_of_reauthentication() -> None:
-    session = authenticated(60_000, fraction=0.9)
-    assert session.reauthenticate_at == 154.0
-    assert session.expires_at == 160.0
-
-
-def test_a_very_short_session_is_not_renewed_immediately() -> None:
-    assert authenticated(500).reauthenticate_at == 101.0
-
-
-@pytest.mark.parametrize("lifetime_ms", [0, -1, 2**63 - 1])
-def test_a_session_with_an_invalid_lifetime_is_never_renewed(lifetime_ms: int) -> None:
-    session = authenticated(lifetime_ms)
-    assert (session.reauthenticate_at, session.expires_at) == (None, None)
 
 
 def test_reauthentication_holds_new_requests_waits_for_pending_ones_and_starts() -> None:
@@ -569,47 +393,12 @@ def test_a_call_in_the_wrong_state_raises_a_runtime_error() -> None:
             call()
 
 
-def test_a_close_before_any_response_gives_a_hint_about_tls() -> None:
-    session = broker.new_session()
-    session.start()
-    error = session.end_of_stream().error
-    assert isinstance(error, ConnectError)
-    assert "TLS" in error.hint
-
-
 def test_a_close_after_the_first_request_gives_a_hint_about_sasl() -> None:
     session = broker.ready()
     correlation_id = ask(session)
     event = session.end_of_stream()
     assert "SASL" in event.error.hint
     assert event.unanswered == (correlation_id,)
-
-
-def test_a_later_close_gives_no_hint() -> None:
-    session = broker.ready()
-    session.feed(cluster_answer(ask(session)), now=0.0)
-    assert session.end_of_stream().error.hint == ""
-
-
-def test_a_second_close_returns_no_unanswered_requests() -> None:
-    session = broker.ready()
-    ask(session)
-    reason = ConnectError("stop")
-    assert len(session.close(reason).unanswered) == 1
-    assert session.close(reason).unanswered == ()
-    assert session.bytes_to_send() == b""
-
-
-@pytest.mark.parametrize(
-    ("stream", "word"),
-    [(b"HTTP/1.1 400 Bad Request", "HTTP"), (b"\x15\x03\x03\x00\x02\x02\x46", "TLS")],
-)
-def test_other_protocols_are_named(stream: bytes, word: str) -> None:
-    session = broker.new_session()
-    session.start()
-    error = closed(session.feed(stream, now=0.0)).error
-    assert isinstance(error, FrameTooLarge)
-    assert word in error.hint
 
 
 def test_before_negotiation_a_peer_may_send_only_a_small_frame() -> None:
@@ -619,27 +408,6 @@ def test_before_negotiation_a_peer_may_send_only_a_small_frame() -> None:
     error = closed(session.feed(head, now=0.0)).error
     assert isinstance(error, FrameTooLarge)
     assert error.limit == GREETING_BYTES
-
-
-def test_after_negotiation_a_broker_may_send_up_to_the_limit() -> None:
-    limit = 2 * GREETING_BYTES
-    session = broker.ready(limit=limit)
-    ask_for_quotas(session)
-    assert session.feed(limit.to_bytes(4, "big"), now=0.0) == []
-    session = broker.ready(limit=limit)
-    ask_for_quotas(session)
-    error = closed(session.feed((limit + 1).to_bytes(4, "big"), now=0.0)).error
-    assert isinstance(error, FrameTooLarge)
-    assert "receive.message.max.bytes" in error.hint
-
-
-def test_a_response_about_the_cluster_has_its_own_limit() -> None:
-    session = broker.ready()
-    ask(session)
-    error = closed(session.feed((CLUSTER_BYTES + 1).to_bytes(4, "big"), now=0.0)).error
-    assert isinstance(error, FrameTooLarge)
-    assert error.limit == CLUSTER_BYTES
-    assert "bootstrap.servers" in error.hint
 
 
 def test_a_response_has_its_own_limit_also_while_a_larger_one_is_pending() -> None:
@@ -663,12 +431,3 @@ def test_a_limit_below_that_of_small_frames_applies_from_the_start() -> None:
     session.start()
     error = closed(session.feed(b"\x00\x00\x00\x65", now=0.0)).error
     assert isinstance(error, FrameTooLarge)
-
-
-def test_correlation_ids_restart_after_the_largest() -> None:
-    session = broker.ready()
-    session._next_correlation_id = 2**31 - 1
-    first, second = ask(session), ask(session)
-    assert (first, second) == (2**31 - 1, 0)
-    events = session.feed(cluster_answer(first) + cluster_answer(second), now=0.0)
-    assert len(events) == 2

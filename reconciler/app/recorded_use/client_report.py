@@ -1,6 +1,8 @@
 """Makes the report on one client from the lake: which limit throttled it, when, and documents with limits that would not have."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -9,7 +11,7 @@ from reconciler.app.clusters.targets import target
 from reconciler.app.notices import TextReceiver
 from reconciler.app.recorded_use.lakes import opened
 from reconciler.app.recorded_use.recommendation import declared
-from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
+from reconciler.app.recorded_use.selection import DAY_MS, ClusterSelection, WindowOptions
 from reconciler.app.recorded_use.simulation import policy_for
 from reconciler.app.requests import TargetRequest
 from reconciler.base.clock import SystemClock
@@ -19,11 +21,16 @@ from reconciler.evidence.output.recommended_documents import DeclaredDocuments, 
 from reconciler.quota.entity import canonical_address
 
 if TYPE_CHECKING:
+    from reconciler.app.clusters.targets import ClusterTarget
+    from reconciler.quota.results.audit_entry import AuditEntry
     from reconciler.usage.reports.client import ClientReport
     from reconciler.usage.reports.client_throttling import ClientNames
 
 AROUND_MS = 3_600_000
 """The window before and after a time in question, unless a window is given."""
+
+CHANGES_MS = 7 * DAY_MS
+"""How far before the window the audit log is read: to the snapshot in force at its begin, if they are taken each week."""
 
 
 class ClientReportOptions(Struct, frozen=True, kw_only=True):
@@ -81,12 +88,15 @@ def run_client_report(notices: TextReceiver, options: ClientReportOptions) -> "C
             end_ms = min(at_ms + AROUND_MS, round(clock.now() * 1000))
             window = WindowOptions(from_ms=max(0, at_ms - AROUND_MS), to_ms=end_ms)
     from_ms, to_ms = window.span(clock)
-    evidence = client_evidence(opened(options.lake), cluster.id, client, from_ms, to_ms)
     documents = DeclaredDocuments(cluster=cluster.name)
+    changes: list[AuditEntry] = []
     if cluster.name:
-        documents = declared(
-            notices, target(TargetRequest(project=options.clusters.project, cluster=cluster.name))
-        )
+        of_cluster = target(TargetRequest(project=options.clusters.project, cluster=cluster.name))
+        documents = declared(notices, of_cluster)
+        changes = _changes(of_cluster, from_ms - CHANGES_MS)
+    evidence = client_evidence(
+        opened(options.lake), cluster.id, client, from_ms, to_ms, changes=changes
+    )
     policy = policy_for(notices, options.clusters.project, {cluster.id: documents.declarations})
     report = client_report(
         client,
@@ -99,3 +109,14 @@ def run_client_report(notices: TextReceiver, options: ClientReportOptions) -> "C
         return report
     patches = (limit_patch(row, documents) for row in report.limits)
     return replace(report, patches=tuple(filter(None, patches)))
+
+
+def _changes(target: "ClusterTarget", since_ms: int) -> "list[AuditEntry]":
+    """Return the entries of the cluster's audit log since a time, the oldest first."""
+    from reconciler.app.clusters.state_files import own_path
+    from reconciler.inventory.audit_log import FileAuditLog
+
+    path = own_path(target.root, target.project_cluster.audit_log, content_name="audit logs")
+    since = datetime.fromtimestamp(max(0, since_ms) / 1000, UTC).isoformat()
+    recent = takewhile(lambda entry: entry.time >= since, FileAuditLog(path).entries())
+    return list(recent)[::-1]

@@ -16,19 +16,18 @@ from reconciler.base.clock import SystemClock
 from reconciler.base.text_files import read_text
 from reconciler.errors import LakeError, TelemetryError, UsageError
 from reconciler.evidence.analysis import rollup
-from reconciler.evidence.ingest import file_import, server_import, snapshot_import
-from reconciler.evidence.ingest.dialects import cluster_sources, label_matchers, parser
-from reconciler.evidence.ingest.dialects.cluster_sources import BrokerIdRule, ClusterSource
+from reconciler.evidence.ingest import cluster_sources, dialect_tables, file_import, server_import
+from reconciler.evidence.ingest.cluster_sources import BrokerIdRule, ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers import http_config
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport, SampleDays
 from reconciler.evidence.output.ingest_report import ClusterIngestSummary, IngestSummary
-from reconciler.evidence.store import previews
+from reconciler.evidence.store import previews, snapshot_import
 from reconciler.evidence.store.files import table_store
 
 if TYPE_CHECKING:
     from reconciler.base.protocols import Clock, Progress
-    from reconciler.evidence.ingest.dialects.definitions import DialectTable
+    from reconciler.evidence.ingest.dialect import DialectTable
     from reconciler.evidence.store.lake import Lake
 
 
@@ -85,7 +84,7 @@ def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSourc
     matchers, rule, step = overrides.matchers, overrides.broker_id, overrides.step
     typed: dict[str, Any] = {
         "prometheus": overrides.prometheus,
-        "matchers": None if matchers is None else label_matchers.parsed(matchers),
+        "matchers": None if matchers is None else cluster_sources.parsed_matchers(matchers),
         "broker_rule": None if rule is None else BrokerIdRule.parsed(rule),
         "scrape_ms": None if step is None else round(step * 1000),
         "evidence_uri": overrides.previews,
@@ -168,11 +167,10 @@ def _ingest_cluster(
             window = span.from_ms, span.to_ms
             arrived = run(
                 server_import.fetched(
-                    lake,
+                    writer,
                     source,
                     span,
                     _server_options(work),
-                    days=writer,
                     clock=clock,
                     progress=progress,
                 )
@@ -233,9 +231,9 @@ def _server_options(work: IngestRequest) -> server_import.ServerImportOptions:
 def _dialects(dialect: str) -> "tuple[DialectTable, str]":
     """Return all dialects and the selected name; a file with exactly one own dialect selects it."""
     if "/" not in dialect and not dialect.endswith(".toml"):
-        return parser.shipped(), dialect
-    custom = parser.read(Path(dialect))
-    shipped = {dialect.name for dialect in parser.shipped().all}
+        return dialect_tables.shipped(), dialect
+    custom = dialect_tables.read(Path(dialect))
+    shipped = {dialect.name for dialect in dialect_tables.shipped().all}
     names = [dialect.name for dialect in custom.all if dialect.name not in shipped]
     return custom, names[0] if len(names) == 1 else ""
 

@@ -46,7 +46,7 @@ POLICIES: Final[Mapping[Peer, RetryPolicy]] = {
     Peer.KUBERNETES: RetryPolicy(
         backoff=Backoff(first=0.25, cap=2.0, spread=EXACT), tries=4, total_seconds=60.0
     ),
-    # Three attempts until their limit: then the answer is asked for in parts.
+    # Samples that time out are asked for in parts at once.
     Peer.PROMETHEUS: RetryPolicy(
         backoff=Backoff(first=1.0, cap=16.0, spread=EXACT), tries=6, total_seconds=600.0
     ),

@@ -90,15 +90,7 @@ def apply(
     from reconciler.cli.output import show_config_changes
 
     console.check_can_ask(yes=yes)
-    saved, paths = saved_plan(paths)
-    if saved is not None:
-        selection = saved_selection(
-            saved.selection,
-            Selection(paths=tuple(paths), limits=limits, sources=sources),
-            location="the saved plan",
-            is_asked=not yes,
-        )
-        paths, limits, sources = selection.paths, selection.limits, selection.sources
+    saved, typed_paths = saved_plan(paths)
     cluster_targets = targets(where)
     if len(cluster_targets) > 1 and (
         saved is not None or out_path is not None or expect_digest is not None
@@ -106,6 +98,15 @@ def apply(
         raise UsageError(
             "a saved plan, --expect-digest and --out need one cluster; choose it with --cluster"
         )
+    if saved is not None:
+        selection = saved_selection(
+            saved.selection,
+            Selection(paths=tuple(typed_paths), limits=limits, sources=sources),
+            location="the saved plan",
+            command=cluster_targets[0].command("apply", paths[0], "--yes"),
+            is_asked=not yes,
+        )
+        paths, limits, sources = selection.paths, selection.limits, selection.sources
     if out_path is not None:
         check_place(out_path)
     show_config_changes(console, where)

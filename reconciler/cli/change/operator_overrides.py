@@ -233,7 +233,7 @@ async def _wait_for_reconciliation(
         console.error(
             f"the override is recorded, but the operator did not reconcile within {seconds:g} s"
         )
-        console.hint("run kquota operator check")
+        console.hint("the operator's log says why; kubectl get lease names the leader")
         return False
     differences = await overrides.differences(
         ledger, changed, recorded_at=recorded_at, now=clock.now()

@@ -1,1 +1,1 @@
-"""Commands for the Kubernetes operator: operator, reconcile."""
+"""The command of the Kubernetes operator."""

@@ -1,4 +1,4 @@
-"""``kquota operator`` runs the Kubernetes operator in the foreground; ``release`` and ``check`` are subcommands."""
+"""``kquota operator`` runs the Kubernetes operator in the foreground; ``release`` is a subcommand."""
 
 import logging
 import os
@@ -19,7 +19,6 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.kube.configuration.operator_settings import OperatorSettings
-    from reconciler.render.json_values import Json
 
 HELP: Final = """Run the Kubernetes operator, which reconciles ClientQuota resources with Kafka until it is stopped.
 
@@ -29,7 +28,6 @@ standard output. Usually the Helm chart starts it.
 \b
 Example:
   kquota operator --operator-namespace kafka-quotas --kubeconfig ~/.kube/config
-  kquota operator check
   kquota operator release --all --operator-namespace kafka-quotas"""
 
 RELEASE_HELP: Final = """Remove the operator's finalizer from every ClientQuota if no operator runs any more.
@@ -41,14 +39,6 @@ without a document, so that a later operator knows them. The command may be repe
 Example:
   kquota operator release --all --operator-namespace kafka-quotas
   kquota operator release --namespace payments --stop-deployment kquota"""
-
-CHECK_HELP: Final = """Check the operator's rights in Kubernetes, then run the checks of kquota doctor for each QuotaCluster.
-
-Nothing is changed. Exit code 1 if something does not work.
-
-\b
-Example:
-  kquota operator check --operator-namespace kafka-quotas"""
 
 POD_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -253,31 +243,3 @@ def release(
     else:
         console.fact("nothing to release")
     return ExitCode.ERROR if released.failed else ExitCode.DONE
-
-
-@operator.command("check", help=CHECK_HELP)
-@OptionPack("settings", _settings, (_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING[:3]))
-@option("--timeout DURATION", "Longest time for one call to a cluster.", DURATION, default="10s")
-@format_option("text", "json")
-@click.pass_obj
-def check(
-    console: Console, *, settings: Callable[[], "OperatorSettings"], timeout: float, output: str
-) -> ExitCode:
-    """Run the checks and print them."""
-    needs("operator", "kquota operator check")
-    from reconciler.app.event_loop import run
-    from reconciler.cli.inspection.doctor import print_checks
-    from reconciler.kube.run.preflight import check_operator
-    from reconciler.render.cluster_state import checks_document
-
-    checkups = run(check_operator(settings(), patience=timeout))
-    if output == "json":
-        parts: list[Json] = [
-            {"about": subject} | checks_document(checkup.checks, cluster_id=checkup.cluster_id)
-            for subject, checkup in checkups
-        ]
-        console.document({"kind": "kquota-operator-check", "format": 1, "parts": parts})
-    else:
-        for subject, checkup in checkups:
-            print_checks(console, subject, checkup)
-    return ExitCode.ERROR if any(checkup.failed for _, checkup in checkups) else ExitCode.DONE

@@ -134,7 +134,7 @@ class Selection(Struct, frozen=True, kw_only=True):
 
 
 def saved_selection(
-    words: Sequence[str], typed: Selection, *, location: str, is_asked: bool
+    words: Sequence[str], typed: Selection, *, location: str, command: str, is_asked: bool
 ) -> Selection:
     """Return the selection of a saved plan.
 
@@ -144,6 +144,7 @@ def saved_selection(
         words: The words in the file.
         typed: What was typed with the file.
         location: Name of the file.
+        command: What applies it to its cluster, before the words.
         is_asked: Whether a person confirms the plan.
 
     Raises:
@@ -166,7 +167,7 @@ def saved_selection(
     if guards and not typed.words and not is_asked:
         raise PlanRefused(
             f"the saved plan has options of guards: {' '.join(guards)}",
-            hint=f"to confirm without a question, type its options again: {shlex.join(words)}",
+            hint=f"to confirm them without a question: {command} {shlex.join(words)}",
         )
     return replace(selection, limits=replace(selection.limits, validate=typed.limits.validate))
 

@@ -143,7 +143,11 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
     )
     with ProgressLine(console) as progress:
         summary = ingest.run_ingest(work, progress)
-    console.fact(ingest_report.json(summary) if output == "json" else ingest_report.text(summary))
+    console.fact(
+        ingest_report.json(summary)
+        if output == "json"
+        else ingest_report.text(summary, style=console.style)
+    )
     for cluster_summary in summary.clusters:
         for failure in cluster_summary.failures:
             console.error(f"{cluster_summary.display_name}: {failure}")

@@ -65,7 +65,7 @@ class ReportOutput(Struct, frozen=True, kw_only=True):
             return dump(report_document(report))
         if self.format == "markdown":
             return report_markdown(report)
-        return report_text(report, style=console.style)
+        return report_text(report) if self.out_path else report_text(report, style=console.style)
 
 
 def showing_options() -> Callable[[F], F]:

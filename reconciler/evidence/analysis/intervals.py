@@ -43,21 +43,19 @@ class IntervalTask:
     def run(self, lake: LakeReader) -> pa.Table:
         """Return the rates of the types that count bytes, as :data:`INTERVALS`."""
         file = TableFile(lake.reader, self.unit.path, USAGE_5M)
-        tables = [INTERVALS.empty_table()]
-        for group in file.all_groups:
-            rows = file.read([*SERIES, "bucket_ms", "sum_units", "sum_dt_ms"], [group])
-            rows = within(rows, self.window, "bucket_ms")
-            counted = pc.is_in(rows["quota_type"].cast(pa.string()), pa.array(list(DIRECTIONS)))
-            rows = rows.filter(pc.and_(counted, pc.greater(rows["sum_dt_ms"], 0)))
-            rate = pc.divide(pc.multiply(rows["sum_units"], 1000), rows["sum_dt_ms"])
-            columns = {name: rows[name].cast(pa.string()) for name in SERIES}
-            columns |= {"bucket_ms": rows["bucket_ms"], "rate_units": rate}
-            columns["cluster_id"] = pa.repeat(self.unit.cluster_id, rows.num_rows)
-            tables.append(self._chosen(pa.table(columns).select(INTERVALS.names).cast(INTERVALS)))
-        every = pa.concat_tables(tables)
+        columns = [*SERIES, "bucket_ms", "sum_units", "sum_dt_ms"]
+        every = pa.concat_tables([INTERVALS.empty_table(), *file.map_groups(columns, self._chosen)])
         return every if self.only is not None else _totals(every)
 
     def _chosen(self, rows: pa.Table) -> pa.Table:
+        rows = within(rows, self.window, "bucket_ms")
+        counted = pc.is_in(rows["quota_type"].cast(pa.string()), pa.array(list(DIRECTIONS)))
+        rows = rows.filter(pc.and_(counted, pc.greater(rows["sum_dt_ms"], 0)))
+        rate = pc.divide(pc.multiply(rows["sum_units"], 1000), rows["sum_dt_ms"])
+        columns = {name: rows[name].cast(pa.string()) for name in SERIES}
+        columns |= {"bucket_ms": rows["bucket_ms"], "rate_units": rate}
+        columns["cluster_id"] = pa.repeat(self.unit.cluster_id, rows.num_rows)
+        rows = pa.table(columns).select(INTERVALS.names).cast(INTERVALS)
         if self.only is None:
             return _totals(rows)
         names = zip(

@@ -129,14 +129,15 @@ def write(lake: Lake, cluster_id: str, day: dt.date) -> None:
             after: StoredDay | None, rows: Callable[[pa.Table], pa.Table] = rows
         ) -> UnitContent | None:
             # After the version to replace is known: a writer that replaces the samples later replaces these rows, too.
-            samples = lake.open(of_samples)
+            # Whole, so that rows and inputs are of one version.
+            samples = lake.day(of_samples) or lake.open(of_samples)
             inputs = _inputs_of(samples)
             if after is not None and after.inputs == inputs:
                 return None
             read_rows = lake.read([samples], table=USAGE_SAMPLE)
             return UnitContent(rows=rows(read_rows), inputs=inputs, partial=samples.partial)
 
-        _ = lake.update(Unit(table=table, cluster_id=cluster_id, day=day), content)
+        _ = lake.update(Unit(table=table, cluster_id=cluster_id, day=day), content, is_derived=True)
 
 
 def _inputs_of(samples: StoredDay) -> dict[str, str]:

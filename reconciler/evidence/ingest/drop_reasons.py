@@ -1,7 +1,7 @@
 """Counts series, points and samples by what happened to them: dropped, changed or doubtful."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum, unique
 from typing import Final
 
@@ -117,10 +117,6 @@ class DropCounts(Counter[DropReason]):
         for reason, number in counts.items():
             self[reason] += number
             self._remember(reason, counts.examples(reason))
-
-    def only(self, reasons: Collection[DropReason]) -> "DropCounts":
-        """Return the counts of some reasons, without examples."""
-        return DropCounts({reason: self[reason] for reason in reasons if reason in self})
 
     def examples(self, reason: DropReason) -> tuple[str, ...]:
         """Return the first examples of a reason."""

@@ -3,23 +3,22 @@
 import hashlib
 from array import array
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest import row_codes
-from reconciler.evidence.ingest.dialects.cluster_sources import (
+from reconciler.evidence.ingest.cluster_sources import (
     ClusterMatcher,
     ClusterSource,
     SampleOrigin,
     ScrapeTarget,
     broker_id,
 )
-from reconciler.evidence.ingest.dialects.definitions import ABOUT_QUOTAS, Dialect, SeriesMeaning
+from reconciler.evidence.ingest.dialect import Dialect, SeriesNames
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.readers.series import RecordedSeries
+from reconciler.evidence.store.files import row_codes
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import Measure
 
@@ -39,14 +38,63 @@ _ABOUT_SOFTWARE: Final = frozenset({"version", "commit_id", "commitId", "commiti
 _SCHEMA: Final = pa.schema([("series", pa.int64()), ("ts_ms", pa.int64()), ("value", pa.float64())])
 
 
-class SeriesNames(NamedTuple):
-    """What a series measures, with decoded names: one for all origins of a broker."""
+class RecordedSeries(NamedTuple):
+    """One recorded series, or a part of it."""
 
-    measure: Measure
-    quota_type: str = ""  # "" for metrics of a broker
-    user: str = ""
-    client_id: str = ""
-    ip: str = ""
+    name: str  # name of the metric; `__name__` is not in `labels`
+    labels: Mapping[str, str]  # as recorded; an absent label equals an empty one
+    times: "array[int]"  # milliseconds since the epoch, in the order of reading
+    values: "array[float]"  # one per time
+
+    @classmethod
+    def of(
+        cls, name: str, labels: Mapping[str, str], points: Iterable[tuple[int, float]] = ()
+    ) -> "RecordedSeries":
+        """Return a series of points, as pairs of time and value."""
+        series = cls(name, labels, array("q"), array("d"))
+        for at, value in points:
+            series.append(at, value)
+        return series
+
+    @property
+    def points(self) -> list[tuple[int, float]]:
+        """The points as pairs of time and value."""
+        return list(zip(self.times, self.values, strict=True))
+
+    def append(self, at: int, value: float) -> None:
+        """Append a point."""
+        self.times.append(at)
+        self.values.append(value)
+
+    def label(self, name: str) -> str:
+        """Return the value of a label; "" if absent."""
+        return self.labels.get(name, "")
+
+    def within(self, from_ms: int, to_ms: int) -> "RecordedSeries":
+        """Return the series with its points of a time range, the end excluded."""
+        if not self.times or (from_ms <= min(self.times) and max(self.times) < to_ms):
+            return self
+        points = (point for point in self.points if from_ms <= point[0] < to_ms)
+        return RecordedSeries.of(self.name, self.labels, points)
+
+
+def number_of(text: str) -> float | None:
+    """Parse a number as Prometheus writes it, including ``NaN``, ``+Inf`` and ``-Inf``; ``None`` if invalid."""
+    if "_" in text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def milliseconds(seconds: float) -> int | None:
+    """Convert seconds since the epoch to milliseconds; ``None`` if it does not fit 64 bits."""
+    try:
+        rounded_ms = round(seconds * 1000)
+    except (ValueError, OverflowError):
+        return None
+    return rounded_ms if abs(rounded_ms) < 2**62 else None
 
 
 class PointSeries(NamedTuple):
@@ -71,10 +119,8 @@ class Points:
         every = tuple(series)
         order = sorted(present.to_pylist(), key=every.__getitem__)
         index = pc.index_in(rows["series"], value_set=row_codes.integers(order))
-        return cls(
-            series=tuple(every[number] for number in order),
-            rows=rows.set_column(0, "series", index.cast(pa.int64())).cast(_SCHEMA),
-        )
+        rows = rows.set_column(0, "series", index.cast(pa.int64())).cast(_SCHEMA)
+        return cls(series=tuple(every[number] for number in order), rows=rows)
 
     @classmethod
     def none(cls) -> "Points":
@@ -90,15 +136,6 @@ class Points:
         ts = self.rows["ts_ms"]
         is_within = pc.and_(pc.greater_equal(ts, begin_ms), pc.less(ts, end_ms))
         return Points.of(self.series, self.rows.filter(is_within))
-
-    def followed_by(self, later: "Points") -> "Points":
-        """Return these points and later ones."""
-        shifted = pc.add(later.rows["series"], len(self.series))
-        rows = pa.concat_tables([self.rows, later.rows.set_column(0, "series", shifted)])
-        every = (*self.series, *later.series)
-        first = {series: at for at, series in reversed(tuple(enumerate(every)))}
-        index = row_codes.integers([first[series] for series in every])
-        return Points.of(every, rows.set_column(0, "series", index.take(rows["series"])))
 
     def days(self) -> list[int]:
         """Return the days with points, since the epoch."""
@@ -132,53 +169,76 @@ class PointCollector:
         self._clusters = clusters
         self._dialect = dialect
         self._latest_ms = read_ms + AHEAD_MS
-        self._points: dict[str, _ClusterPoints] = {}
+        self._series: dict[tuple[str, PointSeries], int] = {}
+        self._numbers, self._times, self._values = array("q"), array("q"), array("d")
 
     def add(self, series: RecordedSeries) -> None:
         """Collect a series, or count the reason why it is dropped."""
         self.counts.add(DropReason.SERIES)
+        reason = self._add(series)
+        if reason is not None:
+            self.counts.add(reason)
+
+    def _add(self, series: RecordedSeries) -> DropReason | None:
         meaning = self._dialect.meaning(series.name, series.labels)
         if isinstance(meaning, DropReason):
-            self.counts.add(meaning)
-            return
+            return meaning
         source = self._clusters.of(series.labels)
         if isinstance(source, DropReason):
-            self.counts.add(source)
-            return
+            return source
+        names, identity = meaning
         target = _target(source, series)
         replica = next((value for name in REPLICA_LABELS if (value := series.label(name))), "")
-        if not _is_text(meaning.user, meaning.client_id, *target, replica):
-            self.counts.add(DropReason.NOT_TEXT)
-            return
-        self.counts.add(DropReason.TIME_BACKWARDS, _backwards(series.times))
+        if not _is_text(names.user, names.client_id, *target, replica):
+            return DropReason.NOT_TEXT
+        times = pa.array(series.times, pa.int64())
+        older = row_codes.count(pc.less(times, row_codes.shifted(times)))
+        self.counts.add(DropReason.TIME_BACKWARDS, older)
         if not target.instance:
-            self.counts.add(DropReason.NO_INSTANCE)
-            return
-        cluster_points = self._points.setdefault(source.cluster_id, _ClusterPoints())
+            return DropReason.NO_INSTANCE
         values = series.values
-        if meaning.measure is Measure.BROKER_ID:
-            identity = self._identity(target, meaning, series)
-            if identity is None:
-                return
-            values = identity
-        elif meaning.factor != 1.0:
-            values = array("d", (value * meaning.factor for value in values))
-        origin = SampleOrigin(target, replica)
-        cluster_points.add(PointSeries(_names(meaning), origin), series.times, values)
+        if names.measure is Measure.BROKER_ID:
+            if identity:
+                values = array("d", [float(identity)]) * len(values)
+            elif any(map(_is_no_id, values)) or _ABOUT_SOFTWARE & series.labels.keys():
+                return DropReason.BAD_BROKER_ID
+            if target.broker:
+                is_same = all(value == float(target.broker) for value in values)
+                self.counts.add(
+                    DropReason.APP_INFO_UNUSED if is_same else DropReason.BROKER_CONFLICT
+                )
+                # The target has more than `up`.
+                values = array("d", [float(target.broker)]) * len(values)
+        key = source.cluster_id, PointSeries(names, SampleOrigin(target, replica))
+        number = self._series.setdefault(key, len(self._series))
+        self._numbers.extend(array("q", [number]) * len(values))
+        self._times.extend(series.times)
+        self._values.extend(values)
+        return None
 
     def points(self) -> dict[str, Points]:
         """Return the points of each cluster id, sorted by series and time, and clear the collected points.
 
         Duplicates are dropped and counted; if their values differ, the largest is kept.
         """
-        collected, self._points = self._points, {}
+        every = sorted(self._series)
+        places = {key: place for place, key in enumerate(every)}
+        numbers = row_codes.integers([places[key] for key in self._series]).take(
+            pa.array(self._numbers, pa.int64())
+        )
+        columns = [numbers, pa.array(self._times, pa.int64()), pa.array(self._values, pa.float64())]
+        rows = once(self._in_time(pa.table(columns, schema=_SCHEMA)), self.counts)
+        self.counts.add(DropReason.POINTS, rows.num_rows)
+        self._series = {}
+        self._numbers, self._times, self._values = array("q"), array("q"), array("d")
+        own_places: dict[str, list[int]] = {}
+        for place, (cluster_id, _) in enumerate(every):
+            own_places.setdefault(cluster_id, []).append(place)
         points_by_cluster: dict[str, Points] = {}
-        for cluster_id, cluster_points in sorted(collected.items()):
-            rows = self._in_time(cluster_points.table())
-            points = once(Points.of(cluster_points.series, rows), self.counts)
-            self.counts.add(DropReason.POINTS, len(points))
-            if len(points):
-                points_by_cluster[cluster_id] = points
+        for cluster_id, own in own_places.items():
+            own_rows = rows.filter(pc.is_in(rows["series"], value_set=row_codes.integers(own)))
+            if own_rows.num_rows:
+                points_by_cluster[cluster_id] = Points.of((of for _, of in every), own_rows)
         return points_by_cluster
 
     def _in_time(self, rows: pa.Table) -> pa.Table:
@@ -187,61 +247,6 @@ class PointCollector:
         self.counts.add(DropReason.CLOCK_AHEAD, row_codes.count(is_ahead))
         self.counts.add(DropReason.NOT_A_TIME, row_codes.count(early))
         return rows.filter(pc.invert(pc.or_(is_ahead, early)))
-
-    def _identity(
-        self, target: ScrapeTarget, meaning: SeriesMeaning, series: RecordedSeries
-    ) -> "array[float] | None":
-        """Return the broker ids of an app-info series; ``None`` if they are not used."""
-        values = series.values
-        if meaning.broker_id:
-            values = array("d", [float(meaning.broker_id)]) * len(values)
-        elif (
-            any(_id_of(value) is None for value in values) or _ABOUT_SOFTWARE & series.labels.keys()
-        ):
-            self.counts.add(DropReason.BAD_BROKER_ID)
-            return None
-        if not target.broker:
-            return values
-        is_same_broker = all(_id_of(value) == target.broker for value in values)
-        self.counts.add(
-            DropReason.APP_INFO_UNUSED if is_same_broker else DropReason.BROKER_CONFLICT
-        )
-        return array("d", [float(target.broker)]) * len(values)  # the target has more than `up`
-
-
-class _ClusterPoints:
-    """Growing columns of the points of a cluster."""
-
-    def __init__(self) -> None:
-        self.series: dict[PointSeries, int] = {}
-        self._numbers, self._times, self._values = array("q"), array("q"), array("d")
-
-    def add(self, series: PointSeries, times: "array[int]", values: "array[float]") -> None:
-        number = self.series.setdefault(series, len(self.series))
-        self._numbers.extend(array("q", [number]) * len(times))
-        self._times.extend(times)
-        self._values.extend(values)
-
-    def table(self) -> pa.Table:
-        return pa.table(
-            {
-                "series": pa.array(self._numbers, pa.int64()),
-                "ts_ms": pa.array(self._times, pa.int64()),
-                "value": pa.array(self._values, pa.float64()),
-            }
-        )
-
-
-def _names(meaning: SeriesMeaning) -> SeriesNames:
-    return SeriesNames(
-        meaning.measure, meaning.quota_type, meaning.user, meaning.client_id, meaning.ip
-    )
-
-
-def _backwards(times: "array[int]") -> int:
-    """Return the number of points that are older than the point before them."""
-    column = pa.array(times, pa.int64())
-    return row_codes.count(pc.less(column, row_codes.shifted(column)))
 
 
 def _target(source: ClusterSource, series: RecordedSeries) -> ScrapeTarget:
@@ -259,36 +264,23 @@ def _is_text(*parts: str) -> bool:
     return True
 
 
-def _id_of(value: float) -> str | None:
-    return broker_id(str(int(value))) if value >= 0 and value.is_integer() else None
-
-
-def seen_labels(series: Iterable[Mapping[str, str]], dialect: Dialect) -> list[Mapping[str, str]]:
-    """Return the label sets (with ``__name__``) about quotas, for :meth:`ClusterMatcher.check`."""
-    label_sets = []
-    for labels in series:
-        meaning = dialect.meaning(labels.get("__name__", ""), labels)
-        if isinstance(meaning, SeriesMeaning) and meaning.measure in ABOUT_QUOTAS:
-            label_sets.append(labels)
-    return label_sets
+def _is_no_id(value: float) -> bool:
+    return not (value >= 0 and value.is_integer() and broker_id(str(int(value))))
 
 
 _ORDER: Final = [("series", "ascending"), ("ts_ms", "ascending"), ("value", "descending")]
 
 
-def once(points: Points, counts: DropCounts) -> Points:
+def once(rows: pa.Table, counts: DropCounts) -> pa.Table:
     """Return points sorted by series and time, of equal times the largest value."""
-    rows = points.rows.take(pc.sort_indices(points.rows, sort_keys=_ORDER)).combine_chunks()
+    rows = rows.take(pc.sort_indices(rows, sort_keys=_ORDER)).combine_chunks()
     series, ts, value = (row_codes.combine_column(column) for column in rows.columns)
     double = row_codes.sure(
         pc.and_(pc.equal(series, row_codes.shifted(series)), pc.equal(ts, row_codes.shifted(ts)))
     )
-    doubles = row_codes.count(double)
-    if not doubles:
-        return replace(points, rows=rows)
     before = row_codes.shifted(value)
     is_same = pc.or_(pc.equal(value, before), pc.and_(pc.is_nan(value), pc.is_nan(before)))
     repeated = row_codes.count(pc.and_(double, is_same))
     counts.add(DropReason.DUPLICATES, repeated)
-    counts.add(DropReason.CONTRADICTIONS, doubles - repeated)
-    return replace(points, rows=rows.filter(pc.invert(double)))
+    counts.add(DropReason.CONTRADICTIONS, row_codes.count(double) - repeated)
+    return rows.filter(pc.invert(double))

@@ -17,15 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.evidence.analysis import rollup
-from reconciler.evidence.ingest import row_codes, snapshot_import
-from reconciler.evidence.ingest.assembly import day_tables, limit_history
-from reconciler.evidence.ingest.assembly.day_tables import AssembledDay
-from reconciler.evidence.ingest.assembly.limit_history import LimitDigests, LimitSnapshot
-from reconciler.evidence.ingest.assembly.scrapes import HOUR_MS
+from reconciler.evidence.ingest import day_tables
+from reconciler.evidence.ingest.day_tables import AssembledDay
 from reconciler.evidence.ingest.drop_reasons import DropCounts
+from reconciler.evidence.ingest.limit_history import LimitHistory
 from reconciler.evidence.ingest.points import Points
-from reconciler.evidence.store import scrape_interval, stored_days
-from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.ingest.scrapes import HOUR_MS
+from reconciler.evidence.store import scrape_interval, snapshot_import, stored_days
+from reconciler.evidence.store.files import arrow_tables, row_codes
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.stored_days import CURSOR, LIMITS_ASKED, StoredDay, Unit, UnitContent
 from reconciler.usage.samples import DAY_MS, Cadence, start_of
@@ -140,8 +139,7 @@ class SampleDays:
         self.lake, self.cluster_id, self._pace, self._rebuild = lake, cluster_id, pace, rebuild
         self._replace = replace
         self._since: date | None = None
-        self._snapshots: tuple[LimitSnapshot, ...] = ()
-        self._digests = LimitDigests(())
+        self._limits = LimitHistory(())
 
     def write(self, day: date, reading: DayReading) -> DayReport | None:
         """Update a day from a reading; the same reading again changes nothing.
@@ -164,7 +162,7 @@ class SampleDays:
             units,
             reading,
             limits_name=self._limits_name(day),
-            snapshots=limit_history.relevant(self._snapshots, *_bounds(day)),
+            limits=self._limits,
             pace=cadences.get(self.cluster_id, self._pace),
             rebuild=self._rebuild,
             replace=self._replace,
@@ -219,9 +217,9 @@ class SampleDays:
         """Return the digest of the limits of a day; loads the snapshots that the day needs."""
         if self._since is None or day < self._since:
             self._since = day
-            self._snapshots = snapshot_import.limit_snapshots(self.lake, self.cluster_id, day)
-            self._digests = LimitDigests(self._snapshots)
-        return self._digests.of(*_bounds(day))
+            snapshots = snapshot_import.limit_snapshots(self.lake, self.cluster_id, day)
+            self._limits = LimitHistory(snapshots)
+        return self._limits.digest(*_bounds(day))
 
     def _report(self, day: date, stored: StoredDay, *, is_assembled: bool) -> DayReport:
         is_left = stored.inputs.get(LIMITS) != self._limits_name(day)
@@ -245,13 +243,13 @@ class _DayUpdate:
         reading: DayReading,
         *,
         limits_name: str,
-        snapshots: tuple[LimitSnapshot, ...],
+        limits: LimitHistory,
         pace: Cadence,
         rebuild: bool,
         replace: bool,
     ) -> None:
         self._lake, self._units, self._reading = lake, units, reading
-        self._limits_name, self._snapshots = limits_name, snapshots
+        self._limits_name, self._limits = limits_name, limits
         self._pace, self._rebuild, self._replace = pace, rebuild, replace and not reading.partial
         self._unit = units[USAGE_SAMPLE.name]
         begin, end = _bounds(self._unit.day)
@@ -359,7 +357,7 @@ class _DayUpdate:
             self._points,
             pace=pace,
             before=day_tables.carryover_of(before, pace) if len(before) else None,
-            snapshots=self._snapshots,
+            limits=self._limits,
         )
 
     def _spliced(self, after: StoredDay, new_rows: pa.Table, kept_hours: Iterable[int]) -> pa.Table:

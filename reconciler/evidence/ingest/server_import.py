@@ -1,26 +1,32 @@
-"""Imports recorded use from Prometheus: whole days from the end of the last run, each written once it is fetched."""
+"""Imports recorded use from Prometheus: whole days from the end of the last run, each written once it is fetched.
+
+A day is fetched in windows, with parallel queries; a query that is too much for the server is split by time. Raw samples
+have from <= time < to, whichever bound the server's version includes.
+"""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import LakeError, TelemetryError
-from reconciler.evidence.ingest.dialects.cluster_sources import ClusterMatcher, ClusterSource
-from reconciler.evidence.ingest.dialects.definitions import Dialect, DialectTable
-from reconciler.evidence.ingest.points import PointCollector, Points, seen_labels
-from reconciler.evidence.ingest.range_fetcher import (
-    WINDOW_MS,
-    DiscoveredSeries,
-    FetchedChunk,
-    SeriesSelector,
-    chunks,
-    discovered,
+from reconciler.evidence.ingest.cluster_sources import (
+    ClusterMatcher,
+    ClusterSource,
+    LabelMatcher,
+    selector,
 )
+from reconciler.evidence.ingest.dialect import Dialect, DialectTable
+from reconciler.evidence.ingest.drop_reasons import PARTIAL, DropReason
+from reconciler.evidence.ingest.points import PointCollector, Points, RecordedSeries
 from reconciler.evidence.ingest.readers.http_config import HttpConfig
-from reconciler.evidence.ingest.readers.prometheus import BOUNDS, PrometheusClient, PrometheusLimits
+from reconciler.evidence.ingest.readers.prometheus import (
+    BOUNDS,
+    PrometheusClient,
+    PrometheusLimits,
+    ResponseTooLarge,
+)
 from reconciler.evidence.ingest.sample_days import (
     OVERLAP_MS,
     REFETCH_MS,
@@ -30,7 +36,6 @@ from reconciler.evidence.ingest.sample_days import (
     cursor,
     last_dialect,
 )
-from reconciler.evidence.store.lake import Lake
 from reconciler.render.units import instant
 from reconciler.usage.samples import DAY_MS, day_of, start_of
 
@@ -40,6 +45,12 @@ FETCHED: Final = "minutes fetched"
 MINUTE_MS: Final = 60_000
 FIRST_MS: Final = 14 * DAY_MS
 """How far back the first run reads: the window of evidence."""
+
+WINDOW_MS: Final = 7_200_000
+"""Time of the queries that are sent together: a block of Prometheus' storage."""
+
+PARALLEL: Final = 4
+"""Maximum number of concurrent queries; Prometheus allows 20 in total by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +70,9 @@ class ServerImportOptions:
 class FetchWindow:
     """The time range to fetch."""
 
-    from_ms: int  # Inclusive
+    from_ms: int  # begin of a day
     to_ms: int  # Exclusive
     follows: bool  # whether there is no gap after what was fetched before
-
-    def minutes_to(self, at_ms: int) -> tuple[int, int]:
-        """Return the minutes from the start to ``at_ms``, and in total, both rounded up."""
-        return -(-(at_ms - self.from_ms) // MINUTE_MS), -(-(self.to_ms - self.from_ms) // MINUTE_MS)
 
 
 def stretch(
@@ -85,23 +92,22 @@ def stretch(
         LakeError: The lake cannot be read.
     """
     reached = cursor(days.lake, days.cluster_id)
-    if from_ms is None:
-        earliest = max(0, to_ms - FIRST_MS)
-        begin = earliest if reached is None or rebuild else max(0, min(reached, to_ms) - REFETCH_MS)
-        stale = days.first_stale(day_of(earliest))
-        begin = begin if stale is None else min(begin, start_of(stale))
-        return FetchWindow(from_ms=start_of(day_of(begin)), to_ms=to_ms, follows=True)
-    begin = start_of(day_of(from_ms))
-    return FetchWindow(from_ms=begin, to_ms=to_ms, follows=reached is None or begin <= reached)
+    if from_ms is not None:
+        begin = start_of(day_of(from_ms))
+        return FetchWindow(from_ms=begin, to_ms=to_ms, follows=reached is None or begin <= reached)
+    earliest = max(0, to_ms - FIRST_MS)
+    begin = earliest if reached is None or rebuild else max(0, min(reached, to_ms) - REFETCH_MS)
+    stale = days.first_stale(day_of(earliest))
+    begin = begin if stale is None else min(begin, start_of(stale))
+    return FetchWindow(from_ms=start_of(day_of(begin)), to_ms=to_ms, follows=True)
 
 
 async def fetched(
-    lake: Lake,
+    days: SampleDays,
     source: ClusterSource,
     span: FetchWindow,
-    import_options: ServerImportOptions,
+    options: ServerImportOptions,
     *,
-    days: SampleDays,
     clock: Clock,
     progress: Progress | None = None,
 ) -> ClusterArrivals:
@@ -120,211 +126,253 @@ async def fetched(
     async with PrometheusClient(
         source.address,
         clock=clock,
-        config=import_options.config,
-        bounds=import_options.bounds,
+        config=options.config,
+        bounds=options.bounds,
         counts=arrived.counts,
     ) as server:
         discovered_series = await discovered(
-            server, import_options.dialects, source.matchers, span.from_ms - OVERLAP_MS, span.to_ms
+            server, options.dialects, source.matchers, span.from_ms - OVERLAP_MS, span.to_ms
         )
-        window = f"between {instant(span.from_ms / 1000)} and {instant(span.to_ms / 1000)}"
-        if not discovered_series.labels and discovered_series.partial:
-            raise TelemetryError(
-                f"{server.shown} has no series of this cluster {window}, and warns that its answer is not complete",
-                hint="read again once all its stores answer",
-            )
         if not discovered_series.labels:
-            arrived.remarks.append(
-                f"{server.shown} has no series of this cluster {window}: the window is empty"
-            )
+            window = f"between {instant(span.from_ms / 1000)} and {instant(span.to_ms / 1000)}"
+            nothing = f"{server.shown} has no series of this cluster {window}"
+            if discovered_series.partial:
+                raise TelemetryError(
+                    f"{nothing}, and warns that its answer is not complete", hint=_ONCE_ALL_ANSWER
+                )
+            arrived.remarks.append(f"{nothing}: the window is empty")
             return arrived
-        dialect = _dialect(lake, source, discovered_series, import_options, arrived)
-        collector = _collector(source, discovered_series, dialect, import_options, clock)
-        work = _ServerImport(
-            days, collector, span, arrived, cluster_id=source.cluster_id, dialect=dialect.name
+        dialect = _dialect(days, discovered_series, options, arrived)
+        neighbours = [
+            neighbour
+            for neighbour in options.sources_of_address
+            if neighbour.cluster_id != source.cluster_id
+            and neighbour.prometheus == source.prometheus
+        ]
+        clusters = ClusterMatcher([source, *neighbours])
+        clusters.check(
+            labels
+            for labels in discovered_series.series
+            if options.dialects.has_quota_rate(labels.get("__name__", ""), labels)
         )
-        fetching = chunks(
-            server,
-            _selectors(source, discovered_series, dialect),
-            span.from_ms - OVERLAP_MS,
-            span.to_ms,
-            window_ms=import_options.window_ms,
-        )
-        try:
-            async with contextlib.aclosing(fetching):
-                await _write_chunks(fetching, work, discovered_series, arrived, progress)
-        except LakeError as error:
-            hint = f" ({error.hint})" if error.hint else ""
-            arrived.failures.append(
-                f"{error.message}{hint}; what came before {instant(work.written_to / 1000)} is kept"
-            )
-        arrived.counts.merge(collector.counts)
+        selectors = [
+            _selector(name, source.matchers, dialect.excluded())
+            for name in sorted(discovered_series.labels)
+            if dialect.is_needed(name)
+        ]
+        fetch = _DayFetch(server, selectors, span, options.window_ms, progress)
+        fetch.is_partial = discovered_series.partial
+        for begin in range(span.from_ms, span.to_ms, DAY_MS):
+            collector = PointCollector(clusters, dialect, read_ms=round(clock.now() * 1000))
+            try:
+                await fetch.day(begin, collector)
+            except TelemetryError as error:
+                stored_to = instant(max(fetch.reached, span.from_ms) / 1000)
+                arrived.failures.append(f"{error.message}; what came before {stored_to} is kept")
+                fetch.missing.append((fetch.reached, span.to_ms))
+            points = collector.points().get(source.cluster_id, Points.none())
+            arrived.counts.merge(collector.counts)
+            if fetch.reached > begin:
+                reading = DayReading(
+                    points=points,
+                    cursor_ms=fetch.cursor_ms if span.follows else None,
+                    partial=tuple(_missing_parts(fetch.missing, begin)),
+                    dialect=dialect.name,
+                )
+                try:
+                    report = await asyncio.to_thread(days.write, day_of(begin), reading)
+                except LakeError as error:
+                    hint = f" ({error.hint})" if error.hint else ""
+                    note = f"what came before {instant(begin / 1000)} is kept"
+                    arrived.failures.append(f"{error.message}{hint}; {note}")
+                    return arrived
+                if report is not None:
+                    arrived.days[report.day] = report
+            if arrived.failures:
+                break
     return arrived
 
 
-async def _write_chunks(
-    fetching: AsyncIterator[FetchedChunk],
-    work: "_ServerImport",
-    discovered_series: DiscoveredSeries,
-    arrived: ClusterArrivals,
-    progress: Progress | None,
-) -> None:
-    """Process all chunks and write each day once it is complete; record a failure of the server."""
-    span = work.span
+_ONCE_ALL_ANSWER: Final = "read again once all its stores answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoveredSeries:
+    """The metrics of a source, and their series where a dialect knows them."""
+
+    # Label names by metric name; none for metrics that no dialect reads.
+    labels: dict[str, frozenset[str]]
+    # Labels of each series with `__name__`, except series with labels that no dialect reads.
+    series: tuple[dict[str, str], ...]
+    partial: bool = False  # whether the server warned that series are missing
+
+
+async def discovered(
+    server: PrometheusClient,
+    dialects: DialectTable,
+    matchers: tuple[LabelMatcher, ...],
+    from_ms: int,
+    to_ms: int,
+) -> DiscoveredSeries:
+    """Return the metrics of a server and the labels of those that are known.
+
+    Raises:
+        TelemetryError: The server rejects the request or does not answer.
+    """
+    warned = server.counts[DropReason.WARNINGS]
+    fitting = selector("", matchers) if matchers else '{__name__!=""}'
+    labels: dict[str, frozenset[str]] = {}
+    series: list[dict[str, str]] = []
+    for name in await server.names([fitting], from_ms, to_ms):
+        of_metric: list[dict[str, str]] = []
+        if dialects.is_needed(name):
+            expression = _selector(name, matchers, dialects.excluded(name))
+            of_metric = await _series_of(server, expression, from_ms, to_ms)
+        series += {frozenset(labels.items()): labels for labels in of_metric}.values()
+        labels[name] = frozenset[str]().union(*of_metric) - {"__name__"}
+    return DiscoveredSeries(
+        labels=labels,
+        series=tuple(series),
+        partial=server.counts[DropReason.WARNINGS] > warned,
+    )
+
+
+async def _series_of(
+    server: PrometheusClient, expression: str, from_ms: int, to_ms: int
+) -> list[dict[str, str]]:
+    """Return labels of series, possibly with duplicates; splits the time if it is too much."""
     try:
-        async for chunk in fetching:
-            # Series that were not discovered are not queried: every chunk lacks them.
-            await work.add_chunk(chunk, partial=chunk.partial or discovered_series.partial)
-            if progress is not None and chunk.to_ms > span.from_ms:
-                progress(FETCHED, *span.minutes_to(chunk.to_ms))
-    except TelemetryError as error:
-        arrived.failures.append(
-            f"{error.message}; what came before {instant(max(work.reached, span.from_ms) / 1000)} is kept"
-        )
-        await work.write_day(missing=((work.reached, span.to_ms),))
-    else:
-        await work.write_day()
+        return list(await server.series([expression], from_ms, to_ms))
+    except ResponseTooLarge:
+        if to_ms - from_ms < 2 * MINUTE_MS:
+            raise
+    server.counts.add(DropReason.SPLITS)
+    middle = (from_ms + to_ms) // 2
+    earlier = await _series_of(server, expression, from_ms, middle)
+    return earlier + await _series_of(server, expression, middle, to_ms)
+
+
+def _selector(metric: str, matchers: tuple[LabelMatcher, ...], without: Iterable[str]) -> str:
+    """Return the PromQL selector of a metric; its name is a label matcher, so that any name is possible.
+
+    Args:
+        without: Labels that the series must not have; excludes per-topic series, of which only totals are read.
+    """
+    name = LabelMatcher(label="__name__", operator="=", value=metric)
+    absent = (LabelMatcher(label=label, operator="=", value="") for label in without)
+    return selector("", (name, *matchers, *absent))
 
 
 def _dialect(
-    lake: Lake,
-    source: ClusterSource,
+    days: SampleDays,
     discovered_series: DiscoveredSeries,
-    import_options: ServerImportOptions,
+    options: ServerImportOptions,
     arrived: ClusterArrivals,
 ) -> Dialect:
     """Return the dialect of the series; if no client has metrics, the one of the last run."""
-    if import_options.dialect:
-        dialect = import_options.dialects.get(import_options.dialect)
-        arrived.remarks.extend(_excluded_metrics_notes(discovered_series, dialect))
-        return dialect
+    if options.dialect:
+        return options.dialects.get(options.dialect)
 
     def before() -> str:
         # While a store is unavailable, an idle cluster and missing data look the same.
-        return "" if discovered_series.partial else last_dialect(lake, source.cluster_id)
+        return "" if discovered_series.partial else last_dialect(days.lake, days.cluster_id)
 
     try:
-        dialect, remark = import_options.dialects.select(discovered_series.labels, before)
+        dialect, remark = options.dialects.select(discovered_series.labels, before)
     except TelemetryError as error:
         if not discovered_series.partial:
             raise
         raise TelemetryError(
             f"{error.message}; the server warns that its answer is not complete",
-            hint="read again once all its stores answer",
+            hint=_ONCE_ALL_ANSWER,
         ) from error
-    arrived.remarks.extend(
-        [*([remark] if remark else []), *_excluded_metrics_notes(discovered_series, dialect)]
-    )
+    arrived.remarks += [remark] if remark else []
     return dialect
 
 
-def _excluded_metrics_notes(discovered_series: DiscoveredSeries, dialect: Dialect) -> list[str]:
-    """Return a remark about metrics whose series all have refused labels; they are not fetched and not counted."""
-    read_metrics = {series_labels.get("__name__", "") for series_labels in discovered_series.series}
-    names = [
-        name
-        for name in sorted(discovered_series.labels)
-        if dialect.is_needed(name) and name not in read_metrics
-    ]
-    if discovered_series.partial or not names:
-        return []
-    words = "; ".join(word.value for word in dict.fromkeys(dialect.refuse.values()))
-    labels = ", ".join(dialect.excluded())
-    return [f"all series of {', '.join(names)} have labels that are not read ({labels}): {words}"]
-
-
-def _collector(
-    source: ClusterSource,
-    discovered_series: DiscoveredSeries,
-    dialect: Dialect,
-    import_options: ServerImportOptions,
-    clock: Clock,
-) -> PointCollector:
-    neighbour_sources = [
-        other_source
-        for other_source in import_options.sources_of_address
-        if other_source.cluster_id != source.cluster_id
-        and other_source.prometheus == source.prometheus
-    ]
-    clusters = ClusterMatcher([source, *neighbour_sources])
-    clusters.check(seen_labels(discovered_series.series, dialect))
-    return PointCollector(clusters, dialect, read_ms=round(clock.now() * 1000))
-
-
-def _selectors(
-    source: ClusterSource, discovered_series: DiscoveredSeries, dialect: Dialect
-) -> list[SeriesSelector]:
-    return [
-        SeriesSelector(metric=name, matchers=source.matchers, without=dialect.excluded())
-        for name in sorted(discovered_series.labels)
-        if dialect.is_needed(name)
-    ]
-
-
-class _ServerImport:
-    """The fetched points of the day that is not yet written.
+class _DayFetch:
+    """Fetches the days of a span, window by window.
 
     Attributes:
-        reached: End of the last chunk.
-        written_to: End of the last written day.
+        reached: End of the last window.
+        cursor_ms: Where the next run must resume.
+        missing: Time ranges of the day that the server did not return whole.
+        is_partial: Whether no window is whole, because series were not discovered.
     """
 
     def __init__(
         self,
-        days: SampleDays,
-        collector: PointCollector,
+        server: PrometheusClient,
+        selectors: Sequence[str],
         span: FetchWindow,
-        arrived: ClusterArrivals,
-        *,
-        cluster_id: str,
-        dialect: str,
+        window_ms: int,
+        progress: Progress | None,
     ) -> None:
-        self.span = span
-        self.reached = span.from_ms - OVERLAP_MS
-        self.written_to = span.from_ms
-        self._days, self._collector, self._arrived = days, collector, arrived
-        self._cluster_id, self._dialect = cluster_id, dialect
-        self._before = Points.none()
+        self.reached = span.from_ms
+        self.missing: list[tuple[int, int]] = []
+        self.is_partial = False
+        self._server, self._selectors, self._span = server, selectors, span
+        self._window_ms, self._progress = window_ms, progress
         self._gap_from_ms: int | None = None
-        self._missing: list[tuple[int, int]] = []
+        self._places = asyncio.Semaphore(PARALLEL)
 
-    async def add_chunk(self, chunk: FetchedChunk, *, partial: bool) -> None:
-        """Collect a chunk, and write the day if it is complete."""
-        for series in chunk.series:
-            self._collector.add(series)
-        if partial:
-            self._missing.append((self.reached, chunk.to_ms))
-            # Do not wait for input older than evidence; a store that never returns would cost more each day.
-            if self._gap_from_ms is None and chunk.to_ms > self.span.to_ms - FIRST_MS:
-                self._gap_from_ms = max(self.reached, self.span.from_ms)
-        self.reached = chunk.to_ms
-        if self.reached % DAY_MS == 0:
-            await self.write_day()
+    @property
+    def cursor_ms(self) -> int:
+        return self.reached if self._gap_from_ms is None else self._gap_from_ms
 
-    async def write_day(self, missing: tuple[tuple[int, int], ...] = ()) -> None:
-        """Write the current day; points of the hour before the first day are only kept for assembly.
+    async def day(self, begin: int, collector: PointCollector) -> None:
+        """Collect the points of a day and of the hour before it.
 
-        Args:
-            missing: Time ranges that could not be fetched.
+        Raises:
+            TelemetryError: The server rejects a request, or does not answer.
         """
-        points = self._collector.points().get(self._cluster_id, Points.none())
-        if self.reached > self.written_to:
-            day = day_of(self.written_to)
-            spans = (*self._missing, *missing)
-            reading = DayReading(
-                points=self._before.followed_by(points),
-                cursor_ms=(self.reached if self._gap_from_ms is None else self._gap_from_ms)
-                if self.span.follows
-                else None,
-                partial=tuple(_missing_parts(spans, start_of(day))),
-                dialect=self._dialect,
-            )
-            report = await asyncio.to_thread(self._days.write, day, reading)
-            if report is not None:
-                self._arrived.days[day] = report
-            self.written_to = self.reached
-        self._before = points.between(self.reached - OVERLAP_MS, self.reached)
-        self._missing = []
+        span, counts = self._span, self._server.counts
+        end = min(begin + DAY_MS, span.to_ms)
+        self.missing, self.reached = [], begin - OVERLAP_MS
+        while self.reached < end:
+            to_ms = min(end, (self.reached // self._window_ms + 1) * self._window_ms)
+            before = sum(counts[word] for word in PARTIAL)
+            for series in await self._window(self.reached, to_ms):
+                collector.add(series)
+            if self.is_partial or sum(counts[word] for word in PARTIAL) > before:
+                self.missing.append((self.reached, to_ms))
+                # Do not wait for input older than evidence; a store that never returns would cost more each day.
+                if self._gap_from_ms is None and to_ms > span.to_ms - FIRST_MS:
+                    self._gap_from_ms = max(self.reached, span.from_ms)
+            self.reached = to_ms
+            if self._progress is not None and to_ms > begin:
+                total = -(-(span.to_ms - span.from_ms) // MINUTE_MS)
+                self._progress(FETCHED, -(-(to_ms - span.from_ms) // MINUTE_MS), total)
+
+    async def _window(self, from_ms: int, to_ms: int) -> list[RecordedSeries]:
+        tasks = [
+            asyncio.create_task(self._series(selector, from_ms, to_ms))
+            for selector in self._selectors
+        ]
+        try:
+            return [series for part in await asyncio.gather(*tasks) for series in part]
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _series(self, selector: str, from_ms: int, to_ms: int) -> list[RecordedSeries]:
+        """Return the series of one selector; splits the time if the response is too large or too late."""
+        try:
+            async with self._places:
+                return list(await self._server.raw(selector, from_ms, to_ms))
+        except ResponseTooLarge as large:
+            if to_ms - from_ms < 2 * MINUTE_MS:
+                raise TelemetryError(
+                    f"{selector} over {(to_ms - from_ms) // 1000} s is more than the server gives ({large.message})",
+                    location=self._server.shown,
+                    status=large.status,
+                    hint=large.hint,
+                ) from large
+        self._server.counts.add(DropReason.SPLITS)
+        middle = (from_ms + to_ms) // 2
+        earlier = await self._series(selector, from_ms, middle)
+        return earlier + await self._series(selector, middle, to_ms)
 
 
 def _missing_parts(spans: Iterable[tuple[int, int]], day_begin: int) -> Iterator[str]:

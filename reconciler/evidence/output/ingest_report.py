@@ -9,6 +9,7 @@ from reconciler.base.escaping import escaped
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport
 from reconciler.render.json_values import Json, dump
+from reconciler.render.table import PLAIN, Style, fold_lines
 from reconciler.render.units import count, instant
 
 KIND: Final = "kquota-ingest"
@@ -103,17 +104,19 @@ def _day_json(day: DayReport) -> Json:
     }
 
 
-def text(summary: IngestSummary) -> str:
+def text(summary: IngestSummary, *, style: Style = PLAIN) -> str:
     """Render the summary for people: per cluster new points, days, and unused series with reasons."""
     lines = [f"lake {escaped(summary.lake)}"]
     if summary.snapshots or summary.ignored:
-        ignored_text = f"; {summary.ignored:,} of other clusters ignored" if summary.ignored else ""
-        lines.append(f"limits: {count(summary.snapshots, 'new snapshot')}{ignored_text}")
+        lines.append(
+            f"limits: {count(summary.snapshots, 'new snapshot')}"
+            + (f"; {summary.ignored:,} of other clusters ignored" if summary.ignored else "")
+        )
     if summary.counts:
         lines += ["files:", *_count_lines(summary.counts.by_name(), _examples(summary.counts))]
     for cluster in summary.clusters:
         lines += _cluster_lines(cluster)
-    return "\n".join(lines) + "\n"
+    return "\n".join(fold_lines(lines, style)) + "\n"
 
 
 def _cluster_lines(cluster: ClusterIngestSummary) -> Iterable[str]:

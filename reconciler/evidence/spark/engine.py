@@ -5,7 +5,6 @@ No sample becomes a row of Spark: workers read the files themselves, with creden
 
 import contextlib
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -20,17 +19,13 @@ from reconciler.base.protocols import Progress
 from reconciler.errors import KquotaError, SparkError
 from reconciler.evidence.analysis.engine import Task
 from reconciler.evidence.spark.runtime import jvm, session
-from reconciler.evidence.spark.runtime.session import is_connect
 from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.evidence.store.files.address import LakeAddress
 from reconciler.evidence.store.files.table_reader import TableReader
 from reconciler.evidence.store.lake import LakeReader
 
-AT_ONCE: Final = 1_000
-"""Maximum number of tasks of one job of Spark: their results are in the driver's memory together."""
-
-EVERY_SECONDS: Final = 5.0
-"""Interval at which the tasks of a long job are reported."""
+AT_ONCE: Final = 200
+"""Maximum number of tasks of one job of Spark: their results are in the driver's memory together, and progress is by jobs."""
 
 _SHOWN: Final = 800
 _PY4J: Final = "An error occurred while calling"
@@ -63,8 +58,7 @@ class SparkEngine:
             running = _running(at, encoded, schema)
             try:
                 numbers = self._spark.range(0, len(part), 1, len(part))
-                with _watched(self._spark, progress):
-                    rows = numbers.mapInArrow(running, from_arrow_schema(schema)).toArrow()
+                rows = numbers.mapInArrow(running, from_arrow_schema(schema)).toArrow()
             except (PySparkException, Py4JError, ConnectionError) as error:
                 # While the JVM still runs: it supplies the error text.
                 raise spark_error(error) from error
@@ -101,33 +95,6 @@ def _running(
                 yield from task.run(lake).cast(schema).to_batches()
 
     return run
-
-
-@contextlib.contextmanager
-def _watched(spark: SparkSession, progress: Progress) -> Iterator[None]:
-    """Report the tasks of Spark while the block runs; not for Connect, whose client cannot see them."""
-    if is_connect(spark):
-        yield
-        return
-    tracker = spark.sparkContext.statusTracker()
-    over = threading.Event()
-
-    def report_tasks() -> None:
-        # The code that uses the JVM reports that it ended.
-        with contextlib.suppress(jvm.LOST, OSError):
-            while not over.wait(EVERY_SECONDS):
-                infos = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
-                stages = [info for info in infos if info is not None]
-                completed = sum(stage.numCompletedTasks for stage in stages)
-                progress("tasks of Spark", completed, sum(stage.numTasks for stage in stages))
-
-    watcher = threading.Thread(target=report_tasks, name="kquota-progress", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        over.set()
-        watcher.join()
 
 
 def spark_error(error: Exception) -> KquotaError:

@@ -1,20 +1,39 @@
 """Reads what the lake has of one client in a window: its series and the limits that can apply to them."""
 
+import contextlib
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reconciler.errors import QuotaValueError
 from reconciler.evidence.store import quota_snapshots, recorded_window, samples
 from reconciler.evidence.store.lake import LakeReader
+from reconciler.quota.entity import from_parts
 from reconciler.quota.entity_forms import canonical_text
+from reconciler.quota.keys import Key
+from reconciler.quota.results.audit_entry import AuditEntry
 from reconciler.quota.state import QuotaState
 from reconciler.usage.reports.client_throttling import ClientEvidence, ClientNames, is_own
 from reconciler.usage.tags import Bucket, entities_of
 
 
 def client_evidence(
-    lake: LakeReader, cluster_id: str, client: ClientNames, from_ms: int, to_ms: int
+    lake: LakeReader,
+    cluster_id: str,
+    client: ClientNames,
+    from_ms: int,
+    to_ms: int,
+    *,
+    changes: Sequence[AuditEntry] = (),
 ) -> ClientEvidence:
     """Return the evidence of one client in a window of a cluster.
+
+    Args:
+        changes: What the audit log says of limits, in order of time; entries of other clusters are ignored.
 
     Raises:
         LakeError: The lake cannot be read.
@@ -32,7 +51,7 @@ def client_evidence(
         to_ms=to_ms,
         cadence=window.cadence,
         series=series,
-        limits=_limits(lake, cluster_id, buckets, from_ms, to_ms),
+        limits=_limits(lake, cluster_id, buckets, (from_ms, to_ms), changes),
         coverage_ppm=recorded_window.coverage_ppm(lake, cluster_id, from_ms, to_ms),
         is_partial=any(day.partial for day in window.samples),
         reason="" if window.rows else recorded_window.NO_SAMPLES,
@@ -40,13 +59,17 @@ def client_evidence(
 
 
 def _limits(
-    lake: LakeReader, cluster_id: str, buckets: set[Bucket], from_ms: int, to_ms: int
+    lake: LakeReader,
+    cluster_id: str,
+    buckets: set[Bucket],
+    window: tuple[int, int],
+    changes: Iterable[AuditEntry],
 ) -> tuple[tuple[int, QuotaState], ...]:
-    """Return the limits of these buckets in each snapshot of the window, after the one in force at its begin."""
+    """Return the limits of these buckets in each snapshot of the window, in the ones before and after it, and after changes."""
     entities = {canonical_text(entity) for bucket in buckets for entity in entities_of(bucket)}
     matching = pa.array(sorted(entities), pa.string())
-    snapshots = quota_snapshots.complete_snapshots(lake, cluster_id, from_ms, to_ms)
-    return tuple(
+    snapshots = quota_snapshots.complete_snapshots(lake, cluster_id, window[0])
+    limits = [
         (
             header.observed_at_ms,
             quota_snapshots.state_of(
@@ -55,4 +78,21 @@ def _limits(
         )
         for header, rows in snapshots.read()
         if rows is not None
-    )
+    ]
+    for entry in changes:
+        at_ms = round(datetime.fromisoformat(entry.time).timestamp() * 1000)
+        number = bisect_right([moment for moment, _ in limits], at_ms)
+        if number == 0 or entry.cluster_id != cluster_id or entry.outcome != MADE:
+            continue  # what was in force before the first snapshot is not known
+        with contextlib.suppress(QuotaValueError, ValueError):  # written by another version
+            entity, key = from_parts(entry.entity), Key(entry.key)
+            value = None if entry.after is None else float(entry.after)
+            if canonical_text(entity) in entities:
+                state = limits[number - 1][1].with_values([(entity, key, value)])
+                limits.insert(number, (at_ms, state))
+    after = [number for number, (at_ms, _) in enumerate(limits) if at_ms >= window[1]]
+    return tuple(limits[: after[0] + 1] if after else limits)
+
+
+MADE: Final = "APPLIED"
+"""Outcome of an entry whose change was made."""

@@ -220,6 +220,9 @@ class Lake(LakeReader):
             LakeConflict: Another writer replaced it meanwhile: read it again and repeat the change.
             LakeError: The rows do not fit the table or the unit, or the store fails.
         """
+        return self._put(unit, content, after.version if after else None)
+
+    def _put(self, unit: Unit, content: UnitContent, version: str | None) -> StoredDay:
         _check_rows(unit, content.rows)
         facts = DayFacts(
             schema_version=SCHEMA_VERSION,
@@ -235,16 +238,21 @@ class Lake(LakeReader):
         if series_index.applies_to(unit.table):
             texts[series_index.KEY] = series_index.written(rows)
         written = parquet_files.write_parquet(unit.table, rows, texts)
-        self.store.put(unit.path, written, after=after.version if after else None)
+        self.store.put(unit.path, written, after=version)
         return self.open(unit, StoredFile(written))
 
     def update(
-        self, unit: Unit, make: Callable[[StoredDay | None], UnitContent | None]
+        self,
+        unit: Unit,
+        make: Callable[[StoredDay | None], UnitContent | None],
+        *,
+        is_derived: bool = False,
     ) -> StoredDay | None:
         """Read a unit, create its next content and put it; repeat if another writer was first.
 
         Args:
             make: Maps the stored day to the next content, or to ``None`` to leave it; may be called several times.
+            is_derived: Whether a damaged object counts as none, because its content follows from other tables.
 
         Returns:
             The stored day; ``None`` if there is none.
@@ -254,12 +262,19 @@ class Lake(LakeReader):
             LakeError: As in :meth:`put`.
         """
         for attempt in range(TRIES):
-            after = self.day(unit)
+            version = None
+            try:
+                after = self.day(unit)
+                version = after.version if after else None
+            except LakeDamaged:
+                if not is_derived:
+                    raise
+                after, version = None, self.store.version(unit.path)
             content = make(after)
             if content is None:
                 return after
             try:
-                return self.put(unit, content, after)
+                return self._put(unit, content, version)
             except LakeConflict:
                 if attempt + 1 == TRIES:
                     raise
@@ -268,7 +283,7 @@ class Lake(LakeReader):
 
     def replace(self, unit: Unit, content: UnitContent) -> StoredDay:
         """Replace the content of a unit, whatever it is; errors as for :meth:`update`."""
-        return cast("StoredDay", self.update(unit, lambda _: content))
+        return cast("StoredDay", self.update(unit, lambda _: content, is_derived=True))
 
     def add(self, unit: Unit, missing: Callable[[pa.Table], pa.Table]) -> int:
         """Add rows to a unit; create the unit if it does not exist.

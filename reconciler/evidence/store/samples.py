@@ -86,17 +86,17 @@ def read_runs(
     asked_for = None if wanted_keys is None else frozenset(wanted_keys)
 
     def read(file: TableFile) -> list[tuple[Key, runs.Run]]:
-        groups = file.all_groups if wanted_keys is None else file.groups(SERIES, wanted_keys)
-        result: list[tuple[Key, runs.Run]] = []
-        for group in groups:
-            rows = file.read([*SERIES, *COLUMNS], [group])
+        def runs_of(rows: pa.Table) -> list[tuple[Key, runs.Run]]:
             arrow_tables.check_no_nulls(rows, (*SERIES, *_NUMBERS[:-1]), file.shown)
-            result += [
+            return [
                 (key, run)
                 for key, run in _runs_of(lake.within(rows, window), file.shown)
                 if asked_for is None or key in asked_for
             ]
-        return result
+
+        return list(
+            chain.from_iterable(file.map_groups([*SERIES, *COLUMNS], runs_of, SERIES, wanted_keys))
+        )
 
     result = SeriesRuns()
     if wanted_keys is None or wanted_keys:
@@ -132,8 +132,8 @@ def _keys_of(rows: pa.Table) -> tuple[list[Key], IntColumn]:
 
 def numbered_rows(
     file: TableFile, columns: Sequence[str], wanted_keys: Sequence[Key]
-) -> Iterator[pa.Table]:
-    """Yield the rows of some series of a table, with ``number``, the position of the series, in place of its names.
+) -> list[pa.Table]:
+    """Return the rows of some series of a table, with ``number``, the position of the series, in place of its names.
 
     Args:
         file: A file of a table that is sorted by series.
@@ -143,12 +143,14 @@ def numbered_rows(
         LakeError: The file is damaged or cannot be fetched.
     """
     numbers = {key: number for number, key in enumerate(wanted_keys)}
-    for group in file.groups(SERIES, wanted_keys):
-        rows = file.read([*SERIES, *columns], [group])
+
+    def of_series(rows: pa.Table) -> pa.Table:
         keys, begins = _keys_of(rows)
         of_rows = runs.spread([numbers.get(key, -1) for key in keys], begins, rows.num_rows)
-        of_series = rows.select(columns).append_column("number", pa.array(of_rows))
-        yield of_series.filter(pc.greater_equal(of_series["number"], 0))
+        numbered = rows.select(columns).append_column("number", pa.array(of_rows))
+        return numbered.filter(pc.greater_equal(numbered["number"], 0))
+
+    return file.map_groups([*SERIES, *columns], of_series, SERIES, wanted_keys)
 
 
 def _codes(words: pa.ChunkedArray) -> pa.ChunkedArray:

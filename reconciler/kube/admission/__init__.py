@@ -1,1 +1,1 @@
-"""The validating webhook, the review of documents and their validation by a broker."""
+"""The webhook that warns at admission, and what it warns about."""

@@ -1,7 +1,7 @@
 """The validating webhook over HTTPS: bounded connections and bytes, a time limit per request, certificates reloaded.
 
 It runs on every replica, leading or not, and fails open: any failure here is a warning to the author of the document,
-and the operator judges the document again. `review` decides.
+and the operator judges the document again. `review` has the warnings. No broker is asked, and no Secret is read.
 """
 
 import asyncio
@@ -9,31 +9,27 @@ import contextlib
 import logging
 import os
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 from aiohttp import web
 
 from reconciler.base import bounded_json
-from reconciler.base.clock import SystemClock
 from reconciler.base.listeners import close_listeners
-from reconciler.errors import ConfigError, UsageError
-from reconciler.kube.admission.broker_validation import LiveBrokerValidator
+from reconciler.base.protocols import Clock
+from reconciler.errors import ConfigError, KquotaError, UsageError
 from reconciler.kube.admission.review import (
-    FINE,
-    AdmissionDecision,
     AdmissionRequest,
-    BrokerValidator,
     MalformedReview,
     answer,
-    decide,
     parse,
+    warnings_about,
 )
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import Resource
-from reconciler.kube.configuration.client_sessions import SessionKeeper
+from reconciler.kube.api.custom_resources import Resource, parsed
+from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from reconciler.kube.configuration.cluster_file import read_clusters
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.metrics import ListenAddress, address
@@ -56,24 +52,53 @@ HANDSHAKE_SECONDS: Final = 5.0
 IDLE_SECONDS: Final = 15.0
 """A connection without a request in flight is closed after this time; it also bounds the time of a request header."""
 
-AT_ONCE: Final = 64
 RELOAD_SECONDS: Final = 10.0
 
+KEPT_SECONDS: Final = 10.0
+"""Seconds for which QuotaClusters are cached: manifests are often applied by the hundred."""
+
 _log = logging.getLogger("reconciler.kube")
-_BUSY: Final = AdmissionDecision(
-    warnings=("the broker did not validate this, because too many requests are in progress",)
-)
-_LATE: Final = AdmissionDecision(warnings=("the broker did not validate this in time",))
-_FAULT: Final = AdmissionDecision(
-    warnings=(
-        "the broker did not validate this because of an internal error of the operator; see its log",
-    )
-)
+
+Reviewer: TypeAlias = Callable[[Resource], Awaitable[tuple[str, ...]]]
+"""Returns the warnings about a ClientQuota."""
+
+
+class ServedClusters:
+    """The QuotaClusters that an operator serves, as read some seconds ago; of every replica, leading or not."""
+
+    def __init__(self, api: KubernetesApi, settings: OperatorSettings, *, clock: Clock) -> None:
+        self._api, self._settings, self._clock = api, settings, clock
+        self._until = float("-inf")
+        self._clusters: Mapping[str, Resource] = {}
+        if settings.quota_clusters is not None:
+            self._until = float("inf")
+            self._clusters = self._own(read_clusters(settings.quota_clusters))
+        self._lock = asyncio.Lock()
+
+    async def review(self, obj: Resource) -> tuple[str, ...]:
+        """Return the warnings about a ClientQuota."""
+        try:
+            async with self._lock:
+                if self._clock.monotonic() >= self._until:
+                    listing = await self._api.list(QUOTA_CLUSTERS)
+                    self._clusters = self._own(map(parsed, listing.items))
+                    self._until = self._clock.monotonic() + KEPT_SECONDS
+        except KquotaError as error:
+            _log.warning("admission: QuotaClusters cannot be listed: %s", error)
+            return (f"{_UNREVIEWED} the QuotaClusters cannot be listed",)
+        return warnings_about(obj, self._clusters, allow_references=self._settings.allow_references)
+
+    def _own(self, objects: Iterable[Resource]) -> Mapping[str, Resource]:
+        own_class = self._settings.operator_class
+        return {obj.name: obj for obj in objects if obj.operator_class == own_class}
+
+
+_UNREVIEWED: Final = "the operator did not review this, because"
 
 
 @contextlib.asynccontextmanager
 async def serving(
-    api: KubernetesApi, settings: OperatorSettings, sessions: SessionKeeper
+    api: KubernetesApi, settings: OperatorSettings, *, clock: Clock
 ) -> AsyncIterator["Webhook"]:
     """Run the webhook of an operator while the context lasts.
 
@@ -83,27 +108,12 @@ async def serving(
     """
     if settings.webhook_address is None or not settings.webhook_cert or not settings.webhook_key:
         raise UsageError("the webhook needs an address, a certificate and a key")
-    objects = None if settings.quota_clusters is None else read_clusters(settings.quota_clusters)
-    broker = LiveBrokerValidator(
-        api,
-        sessions,
-        clock=SystemClock(),
-        operator_class=settings.operator_class,
-        allow_references=settings.allow_references,
-        from_file=None
-        if objects is None
-        else {cluster_obj.name: cluster_obj for cluster_obj in objects},
-    )
     certificate = Certificate(
         chain=settings.webhook_cert, key=settings.webhook_key, client_ca=settings.webhook_client_ca
     )
-    async with Webhook(address(settings.webhook_address), certificate, broker) as webhook:
-        closing = asyncio.create_task(broker.close_sessions())
-        try:
-            yield webhook
-        finally:
-            _ = closing.cancel()
-            _ = await asyncio.wait({closing})
+    clusters = ServedClusters(api, settings, clock=clock)
+    async with Webhook(address(settings.webhook_address), certificate, clusters.review) as webhook:
+        yield webhook
 
 
 class Certificate:
@@ -199,7 +209,7 @@ class Webhook:
     """The server. Use it as a context.
 
     Args:
-        broker: Validates documents.
+        reviewer: Returns the warnings about a document.
         budget: Seconds for one request: for its body, and again for the response.
         idle: Seconds that a connection may be open without a request.
     """
@@ -208,7 +218,7 @@ class Webhook:
         self,
         address: ListenAddress,
         certificate: Certificate,
-        broker: BrokerValidator,
+        reviewer: Reviewer,
         *,
         budget: float = BUDGET_SECONDS,
         idle: float = IDLE_SECONDS,
@@ -216,10 +226,9 @@ class Webhook:
         self.port = 0  # the port, once it listens
         self._address = address
         self._certificate = certificate
-        self._broker = broker
+        self._reviewer = reviewer
         self._budget = budget
         self._idle = idle
-        self._under_way = 0
         self._bytes = 0
         self._idle_since: dict[asyncio.BaseProtocol, float] = {}
         self._runner: web.AppRunner | None = None
@@ -323,20 +332,15 @@ class Webhook:
         except (MalformedReview, bounded_json.InvalidJson) as error:
             reason = str(error) if isinstance(error, MalformedReview) else "the body is not JSON"
             return web.Response(status=400, text=f"{reason}\n")
-        decision = FINE if review.obj is None else await self._decided(review, review.obj)
-        return web.json_response(answer(review, decision))
+        warnings = () if review.obj is None else await self._warnings(review, review.obj)
+        return web.json_response(answer(review, warnings))
 
-    async def _decided(self, review: AdmissionRequest, obj: Resource) -> AdmissionDecision:
-        if self._under_way >= AT_ONCE:
-            return _BUSY
-        self._under_way += 1
+    async def _warnings(self, review: AdmissionRequest, obj: Resource) -> tuple[str, ...]:
         try:
             async with asyncio.timeout(self._budget):
-                return await decide(obj, self._broker)
+                return await self._reviewer(obj)
         except TimeoutError:
-            return _LATE
+            return (f"{_UNREVIEWED} the API server did not list the QuotaClusters in time",)
         except Exception:  # noqa: BLE001 - a bug here must not block the author
             _log.exception("admission %s failed", review.uid)
-            return _FAULT
-        finally:
-            self._under_way -= 1
+            return (f"{_UNREVIEWED} of an internal error; see its log",)

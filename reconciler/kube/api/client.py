@@ -35,7 +35,7 @@ from reconciler.kube.api.http_exchange import (
     silent,
 )
 from reconciler.kube.api.listing_parser import Keep
-from reconciler.kube.api.resource_paths import ACCESS_REVIEWS, ApiResource
+from reconciler.kube.api.resource_paths import ApiResource
 
 CACHED_SECONDS: Final = 60.0
 """Maximum time of a listing from memory: it is one response, whatever its size."""
@@ -51,13 +51,6 @@ class ListResult(QuietRepr, Struct, frozen=True, kw_only=True):
 
 _MANAGED: Final = {"fieldManager": FIELD_MANAGER}
 """Without it the API server names the manager of a write after the client's User-Agent."""
-
-
-class AccessReview(Struct, frozen=True, kw_only=True):
-    """Whether the client has a permission; ``reason`` is the authorizer's text, often ""."""
-
-    allowed: bool
-    reason: str = ""
 
 
 class KubernetesApi:
@@ -160,37 +153,6 @@ class KubernetesApi:
             memory=memory,
         )
         return ListResult(items=tuple(items), resource_version=version)
-
-    async def review(
-        self,
-        resource: ApiResource,
-        verb: str,
-        *,
-        namespace: str | None = None,
-        name: str = "",
-        subresource: str = "",
-    ) -> AccessReview:
-        """Check a permission of the client (SelfSubjectAccessReview); ``namespace=None`` = in all namespaces, or cluster-scoped."""
-        attributes = {
-            "group": resource.group,
-            "resource": resource.plural,
-            "subresource": subresource,
-            "verb": verb,
-            "namespace": namespace or "",
-            "name": name,
-        }
-        body = {
-            "apiVersion": ACCESS_REVIEWS.api_version,
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes},
-        }
-        # A POST that changes nothing, so it may be repeated.
-        request = ApiRequest(verb="create", resource=ACCESS_REVIEWS, body=_encoded(body))
-        status = (await self._object(request)).get("status", {})
-        return AccessReview(
-            allowed=bool(status.get("allowed")),
-            reason=str(status.get("reason") or status.get("evaluationError") or ""),
-        )
 
     # ---- writing ----------------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ from reconciler.manifest.rules.client_quota import seconds_of
 from reconciler.manifest.schema_names import API_VERSION as API_VERSION  # noqa: PLC0414 - re-exported
 from reconciler.manifest.schema_names import GROUP as GROUP  # noqa: PLC0414 - the same
 from reconciler.quota.entity import Entity, Slot, entity
-from reconciler.quota.entity_forms import read_entity
 from reconciler.quota.planner.desired_state import NO_SELECTIONS, Selections
 
 FINALIZER: Final = f"{GROUP}/release"
@@ -134,20 +133,6 @@ class Resource(Struct, frozen=True, kw_only=True):
 
     @property
     def entity(self) -> Entity | None:
-        """The entity of a ClientQuota from its spec, else from its status; ``None`` if neither can be read.
-
-        A spec that breaks a rule elsewhere may still have a readable entity.
-        """
-        declared = self.declared_entity
-        if declared is not None:
-            return declared
-        try:
-            return read_entity(str(self.status.get("entity", "")))
-        except QuotaValueError:
-            return None
-
-    @property
-    def declared_entity(self) -> Entity | None:
         """The entity in the spec of a ClientQuota, ``None`` if it cannot be read."""
         parts = self.spec.get("entity")
         try:

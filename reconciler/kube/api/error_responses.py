@@ -28,7 +28,7 @@ _KINDS: Final[Mapping[int, type[KubernetesError]]] = {
 }
 _HINTS: Final = {
     401: "the token or certificate is not valid any more, or belongs to another cluster",
-    403: "run kquota operator check to list the required permissions",
+    403: "compare the operator's Roles with those of the chart",
 }
 
 

@@ -1,39 +1,19 @@
-"""Requests a reconciliation of one resource from the operator, and waits until it is handled. For people and pipelines.
+"""Requests a reconciliation of one resource from the operator, and waits until it is handled.
 
 The request is an annotation with a unique value; the operator copies that value into the status after a
 reconciliation that saw it. Clocks are not compared.
 """
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
-
-from msgspec import Struct
+from typing import Final
 
 from reconciler.base.protocols import Clock
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import REQUESTED_AT, Obj, parsed
+from reconciler.kube.api.custom_resources import REQUESTED_AT, parsed
 from reconciler.kube.api.resource_paths import ApiResource
 
 POLL_SECONDS: Final = 0.5
-
-
-class RequestStatus(Struct, frozen=True, kw_only=True):
-    """The state of a requested reconciliation."""
-
-    obj: Obj  # the resource as last read
-    handled: bool  # whether the operator has handled the request
-
-    @property
-    def conditions(self) -> Sequence[Mapping[str, Any]]:
-        """Its conditions, as the operator wrote them."""
-        conditions = parsed(self.obj).status.get("conditions")
-        return (
-            [condition for condition in conditions if isinstance(condition, dict)]
-            if isinstance(conditions, list)
-            else []
-        )
 
 
 async def request(
@@ -62,14 +42,12 @@ async def wait(
     value: str,
     seconds: float,
     clock: Clock,
-    looked: Callable[[Obj], None] = lambda _: None,
-) -> RequestStatus:
-    """Poll until the request is handled, or the time is up.
+) -> bool:
+    """Poll until the request is handled, or the time is up; return whether it is handled.
 
     Args:
         value: From :func:`request`.
         seconds: Maximum time.
-        looked: Called with the resource after each read.
 
     Raises:
         NotFound: It was deleted meanwhile.
@@ -78,9 +56,8 @@ async def wait(
     deadline = clock.monotonic() + seconds
     while True:
         obj = await api.get(resource, namespace, name)
-        looked(obj)
         if parsed(obj).status.get("lastHandledReconcileAt") == value:
-            return RequestStatus(obj=obj, handled=True)
+            return True
         if clock.monotonic() >= deadline:
-            return RequestStatus(obj=obj, handled=False)
+            return False
         await clock.sleep(POLL_SECONDS)

@@ -65,6 +65,3 @@ LEASES: Final = ApiResource(
     group="coordination.k8s.io", version="v1", plural="leases", namespaced=True
 )
 EVENTS: Final = ApiResource(group="events.k8s.io", version="v1", plural="events", namespaced=True)
-ACCESS_REVIEWS: Final = ApiResource(
-    group="authorization.k8s.io", version="v1", plural="selfsubjectaccessreviews", namespaced=False
-)

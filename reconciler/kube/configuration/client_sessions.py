@@ -30,7 +30,6 @@ from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.resource_paths import SECRETS
 from reconciler.kube.configuration.credentials import (
     NONE,
-    NOT_FOUND,
     Credentials,
     SecretState,
     SecretWithdrawn,
@@ -47,9 +46,6 @@ REFUSED_AGAIN_SECONDS: Final = 600.0
 TRIAL_SECONDS: Final = 20.0
 """Seconds for trying new credentials; without an answer the reconciliation continues with the old ones."""
 
-RETIRED_SECONDS: Final = 90.0
-"""Seconds before a replaced client is closed: the webhook or a late response may still use it."""
-
 _log = logging.getLogger("reconciler.kube")
 
 
@@ -64,16 +60,8 @@ class _ClientSession(QuietRepr, Struct, kw_only=True):
     refused_at: float | None = None
 
 
-class _RetiredClient(Struct, frozen=True):
-    """A replaced client, its QuotaCluster, and when it was replaced (monotonic seconds)."""
-
-    name: str
-    client: QuotaClient
-    at: float
-
-
 class SessionKeeper:
-    """Keeps a client per QuotaCluster. Use it as a context, or close it.
+    """Keeps a client per QuotaCluster, for one reconciliation of it at a time. Use it as a context, or close it.
 
     Args:
         api: Reads Secrets.
@@ -94,8 +82,6 @@ class SessionKeeper:
         self._clock = clock
         self._metrics = metrics
         self._sessions: dict[str, _ClientSession] = {}
-        self._retired: list[_RetiredClient] = []
-        self._locks: dict[str, asyncio.Lock] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -106,24 +92,19 @@ class SessionKeeper:
     async def close(self) -> None:
         """Close every client."""
         clients = [session.client for session in self._sessions.values()]
-        clients += [retired.client for retired in self._retired]
-        self._sessions, self._retired = {}, []
+        self._sessions = {}
         _ = await asyncio.gather(*(client.close() for client in clients), return_exceptions=True)
 
     async def forget(self, name: str) -> None:
         """Close the client of a deleted QuotaCluster."""
-        _ = self._locks.pop(name, None)
-        await self._end(name)
+        session = self._sessions.pop(name, None)
+        if session is not None:
+            await session.client.close()
 
     def state(self, name: str) -> SecretState:
         """Return the state of a cluster's credentials; empty before its first session."""
         session = self._sessions.get(name)
         return SecretState() if session is None else session.state
-
-    def current(self, name: str) -> QuotaClient | None:
-        """Return the present client of a cluster without checking its credentials."""
-        session = self._sessions.get(name)
-        return None if session is None else session.client
 
     async def for_(self, cluster: QuotaCluster) -> QuotaClient:
         """Return a client with the newest credentials that work.
@@ -135,32 +116,30 @@ class SessionKeeper:
             AuthenticationError: The broker refused these credentials recently, and there are no others.
             KubernetesError: There is no session, and the Secret cannot be read.
         """
-        async with self._locks.setdefault(cluster.name, asyncio.Lock()):
-            await self._close_retired()
-            session = self._sessions.get(cluster.name)
-            if session is not None and session.properties != cluster.properties:
-                self._retire(cluster.name)
-                session = None
-            if session is None:
-                return await self._first(cluster)
-            if session.client.other_cluster is not None:
-                # Another cluster answers, now or when the session began. The id that the cluster must have, by its
-                # spec or status, is checked before each write.
-                self._reconnect(cluster, session)
-            try:
-                credentials = await self._credentials(cluster)
-                if credentials.version != session.state.version:
-                    session = await self._rotated(cluster, session, credentials)
-                elif session.state.problem is not None:
-                    session.state = replace(session.state, problem=None, rejected_version="")
-            except SecretWithdrawn:
-                await self._end(cluster.name)
-                raise
-            except KquotaError as error:
-                # Missing briefly or permanently: the session still works, and the status reports the problem.
-                if not error.retriable:
-                    session.state = replace(session.state, problem=error)
-            return self._unless_refused(cluster, session)
+        session = self._sessions.get(cluster.name)
+        if session is not None and session.properties != cluster.properties:
+            await self.forget(cluster.name)
+            session = None
+        if session is None:
+            return await self._first(cluster)
+        if session.client.other_cluster is not None:
+            # Another cluster answers, now or when the session began. The id that the cluster must have, by its
+            # spec or records, is checked before each write.
+            await self._reconnect(cluster, session)
+        try:
+            credentials = await self._credentials(cluster)
+            if credentials.version != session.state.version:
+                session = await self._rotated(cluster, session, credentials)
+            elif session.state.problem is not None:
+                session.state = replace(session.state, problem=None, rejected_version="")
+        except SecretWithdrawn:
+            await self.forget(cluster.name)
+            raise
+        except KquotaError as error:
+            # Missing briefly or permanently: the session still works, and the status reports the problem.
+            if not error.retriable:
+                session.state = replace(session.state, problem=error)
+        return await self._unless_refused(cluster, session)
 
     # ---- making -----------------------------------------------------------------------------
 
@@ -204,7 +183,7 @@ class SessionKeeper:
             # No broker answered, so the credentials are untested; the next reconciliation tries again.
             _log.warning("%s: new credentials could not be tried: %s", cluster.name, error)
             return session
-        self._retire(cluster.name)
+        await self.forget(cluster.name)
         new_session = _ClientSession(
             client=client,
             config=config,
@@ -225,7 +204,7 @@ class SessionKeeper:
             raise
         return client
 
-    def _unless_refused(self, cluster: QuotaCluster, session: _ClientSession) -> QuotaClient:
+    async def _unless_refused(self, cluster: QuotaCluster, session: _ClientSession) -> QuotaClient:
         """Return the client, unless its login was refused recently; later a new client tries the same credentials.
 
         Raises:
@@ -240,13 +219,12 @@ class SessionKeeper:
             session.refused_at = now
         if now - session.refused_at < REFUSED_AGAIN_SECONDS:
             raise refusal
-        self._reconnect(cluster, session)
+        await self._reconnect(cluster, session)
         return session.client
 
-    def _reconnect(self, cluster: QuotaCluster, session: _ClientSession) -> None:
+    async def _reconnect(self, cluster: QuotaCluster, session: _ClientSession) -> None:
         """Replace the client of a session by a new one with the same credentials."""
-        now = self._clock.monotonic()
-        self._retired.append(_RetiredClient(cluster.name, session.client, now))
+        await session.client.close()
         session.client = self._client(cluster, session.config)
         session.refused_at = None
 
@@ -276,30 +254,6 @@ class SessionKeeper:
         except NotFound:
             raise CredentialsError(
                 f"there is no Secret {namespace}/{cluster.secret_name}",
-                reason=NOT_FOUND,
                 hint="create it in the operator's own namespace; Secrets elsewhere are not read",
             ) from None
         return granted_credentials(secret, cluster.name)
-
-    # ---- closing ----------------------------------------------------------------------------
-
-    async def _end(self, name: str) -> None:
-        """Close the present and the replaced clients of a cluster now."""
-        session = self._sessions.pop(name, None)
-        clients = [] if session is None else [session.client]
-        clients += [retired.client for retired in self._retired if retired.name == name]
-        self._retired = [retired for retired in self._retired if retired.name != name]
-        for client in clients:
-            await client.close()
-
-    def _retire(self, name: str) -> None:
-        session = self._sessions.pop(name, None)
-        if session is not None:
-            self._retired.append(_RetiredClient(name, session.client, self._clock.monotonic()))
-
-    async def _close_retired(self) -> None:
-        now = self._clock.monotonic()
-        old = [retired.client for retired in self._retired if now - retired.at >= RETIRED_SECONDS]
-        self._retired = [retired for retired in self._retired if now - retired.at < RETIRED_SECONDS]
-        for client in old:
-            await client.close()

@@ -30,10 +30,6 @@ from reconciler.errors import ConfigError, CredentialsError, KquotaError
 from reconciler.kube.api.custom_resources import GROUP
 from reconciler.manifest.project.cluster import QuotaCluster
 
-NOT_FOUND: Final = "SecretNotFound"
-KEY_MISSING: Final = "SecretKeyMissing"
-INVALID: Final = "SecretInvalid"
-
 WHOLE_FILE: Final = "client.properties"
 CONVENIENT: Final[Mapping[str, str]] = {
     "ca.crt": "ssl.truststore.certificates",
@@ -139,7 +135,6 @@ def granted_credentials(obj: Mapping[str, Any], cluster: str) -> Credentials:
         raise SecretWithdrawn(
             f"Secret {namespace}/{name} does not allow QuotaCluster {cluster}: its annotation {GRANTED_TO} does not list it;"
             f" run kubectl --namespace {namespace} annotate --overwrite secret {name} {GRANTED_TO}={value}",
-            reason=INVALID,
             hint="only users who can edit the Secret can allow a QuotaCluster to use it",
         )
     return credentials_of(obj)
@@ -151,7 +146,6 @@ def _text(name: str, key: str, value: object) -> str:
     except (binascii.Error, UnicodeDecodeError, ValueError):
         raise CredentialsError(
             f"Secret {name}: the value of {key} is no text",
-            reason=INVALID,
             keys=(key,),
             hint="key stores are binary: put PEM texts in ca.crt, tls.crt and tls.key instead",
         ) from None
@@ -163,7 +157,7 @@ def _of_file(name: str, text: str) -> dict[str, str]:
         return {pair.key: pair.value for pair in properties.parse(text, location=WHOLE_FILE)}
     except ConfigError as error:
         raise CredentialsError(
-            f"Secret {name}: {error.message}", reason=INVALID, keys=(WHOLE_FILE,), hint=error.hint
+            f"Secret {name}: {error.message}", keys=(WHOLE_FILE,), hint=error.hint
         ) from None
 
 
@@ -240,7 +234,6 @@ def _refuse_paths(credentials: Credentials) -> None:
         if _canonical(key).endswith(".location") or (key == jaas.KEY and _names_file(text)):
             raise CredentialsError(
                 f"Secret {credentials.name}: {key} refers to a file, which is refused",
-                reason=INVALID,
                 keys=(key,),
                 hint="put the PEM text itself into the Secret: ca.crt, tls.crt, tls.key; https.ca.pem for a token endpoint",
             )
@@ -262,13 +255,10 @@ def _judged(error: ConfigError, cluster: QuotaCluster, credentials: Credentials)
     # Wrong settings are quoted if they are not secrets, but two keys may have been swapped.
     long = [secret for secret in credentials.texts.values() if len(secret.reveal()) >= _SHORTEST]
     message = scrubbed(_QUOTED.sub("<hidden>", error.message), *long)
-    if concerned in {_canonical(key) for key in credentials.texts}:
-        reason = INVALID
-    elif not concerned or concerned in {_canonical(key) for key in cluster.properties}:
+    is_of_secret = concerned in {_canonical(key) for key in credentials.texts}
+    if not is_of_secret and (
+        not concerned or concerned in {_canonical(key) for key in cluster.properties}
+    ):
         return ConfigError(message, key=error.key, location=error.where, hint=hint)
-    else:
-        reason = KEY_MISSING
     keys = (concerned, *_KEYS_BY_CONCERN.get(concerned, ()))
-    return CredentialsError(
-        f"Secret {credentials.name}: {message}", reason=reason, keys=keys, hint=hint
-    )
+    return CredentialsError(f"Secret {credentials.name}: {message}", keys=keys, hint=hint)

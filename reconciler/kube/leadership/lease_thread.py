@@ -54,7 +54,6 @@ class LeaseThread:
         self._is_writing = is_writing
         self._leader: Leader | None = None
         self._beat_at = clock.monotonic()
-        self._commands = _ThreadCommands()
 
     @property
     def leading(self) -> bool:
@@ -81,28 +80,26 @@ class LeaseThread:
             LeaseLost: This process led and is no longer certain to lead; ``leadership_lost`` is set.
             KquotaError: The API server cannot be reached.
         """
-        caller_loop = asyncio.get_running_loop()
-        ended: asyncio.Future[None] = caller_loop.create_future()
+        thread_loop, resign_leader = asyncio.new_event_loop(), asyncio.Event()
         self._beat_at = self._clock.monotonic()
-        threading.Thread(
-            target=self._body, args=(caller_loop, ended), name="lease", daemon=True
-        ).start()
+        thread = threading.Thread(target=_serve, args=(thread_loop,), name="lease", daemon=True)
+        thread.start()
+        leading = self._lead(resign_leader, asyncio.get_running_loop())
+        ended = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(leading, thread_loop))
         beat_task = asyncio.ensure_future(self._beat())
         resign_task = asyncio.ensure_future(resign.wait())
         try:
             _ = await asyncio.wait({ended, resign_task}, return_when=asyncio.FIRST_COMPLETED)
-            if not ended.done():
-                self._commands.resign()
+            _call(thread_loop, resign_leader.set)
             await asyncio.shield(ended)
-        except asyncio.CancelledError:
-            self._commands.end()
-            _ = await asyncio.wait({ended}, timeout=END_SECONDS)
+        except BaseException:
+            self.leadership_lost.set()
             raise
         finally:
             _ = beat_task.cancel()
             _ = resign_task.cancel()
-            if not ended.done() or ended.cancelled() or ended.exception() is not None:
-                self.leadership_lost.set()
+            _call(thread_loop, thread_loop.stop)  # A candidate that was cancelled releases nothing.
+            await asyncio.to_thread(thread.join, END_SECONDS)
 
     async def _beat(self) -> None:
         pause = min(BEAT_SECONDS, self._election.stall / 8)
@@ -112,27 +109,7 @@ class LeaseThread:
 
     # ---- in the thread -----------------------------------------------------------------------
 
-    def _body(self, caller_loop: asyncio.AbstractEventLoop, ended: "asyncio.Future[None]") -> None:
-        error: BaseException | None = None
-        try:
-            asyncio.run(self._lead(caller_loop))
-        except BaseException as caught:  # noqa: BLE001 - raised again in the other thread
-            error = caught
-
-        def end() -> None:
-            if ended.done():
-                return
-            if error is None or isinstance(error, asyncio.CancelledError):
-                ended.set_result(None)
-            else:
-                ended.set_exception(error)
-
-        _call(caller_loop, end)
-
-    async def _lead(self, caller_loop: asyncio.AbstractEventLoop) -> None:
-        resign = asyncio.Event()
-        self._commands.take(resign)
-
+    async def _lead(self, resign: asyncio.Event, caller_loop: asyncio.AbstractEventLoop) -> None:
         def report(leads: bool) -> None:  # noqa: FBT001 - a callback's only argument
             _call(caller_loop, lambda: self._changed(leads=leads))
 
@@ -163,43 +140,10 @@ class LeaseThread:
             self.leadership_lost.set()
 
 
-class _ThreadCommands:
-    """Commands of the caller to the thread; effective also if its loop has not started yet."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inner: tuple[asyncio.AbstractEventLoop, asyncio.Event, asyncio.Task[object]] | None
-        self._inner = None
-        self._resigns = False
-        self._ends = False
-
-    def take(self, resign: asyncio.Event) -> None:
-        """Execute commands from now on, earlier ones included; called in the thread."""
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - asyncio.run made one
-        with self._lock:
-            self._inner = asyncio.get_running_loop(), resign, task
-        self._carry_out()
-
-    def resign(self) -> None:
-        """Release the Lease and end."""
-        self._resigns = True
-        self._carry_out()
-
-    def end(self) -> None:
-        """End without releasing the Lease."""
-        self._ends = True
-        self._carry_out()
-
-    def _carry_out(self) -> None:
-        with self._lock:
-            if self._inner is None:
-                return
-            loop, resign, task = self._inner
-            if self._ends:
-                _call(loop, task.cancel)
-            elif self._resigns:
-                _call(loop, resign.set)
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """Run an event loop until it is stopped; tasks that have not ended are cancelled."""
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.get_loop().run_forever()
 
 
 def _call(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:

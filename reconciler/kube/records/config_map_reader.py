@@ -21,6 +21,7 @@ from reconciler.kube.records.stored_records import (
     CONTENT,
     CORRECTIONS,
     DOCUMENTS,
+    QUOTA_CLUSTER,
     REMOVALS,
     SALT,
     StoredRecords,
@@ -90,7 +91,8 @@ def read(
             raise _damaged(config_map, f"it has another {SALT} than the others")
     is_known = len(parts) == PARTS and all(written)
     owned = OwnershipRecords(cluster_id=cluster_id, is_known=is_known)
-    return _with_parts(StoredRecords(owned=owned, salt=salt), parts)
+    manager = str(_texts(parts[0][0]).get(QUOTA_CLUSTER, "")) if parts else ""
+    return _with_parts(StoredRecords(owned=owned, salt=salt, manager=manager), parts)
 
 
 def _texts(config_map: Obj) -> Mapping[str, Any]:

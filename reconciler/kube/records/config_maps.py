@@ -28,6 +28,8 @@ from reconciler.kube.records.stored_records import (
     CONTENT,
     CORRECTIONS,
     DOCUMENTS,
+    FIRST,
+    QUOTA_CLUSTER,
     RECORDS_LABEL,
     REMOVALS,
     SALT,
@@ -116,7 +118,7 @@ def _of_parts(stored: StoredRecords, numbers: Collection[int], *, namespace: str
                 "labels": {
                     "app.kubernetes.io/managed-by": FIELD_MANAGER,
                     CLUSTER_LABEL: hash_of(cluster_id),
-                    RECORDS_LABEL: "part",
+                    RECORDS_LABEL: "part" if number else FIRST,
                 },
                 "annotations": {CLUSTER_ID: cluster_id},
             },
@@ -130,6 +132,8 @@ def _of_parts(stored: StoredRecords, numbers: Collection[int], *, namespace: str
 def _texts(stored: StoredRecords, number: int) -> dict[str, str]:
     """Return the plain-text entries of a part: the first one has those of the loop."""
     texts = {SALT: stored.salt}
+    if number == 0 and stored.manager:
+        texts[QUOTA_CLUSTER] = stored.manager
     if number == 0 and stored.removals:
         texts[REMOVALS] = removals_text(stored.removals)
     if number == 0 and stored.corrections:

@@ -125,7 +125,7 @@ def _declares(obj: Resource, subject: Entity, key: Key) -> bool:
         isinstance(limits, Mapping)
         and RULES[key].field in limits
         and not obj.is_terminating
-        and obj.declared_entity == subject
+        and obj.entity == subject
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.errors import WrongCluster
 from reconciler.kube.api.custom_resources import FINALIZER, Resource
 from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.outcome import Held
@@ -84,8 +85,6 @@ class DeletionHold(Struct, frozen=True, kw_only=True):
 
     waiting: frozenset[str] = frozenset()  # documents that wait for the removal of their limits
     withheld: frozenset[str] = frozenset()  # of these, those that only the removal guard withholds
-    # Documents that are released and were applied to another cluster, whose reconciliations do not see them, with its id.
-    elsewhere: Mapping[str, str] = field(default_factory=dict[str, str])
     # The limits that stay of documents past the deletion timeout, which are released.
     late: Mapping[str, Collection[Pair]] = field(default_factory=dict[str, Collection[Pair]])
     # When the removal guard last withheld documents, in seconds since the epoch: their timeout starts after that.
@@ -109,14 +108,9 @@ class DeletionHold(Struct, frozen=True, kw_only=True):
             now: Seconds since the epoch.
         """
         held_pairs = dict(holds_back(leaving, owned, report))
-        elsewhere = {
-            document: cluster_id
-            for document, obj in leaving.items()
-            if (cluster_id := _other_cluster(obj, owned.cluster_id))
-        }
-        if report.error is not None:
-            for document in elsewhere:
-                _ = held_pairs.setdefault(document, set())
+        if isinstance(report.error, WrongCluster):
+            # These records do not show what the documents own in their cluster; theirs do, when it answers again.
+            held_pairs = {document: held_pairs.get(document, set()) for document in leaving}
         withheld_pairs = pairs_withheld(report)
         times = self._last_withheld(leaving, held_pairs, report, withheld_pairs, now=now)
         longest = max(timeout, WITHHELD_SECONDS)
@@ -128,13 +122,11 @@ class DeletionHold(Struct, frozen=True, kw_only=True):
             or now - deleted_at[document] >= longest
         }
         waiting = frozenset(held_pairs).difference(late)
-        elsewhere = {name: place for name, place in elsewhere.items() if name not in waiting}
         return DeletionHold(
             waiting=waiting,
             withheld=frozenset(
                 name for name in waiting if held_pairs[name] and held_pairs[name] <= withheld_pairs
             ),
-            elsewhere=elsewhere,
             late=late,
             withheld_at=times,
         )
@@ -217,10 +209,3 @@ def _shows_withheld(obj: Resource) -> bool:
         NONE_IS_MADE in str(key_entry.get("message", ""))
         for key_entry in obj.status.get("keys", ())
     )
-
-
-def _other_cluster(obj: Resource, cluster_id: str) -> str:
-    """Return the id of the cluster that a document was applied to, if it differs from ``cluster_id``; "" otherwise."""
-    status = obj.status
-    shown_id = status.get("clusterId") if status.get("keys") else None
-    return shown_id if isinstance(shown_id, str) and shown_id != cluster_id else ""

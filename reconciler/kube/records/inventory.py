@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from reconciler.errors import InventoryError, KubernetesConflict
+from reconciler.errors import InventoryError, KubernetesConflict, StalePlan
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import Obj, Resource
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
@@ -24,7 +24,6 @@ from reconciler.kube.records.stored_records import (
     StoredRecords,
     StoredRows,
     changed_entities,
-    merge,
     selector,
 )
 from reconciler.kube.watch.resource_cache import ResourceCache
@@ -32,13 +31,10 @@ from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
 from reconciler.quota.grants import TenantGrant, may_remove
-from reconciler.quota.ownership import OverrideEnded, OwnershipRecords, Pair, RecordChange
+from reconciler.quota.ownership import OwnershipRecords, RecordChange
 from reconciler.quota.planner.claims import Claim
 from reconciler.quota.planner.removal_guard import RemovalCount
 from reconciler.quota.policy import DeletionPolicy
-
-TRIES: Final = 3
-"""Attempts of a write if another writer changes the ConfigMaps meanwhile, such as ``kquota override``."""
 
 _UNREAD: Final = OwnershipRecords(cluster_id="", is_known=False)
 
@@ -77,13 +73,12 @@ class KubeInventory:
         self.corrections = StoredRows[CorrectionHistory]()
         self._deleted: dict[str, Resource] = {}
         self._cluster: QuotaCluster | None = None
-        self._is_complete = self._is_overtaken = False
+        self._is_complete = False
         self._index = RecordIndex()
         # The entities of a partial reconciliation; None = all.
         self._entities: frozenset[Entity] | None = None
-        # Of this reconciliation: the documents that it judges, and the overrides that another writer changed meanwhile.
+        # The documents that this reconciliation judges.
         self._documents: Mapping[str, Resource] = {}
-        self._foreign_overrides: set[Pair] = set()
 
     async def refresh(
         self, cluster_id: str, cluster: QuotaCluster | None = None
@@ -99,11 +94,24 @@ class KubeInventory:
         """
         # Reset first: if reading fails, old records must not overwrite newer ones.
         self.owned, self._cluster, self._is_complete = _UNREAD, cluster, False
-        self._is_overtaken, self._entities = False, None
+        self._entities = None
         await self._read(cluster_id)
-        self._foreign_overrides.clear()
         self._judge_all()
         return self.owned
+
+    async def pinned(self, answering: str) -> str:
+        """Return the id of the Kafka cluster that has to answer; statuses, which others may write, do not decide it.
+
+        Args:
+            answering: The cluster that answers; it may if it has records of this QuotaCluster, or no other one has.
+
+        Raises:
+            KubernetesError: The records cannot be listed.
+        """
+        if answering and answering == self.recorded.cluster_id:
+            return answering
+        known_ids = await record_store.cluster_ids_of(self._api, self._namespace, self._name)
+        return answering if not known_ids or answering in known_ids else min(known_ids)
 
     def note_listing(self) -> None:
         """Note that every document was listed since the records were read: documents missing from the cache do not exist."""
@@ -123,8 +131,6 @@ class KubeInventory:
         self,
         entities: frozenset[Entity],
         documents: Mapping[str, Resource],
-        *,
-        deleted: Collection[str] = (),
     ) -> None:
         """Judge the records of some entities alone, for a partial reconciliation.
 
@@ -133,13 +139,9 @@ class KubeInventory:
         Args:
             entities: The entities; the records of all others stay unchanged.
             documents: The documents that the reconciliation judges, and those that own something of the entities.
-            deleted: Documents that count as deleted if the cache observed it; deletions of others wait.
         """
         stored, self._entities = self._stored, entities
-        self._foreign_overrides.clear()
-        # Limits are removed without a listing: those of a document neither present nor observed to be deleted must stay.
-        self._is_complete = True
-        self._deleted.update(self._cache.take_departed(self._name, deleted))
+        self._is_complete = False
         self.take_documents(documents)
         part = stored.owned.part(entities)
         self._update_index()
@@ -174,11 +176,6 @@ class KubeInventory:
     def recorded(self) -> OwnershipRecords:
         """All records, as they were read or written last."""
         return self._stored.owned
-
-    @property
-    def is_undisturbed(self) -> bool:
-        """Whether no other writer changed the ConfigMaps, as far as own writes show."""
-        return not self._is_overtaken
 
     @property
     def _tenants(self) -> tuple[TenantGrant, ...]:
@@ -228,18 +225,12 @@ class KubeInventory:
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Write changes; they are durable when this returns.
 
-        An override that another writer changed meanwhile stays: what ends was the one before it.
-
         Raises:
+            StalePlan: Another writer changed the records meanwhile, such as ``kquota override``: nothing may be sent.
             KubernetesError: The ConfigMaps could not be written; nothing may be sent to Kafka then.
         """
         _ = await self.load(cluster_id)
-        self.owned = self.owned.with_changes(
-            change
-            for change in changes
-            if not isinstance(change, OverrideEnded)
-            or (change.entity, change.key) not in self._foreign_overrides
-        )
+        self.owned = self.owned.with_changes(changes)
         await self._save()
 
     async def flush(self) -> None:
@@ -270,14 +261,13 @@ class KubeInventory:
             self._deleted.update({document: documents[document] for document in left_behind})
             await self._save()
 
-    async def orphan_elsewhere(self, cluster_id: str, documents: Sequence[str]) -> None:
-        """Record as orphaned what deleted documents own in another cluster than that of this reconciliation.
+    async def orphan_everywhere(self, documents: Collection[str]) -> None:
+        """Record as orphaned what documents own in any cluster.
 
         Raises:
-            InventoryError: The ConfigMaps of that cluster cannot be decoded.
-            KubernetesError: They cannot be read or written.
+            KubernetesError: The records cannot be listed.
         """
-        _ = await record_store.orphan(self._api, self._namespace, cluster_id, documents)
+        _ = await record_store.orphan_everywhere(self._api, self._namespace, documents)
 
     # ---- ConfigMaps --------------------------------------------------------------------------
 
@@ -320,58 +310,22 @@ class KubeInventory:
             uids=uids,
             removals=self.removals.rows,
             corrections=self.corrections.rows,
+            manager=self._name,
         )
 
     async def _save(self) -> None:
-        for tries_left in reversed(range(TRIES)):
-            try:
-                stored = await record_store.save(
-                    self._api,
-                    self._namespace,
-                    self._objects,
-                    self._changed(),
-                    before=self._stored,
-                    among=self._entities,
-                    index=None if self._entities is None else self._index,
-                )
-            except KubernetesConflict:
-                if not tries_left:
-                    raise
-                await self._reload_after_conflict()
-            else:
-                self._stored = stored
-                if self._entities is not None:
-                    self._update_index(self._entities)
-                return
-
-    async def _reload_after_conflict(self) -> None:
-        """Read the ConfigMaps that another writer changed.
-
-        Its changes apply unless this reconciliation changed the same; its changes of overrides always apply.
-        """
-        self._is_overtaken = True
-        before = self._stored.owned
-        entities = self._entities
-        removals, corrections = self.removals.rows, self.corrections.rows
-        await self._read(before.cluster_id)
-        self.removals.rows, self.corrections.rows = removals, corrections
-        now, own, loaded = self._stored.owned, self.owned, self._loaded
-        if entities is not None:
-            before, now = before.part(entities), now.part(entities)
-            self._update_index()
-        self._foreign_overrides.update(
-            pair
-            for pair in before.overrides.keys() | now.overrides.keys()
-            if before.overrides.get(pair) != now.overrides.get(pair)
-        )
-        self.owned = replace(
-            own,
-            records=merge(own.records, loaded.records, before.records, now.records),
-            intents=merge(own.intents, loaded.intents, before.intents, now.intents),
-            drift_since=merge(
-                own.drift_since, loaded.drift_since, before.drift_since, now.drift_since
-            ),
-            overrides=merge(own.overrides, own.overrides, before.overrides, now.overrides),
-            orphaned=own.orphaned | (now.orphaned - before.orphaned),
-            latest_end=max(own.latest_end, now.latest_end),
-        )
+        try:
+            self._stored = await record_store.save(
+                self._api,
+                self._namespace,
+                self._objects,
+                self._changed(),
+                before=self._stored,
+                among=self._entities,
+                index=None if self._entities is None else self._index,
+            )
+        except KubernetesConflict as error:
+            # What was sent to Kafka has its intents: the next reconciliation reads the records and settles them.
+            raise StalePlan("another writer changed the records meanwhile") from error
+        if self._entities is not None:
+            self._update_index(self._entities)

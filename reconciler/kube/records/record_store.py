@@ -22,6 +22,8 @@ from reconciler.kube.records.record_index import RecordIndex
 from reconciler.kube.records.record_parts import PARTS
 from reconciler.kube.records.stored_records import (
     CLUSTER_ID,
+    FIRST,
+    QUOTA_CLUSTER,
     RECORDS_LABEL,
     StoredRecords,
     selector,
@@ -48,6 +50,20 @@ async def read(api: KubernetesApi, namespace: str, cluster_id: str) -> StoredRec
     """
     listing = await api.list(CONFIG_MAPS, namespace, labels=selector(cluster_id))
     return read_config_maps(cluster_id, listing.items)
+
+
+async def cluster_ids_of(api: KubernetesApi, namespace: str, quota_cluster: str) -> frozenset[str]:
+    """Return the ids of the Kafka clusters whose records a QuotaCluster wrote last.
+
+    Raises:
+        KubernetesError: The records cannot be listed.
+    """
+    listing = await api.list(CONFIG_MAPS, namespace, labels=f"{RECORDS_LABEL}={FIRST}")
+    return frozenset(
+        str((config_map["metadata"].get("annotations") or {}).get(CLUSTER_ID))
+        for config_map in listing.items
+        if (config_map.get("data") or {}).get(QUOTA_CLUSTER) == quota_cluster
+    )
 
 
 async def save(

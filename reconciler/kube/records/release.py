@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from reconciler.errors import KubernetesConflict, KubernetesError, NotFound
+from reconciler.errors import KubernetesError, NotFound
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import Resource, parsed
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
@@ -19,7 +19,8 @@ from reconciler.kube.records import finalizers, record_store
 
 IN_FLIGHT: Final = 16
 TRIES: Final = 3
-_TEST_FAILED: Final = 422
+_MOVED: Final = frozenset({409, 422})
+"""Status codes of a patch whose test failed: other finalizers were added or removed meanwhile."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -49,14 +50,21 @@ async def release(
     """
     held_objects = await _documents_with_finalizer(api, namespaces)
     pairs, unrecorded = await _keep(api, operator_namespace, held_objects, progress)
-    failed = await _remove_finalizers(api, held_objects, progress)
+    remaining, failed = held_objects, dict[str, KubernetesError]()
+    for _ in range(TRIES):
+        failed = await _remove_finalizers(api, remaining, progress)
+        remaining = await _documents_with_finalizer(api, namespaces)
+        if not any(error.status in _MOVED for error in failed.values()):
+            break
     # A running operator adds its finalizer again.
-    readded = {
-        obj.document for obj in await _documents_with_finalizer(api, namespaces)
-    } - failed.keys()
-    failed |= dict.fromkeys(readded, "its finalizer was added again: an operator is running")
-    free = sorted({obj.document for obj in held_objects} - failed.keys())
-    return ReleaseResult(documents=tuple(free), pairs=pairs, unrecorded=unrecorded, failed=failed)
+    reasons = {
+        obj.document: str(
+            failed.get(obj.document, "its finalizer was added again: an operator is running")
+        )
+        for obj in remaining
+    }
+    free = sorted({obj.document for obj in held_objects} - reasons.keys())
+    return ReleaseResult(documents=tuple(free), pairs=pairs, unrecorded=unrecorded, failed=reasons)
 
 
 async def _documents_with_finalizer(
@@ -95,9 +103,9 @@ async def _keep(
 
 async def _remove_finalizers(
     api: KubernetesApi, held_objects: Sequence[Resource], progress: Progress
-) -> dict[str, str]:
-    """Remove the finalizers; return the documents that still have theirs, with the reason."""
-    failed: dict[str, str] = {}
+) -> dict[str, KubernetesError]:
+    """Remove the finalizers; return the documents whose finalizer could not be removed, with the reason."""
+    failed: dict[str, KubernetesError] = {}
     slots = asyncio.Semaphore(IN_FLIGHT)
     release_count = 0
 
@@ -105,34 +113,15 @@ async def _remove_finalizers(
         nonlocal release_count
         async with slots:
             try:
-                await _remove_finalizer(api, obj)
+                _ = await api.patch_json(
+                    CLIENT_QUOTAS, obj.namespace, obj.name, finalizers.removing(obj)
+                )
+            except NotFound:
+                pass
             except KubernetesError as error:
-                failed[obj.document] = str(error)
+                failed[obj.document] = error
         release_count += 1
         progress("finalizers", release_count, len(held_objects))
 
     _ = await asyncio.gather(*(remove(obj) for obj in held_objects))
     return failed
-
-
-async def _remove_finalizer(api: KubernetesApi, obj: Resource) -> None:
-    namespace, name = obj.namespace, obj.name
-    present = obj
-    for tries_left in reversed(range(TRIES)):
-        try:
-            _ = await api.patch_json(CLIENT_QUOTAS, namespace, name, finalizers.removing(present))
-        except NotFound:
-            return
-        except KubernetesError as error:
-            # Other finalizers were added or removed, so the operator's finalizer has another position.
-            has_moved = isinstance(error, KubernetesConflict) or error.status == _TEST_FAILED
-            if not has_moved or not tries_left:
-                raise
-            try:
-                present = parsed(await api.get(CLIENT_QUOTAS, namespace, name))
-            except NotFound:
-                return
-            if not present.has_finalizer:
-                return
-        else:
-            return

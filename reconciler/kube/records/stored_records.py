@@ -12,13 +12,16 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.removal_guard import RemovalCount
 
-_K = TypeVar("_K")
 _V = TypeVar("_V")
 
 CONTENT, DOCUMENTS = "content", "documents"
 SALT, REMOVALS, CORRECTIONS = "salt", "removals", "corrections"
 CLUSTER_LABEL: Final = f"{GROUP}/cluster"
 RECORDS_LABEL: Final = f"{GROUP}/records"
+FIRST: Final = "first"
+"""Value of the label of the first part; the others have ``part``."""
+
+QUOTA_CLUSTER: Final = "quotaCluster"
 CLUSTER_ID: Final = f"{GROUP}/cluster-id"
 
 
@@ -31,6 +34,7 @@ class StoredRecords(Struct, frozen=True, kw_only=True):
     removals: Sequence[RemovalCount] = ()  # the removals of the last hour
     # Corrections of drift within the tracker's window.
     corrections: Sequence[CorrectionHistory] = ()
+    manager: str = ""  # the QuotaCluster that wrote last; "" = none did
     # What the hash of an entity is salted with, the same in all parts; "" = there are no parts yet.
     salt: str = ""
 
@@ -69,7 +73,7 @@ def changed_parts(
 
 
 def _in_first_part(stored: StoredRecords) -> tuple[object, ...]:
-    return stored.removals, stored.corrections
+    return stored.removals, stored.corrections, stored.manager
 
 
 def changed_entities(
@@ -114,26 +118,3 @@ def changed_entities(
             subject for subject, owner in second.owners() if owner.document in documents
         )
     return entities
-
-
-def merge(
-    own: Mapping[_K, _V], loaded: Mapping[_K, _V], before: Mapping[_K, _V], now: Mapping[_K, _V]
-) -> Mapping[_K, _V]:
-    """Merge own values with another writer's changes; own values take precedence.
-
-    Args:
-        own: Our intended values.
-        loaded: The values at the start of this reconciliation.
-        before: The values that the ConfigMaps had when they were last read or written.
-        now: The present values of the ConfigMaps.
-    """
-    merged = dict(own)
-    for key in before.keys() | now.keys():
-        value = now.get(key)
-        if value == before.get(key) or own.get(key) != loaded.get(key):
-            continue
-        if value is None:
-            _ = merged.pop(key, None)
-        else:
-            merged[key] = value
-    return merged

@@ -1,3 +1,3 @@
-"""The operator process: reconciliation loops, cluster assignments, guards, shutdown and preflight checks."""
+"""The operator process: reconciliation loops, cluster assignments, guards and shutdown."""
 
 # Decision: docs/adr/partial-reconciliation.md.

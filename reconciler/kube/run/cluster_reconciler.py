@@ -31,7 +31,6 @@ from reconciler.kube.status.eligibility import (
     resolve_desired_state,
 )
 from reconciler.kube.status.publisher import StatusPublisher
-from reconciler.kube.status.quota_cluster import pinned_id
 from reconciler.kube.status.reconcile_result import ReconcileResult
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
@@ -115,7 +114,7 @@ class ClusterReconciler:
         result = await self._reconcile(draft)
         self._context.record_metrics(result.report, len(set(chain(*result.losses.values()))))
         pending = await self._publisher.publish(result, everything=trigger.resync)
-        if self._inventory.is_undisturbed and not draft.is_fenced:
+        if not draft.is_fenced:
             self._known = known_state(
                 result, draft.resolved, self._inventory.recorded, before=draft.part, pending=pending
             )
@@ -171,7 +170,7 @@ class ClusterReconciler:
         answering = await self._publisher.awaited(store.cluster(), unreported, is_outdated)
         draft.behaves_as = answering.behaves_as
         self._context.check_manager(answering.id, self._name)
-        expected = cluster.expected_cluster_id or pinned_id(draft.obj) or answering.id
+        expected = cluster.expected_cluster_id or await self._inventory.pinned(answering.id)
         if expected == self._inventory.owned.cluster_id:
             draft.part = await self._find_part(draft, cluster, store, answering)
         part = draft.part
@@ -223,12 +222,14 @@ class ClusterReconciler:
         """Read the records if the error came before them: without records no document may be released."""
         if draft.records_known is not None:
             return
-        draft.records_known = True
         expected = None if draft.cluster is None else draft.cluster.expected_cluster_id
-        cluster_id = expected or pinned_id(draft.obj) or self._inventory.recorded.cluster_id
-        if cluster_id:  # Otherwise no cluster ever answered, and nothing was applied.
-            with contextlib.suppress(KquotaError):  # The first error is more helpful.
+        with contextlib.suppress(KquotaError):  # The first error is more helpful.
+            draft.records_known = False
+            recorded = self._inventory.recorded.cluster_id
+            if cluster_id := expected or recorded or await self._inventory.pinned(""):
                 _ = await self._read_records(draft, cluster_id)
+            else:  # No cluster ever answered, and nothing was applied.
+                draft.records_known = True
 
     def _reported_eligibilities(self, draft: _ReconcileDraft) -> Mapping[str, Eligibility]:
         """Return the documents to report: as they were compared, with their current statuses, without deleted ones.
@@ -253,17 +254,12 @@ class ClusterReconciler:
     async def _find_part(
         self, draft: _ReconcileDraft, cluster: QuotaCluster, store: QuotaStore, answering: Cluster
     ) -> PartialReconciliation | None:
-        """Return the part of the cluster that has to be reconciled; ``None`` if everything has to be.
-
-        A partial reconciliation may remove limits without a listing: the deletion was reported by a watch of all
-        documents, and every claim that was made before the deletion has been reported, too.
-        """
+        """Return the part of the cluster that has to be reconciled; ``None`` if everything has to be, as for a removal."""
         context, baseline, changed = self._context, draft.baseline, frozenset(draft.trigger.keys)
         if (
             baseline is None
             or baseline.cluster != cluster
             or draft.is_fenced
-            or not context.watch_order.is_kept()
             or any(map(context.cache.selects_clusters, changed))
         ):
             return None
@@ -273,20 +269,14 @@ class ClusterReconciler:
         if not part.is_describable:
             return None
         claiming = self._assess_part(part)
-        # At once: a document that ends from now on is left to the next reconciliation, with its last spec.
-        objects = {name: each.obj for name, each in claiming.items()}
-        self._inventory.narrow(part.entities, objects, deleted=scope.documents)
-        if not await part.is_confirmed():
+        self._inventory.narrow(part.entities, {name: each.obj for name, each in claiming.items()})
+        owned, now = self._inventory.owned, context.clock.now()
+        resolved = resolve_desired_state(claiming.values(), owned, entities=part.entities, now=now)
+        removes = might_remove(owned, resolved, cluster.rules().in_force)
+        if removes or not await part.is_confirmed():
             return None
         draft.records_known = True
-        owned = self._inventory.owned
-        now = context.clock.now()
-        resolved = resolve_desired_state(claiming.values(), owned, entities=part.entities, now=now)
-        if not might_remove(owned, resolved, cluster.rules().in_force):
-            return part
-        is_certain = await context.watch_order.is_certain()
-        claimed = [obj.declared_entity for obj in context.cache.changed(self._name)]
-        return part if is_certain and part.entities.isdisjoint(claimed) else None
+        return part
 
     def _assess_part(self, part: PartialReconciliation) -> Mapping[str, Eligibility]:
         """Return all documents that the claims of a part depend on."""
@@ -357,7 +347,7 @@ class ClusterReconciler:
         if not draft.trigger.resync and not might_remove(owned, resolve_claims(), rules.in_force):
             return False
         if complete := await self._context.list_everything(
-            lambda: self._inventory.is_undisturbed and is_recorded(owned, resolve_claims(), rules)
+            lambda: is_recorded(owned, resolve_claims(), rules)
         ):
             self._inventory.note_listing()
         return complete

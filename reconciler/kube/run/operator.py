@@ -45,7 +45,6 @@ from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.kopf_watcher import EventHandler
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
-from reconciler.kube.watch.watch_order import WatchOrder
 from reconciler.manifest.project.cluster import (
     DEFAULT_INTERVAL,
     LEAST_SECONDS,
@@ -98,7 +97,7 @@ async def run(settings: OperatorSettings) -> None:
         if settings.webhook_address is not None:
             from reconciler.kube.admission.webhook import serving  # noqa: PLC0415 - optional, and heavy
 
-            _ = await stack.enter_async_context(serving(api, settings, sessions))
+            _ = await stack.enter_async_context(serving(api, settings, clock=clock))
         await operator.run(stop)
 
 
@@ -154,7 +153,6 @@ class Operator:
         )
         self._leader: Candidate | None = None
         self._heard_at: float | None = None
-        self._order = WatchOrder(clock, watches=len(settings.namespaces) or 1)
         self._assignments = ClusterAssignments(self._cache)
         self._definition = DefinitionGuard(api, self._cache)
         self._closing: set[asyncio.Future[None]] = set()
@@ -229,7 +227,6 @@ class Operator:
 
     def _client_quota(self, kind: str, obj: Resource) -> None:
         self._record_watch_event("clientquotas")
-        self._order.note_event()
         affected = self._cache.forget(obj) if kind == "DELETED" else self._cache.observe(obj)
         # Objects of a listing are compared completely: a listing does not show the order of changes.
         self._loops.enqueue(affected, obj.document if kind else "listing")
@@ -304,7 +301,6 @@ class Operator:
             audit=self._ports.audit,
             refuses_removals=self._definition.refusal,
             fence_seconds=lambda: 0.0 if leader is None else leader.fence_seconds,
-            watch_order=self._order,
             check_manager=self._assignments.check,
             secret_of=self._sessions.state,
             record_metrics=lambda report, conflicts: self._metrics.record(

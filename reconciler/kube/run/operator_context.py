@@ -10,7 +10,6 @@ from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.status.status_queue import StatusQueue
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
-from reconciler.kube.watch.watch_order import WatchOrder
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import AuditLog, QuotaStore
 from reconciler.quota.planner.plan import Plan
@@ -35,8 +34,6 @@ class OperatorContext(Struct, frozen=True, kw_only=True):
     refuses_removals: Callable[[str, Plan], Awaitable[str]]
     # Seconds for which writes of an earlier leader may still take effect; 0 = none.
     fence_seconds: Callable[[], float]
-    # Whether watch events arrive in the order in which the objects were changed.
-    watch_order: WatchOrder
     # `check_manager(cluster id, name)` raises InventoryLocked if another QuotaCluster manages the Kafka cluster.
     check_manager: Callable[[str, str], None]
     # The credentials of a cluster's session, for its status.

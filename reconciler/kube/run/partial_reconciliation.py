@@ -77,8 +77,8 @@ def known_state(
     report = result.report
     if pending or not report.in_order or report.preview is None or report.live is None:
         return None
-    if result.cluster is None or resolved is None:
-        return None
+    if result.cluster is None or resolved is None or result.cluster.guards.budgets:
+        return None  # A budget counts the limits of all entities.
     plan = report.preview.plan
     is_waiting = (
         report.waiting

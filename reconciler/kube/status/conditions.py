@@ -1,6 +1,6 @@
 """Conditions of a resource, derived from its reason.
 
-Ready, Drifted, Conflict and Paused are always present, Reconciling, Stalled and Doubtful only while true.
+Ready, Drifted, Conflict and Paused are always present, Reconciling, Stalled, Doubtful and OverBudget only while true.
 
 ``lastTransitionTime`` changes only when a condition's status changes, so that a restart writes nothing.
 """
@@ -40,6 +40,7 @@ def conditions(
     conflict: str | None = None,
     doubt: str = "",
     doubt_reason: str = "MatchesNoClient",
+    over_budget: str = "",
     keep: bool = False,
 ) -> list[dict[str, Any]]:
     """Return the conditions of a resource.
@@ -54,7 +55,8 @@ def conditions(
         conflict: Message of Conflict; "" = no conflict, ``None`` = not compared.
         doubt: Message of Doubtful; "" = no doubt.
         doubt_reason: Its reason.
-        keep: Whether Drifted and Conflict keep their previous values if nothing was compared.
+        over_budget: Message of OverBudget; "" = no budget is exceeded.
+        keep: Whether Drifted, Conflict and OverBudget keep their previous values, because nothing was compared.
     """
     before = {
         str(previous_condition.get("type")): previous_condition for previous_condition in previous
@@ -74,6 +76,12 @@ def conditions(
         conditions_now.append(_condition("Stalled", "True", reason, words))
     if doubt:
         conditions_now.append(_condition("Doubtful", "True", doubt_reason, bounded(doubt)))
+    if over_budget:
+        conditions_now.append(
+            _condition("OverBudget", "True", "BudgetExceeded", bounded(over_budget))
+        )
+    elif keep and "OverBudget" in before:
+        conditions_now.append(dict(before["OverBudget"]))
     for condition in conditions_now:
         if "observedGeneration" not in condition:
             condition["observedGeneration"] = generation
@@ -129,6 +137,7 @@ _OF_ERRORS: Final[tuple[tuple[type[errors.KquotaError], Reason], ...]] = (
     (errors.RequestTimeout, Reason.BROKER_UNAVAILABLE),
     (errors.InventoryLocked, Reason.OTHER_QUOTA_CLUSTER),
     (errors.InventoryError, Reason.RECORDS_UNREADABLE),
+    (errors.CredentialsError, Reason.SECRET_INVALID),
     (errors.ConfigError, Reason.INVALID),
     (errors.StalePlan, Reason.PENDING),
     (errors.Interrupted, Reason.PENDING),
@@ -144,9 +153,6 @@ def trouble_of(error: errors.KquotaError) -> ReconcileFailure:
 
 
 def _reason_of(error: errors.KquotaError) -> Reason:
-    if isinstance(error, errors.CredentialsError):
-        reasons_by_text = {reason.value: reason for reason in Reason if reason.startswith("Secret")}
-        return reasons_by_text.get(error.reason, Reason.SECRET_INVALID)
     if isinstance(error, errors.KubernetesError):
         return Reason.KUBERNETES_UNAVAILABLE if error.retriable else Reason.KUBERNETES_REFUSED
     for kind, reason in _OF_ERRORS:

@@ -61,13 +61,10 @@ def transitions(
     reason = _reason(now)
     if reason is not None and now.get("reason") != was.get("reason"):
         yield from _reached(reason, was, str(now.get("message", "")), on)
-    yield from _resumed(before, after)
     yield from _drift(before, after)
     doubt = condition_of(after, "Doubtful")
     if doubt and condition_of(before, "Doubtful").get("message") != doubt.get("message"):
         yield ResourceEvent(kind="Warning", reason=str(doubt["reason"]), note=str(doubt["message"]))
-    if on == "Q" and reason is not None and reason.ready == "True" and was.get("status") == "True":
-        yield from _applied(before, after)
 
 
 def releases(gave_up: Mapping[str, Sized]) -> Iterator[ResourceEvent]:
@@ -148,12 +145,6 @@ def _is_of_cluster(reason: Reason) -> bool:
     }
 
 
-def _resumed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ResourceEvent]:
-    was, now = condition_of(before, "Paused"), condition_of(after, "Paused")
-    if was.get("status") == "True" and now.get("status") == "False":
-        yield ResourceEvent(kind="Normal", reason="Resumed", note="it is no longer suspended")
-
-
 def _drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ResourceEvent]:
     was, now = condition_of(before, "Drifted"), condition_of(after, "Drifted")
     if now.get("status") == "True" and was.get("status") != "True":
@@ -186,20 +177,6 @@ def _rewritten(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]
         and entry["applied"] == previous_keys_by_name[key].get("applied")
         and entry.get("appliedAt") != previous_keys_by_name[key].get("appliedAt")
     ]
-
-
-def _applied(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ResourceEvent]:
-    """Yield an Event if the applied limits of a ready document changed."""
-    previous_entries, current_entries = _keys(before), _keys(after)
-    changed = [
-        key
-        for key in sorted(previous_entries.keys() | current_entries.keys())
-        if previous_entries.get(key, {}).get("applied")
-        != current_entries.get(key, {}).get("applied")
-    ]
-    if changed:
-        words = f"in force as declared: {', '.join(changed)}"
-        yield ResourceEvent(kind="Normal", reason="Reconciled", note=words)
 
 
 def _cut(note: str) -> str:

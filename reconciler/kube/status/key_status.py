@@ -223,7 +223,7 @@ class KeyStatusIndex:
                 )
             case Applied(), _:
                 return reading(
-                    Reason.VERIFY_TIMEOUT,
+                    Reason.OUTCOME_UNKNOWN,
                     "accepted, not yet shown by every live broker",
                     "Applied",
                 )
@@ -347,15 +347,13 @@ def _filed(items: Iterable[_T]) -> dict[Pair, _T]:
 
 
 def _withheld_reading(withheld: WithheldChange, live: float | None) -> KeyStatus:
-    is_takeover = withheld.change.cause is Cause.TAKEOVER
-    reason = Reason.TAKEOVER_PENDING if is_takeover else Reason.GUARD_REFUSED
     sentences = dict.fromkeys(
         # Thousands of documents may wait: without a number that changes with each reconciliation.
         TOO_MANY_REMOVALS if violation.guard in REMOVAL_GUARDS else violation_text(violation)
         for violation in withheld.violations
     )
     return KeyStatus(
-        reason=reason,
+        reason=Reason.GUARD_REFUSED,
         cause=withheld.change.cause.value,
         message=escaped("; ".join(sentences)),
         live=live,
@@ -367,7 +365,7 @@ def violation_text(violation: Violation) -> str:
     """Return the message of a guard, with the setting by which the owner of the QuotaCluster allows the change."""
     setting = violation.setting.replace("guards.", "spec.guards.")
     owner = "the owner of the QuotaCluster allows it with "
-    return violation.message + (f" ({owner}{setting})" if "guards." in setting else "")
+    return violation.message + (f" ({owner}{setting})" if "spec." in setting else "")
 
 
 def _winner_text(winner: str, document: str, *, tenanted: bool) -> str:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.base.protocols import Clock
-from reconciler.errors import Forbidden, KquotaError, StalePlan
+from reconciler.errors import Forbidden, KquotaError, StalePlan, WrongCluster
 from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.records import finalizers
 from reconciler.kube.records.inventory import KubeInventory
@@ -196,9 +196,9 @@ class StatusPublisher:
         hold = self._hold = self._hold.after(
             leaving, owned, result.report, timeout=self._deletion_timeout, now=self._clock.now()
         )
-        for document, cluster_id in hold.elsewhere.items():
-            await self._inventory.orphan_elsewhere(cluster_id, [document])
-        if hold.late:
+        if hold.late and isinstance(result.report.error, WrongCluster):
+            await self._inventory.orphan_everywhere(hold.late)
+        elif hold.late:
             given_up = [
                 change
                 for pairs in hold.late.values()

@@ -100,6 +100,7 @@ def cluster_status(
         conflict=_conflict(losses) if compared else None,
         doubt="; ".join(ignored_properties(obj)),
         doubt_reason="UnknownProperty",
+        over_budget="" if report is None else _over_budget(report),
         keep=not compared,
     )
     return status
@@ -121,12 +122,6 @@ _KEPT: Final = (
 
 
 # ---- facts -----------------------------------------------------------------------------------
-
-
-def pinned_id(obj: Resource) -> str | None:
-    """Return the cluster id that was pinned at first contact, to prevent writes to another cluster by mistake."""
-    cluster_id = obj.status.get("clusterId")
-    return cluster_id if isinstance(cluster_id, str) else None
 
 
 def _secret(use: SecretState) -> dict[str, Any]:
@@ -239,6 +234,12 @@ def _has_unconfirmed_drift(report: Reconciliation, preview: Preview) -> bool:
     is_settling = plan.desired_pairs - plan.in_sync > differing
     is_unconfirmed = any(not observation.confirmed for observation in report.observations)
     return is_unconfirmed or (is_settling and preview.drift_mode is not DriftMode.DISABLED)
+
+
+def _over_budget(report: Reconciliation) -> str:
+    """Return what the declared limits promise beyond budgets; "" = nothing, or nothing was compared."""
+    uses = () if report.preview is None else report.preview.budgets
+    return "; ".join(use.words for use in uses if use.is_exceeded)
 
 
 def _conflict(losses: Losses) -> str:

@@ -126,28 +126,14 @@ class Reason(StrEnum):
         "its QuotaCluster is suspended",
         "Wait until the QuotaCluster is resumed; nothing is written to the cluster meanwhile.",
     )
-    SECRET_NOT_FOUND = (
-        "SecretNotFound",
-        "Degraded",
-        "QC",
-        "the credentials of its cluster are missing",
-        "Create the Secret of spec.secretRef in the operator's own namespace. It is read immediately.",
-    )
-    SECRET_KEY_MISSING = (
-        "SecretKeyMissing",
-        "Degraded",
-        "QC",
-        "the credentials of its cluster are incomplete",
-        "Add the key that the message names to the Secret.",
-    )
     SECRET_INVALID = (
         "SecretInvalid",
         "Degraded",
         "QC",
-        "the credentials of its cluster cannot be read",
+        "the credentials of its cluster are missing or cannot be used",
         (
-            "Correct what the message names in the Secret: a PEM text, a property, a password of a key, the annotation "
-            "kafka-quotas.io/quota-cluster that names the QuotaCluster."
+            "Create the Secret of spec.secretRef in the operator's own namespace, or correct what the message names in it: a key, "
+            "a PEM text, a property, the annotation kafka-quotas.io/quota-cluster that names the QuotaCluster. It is read immediately."
         ),
     )
     SECRET_REJECTED = (
@@ -163,7 +149,7 @@ class Reason(StrEnum):
         "QC",
         "the Kafka cluster id is not the expected one",
         (
-            "Compare spec.expectedClusterId (or status.clusterId, pinned on first contact) with the id of the cluster behind "
+            "Compare spec.expectedClusterId (without it, the cluster of the first contact counts) with the id of the cluster behind "
             "spec.bootstrapServers. If the cluster was really replaced, set expectedClusterId to the new id; records are "
             "never carried over. Nothing was written."
         ),
@@ -261,16 +247,6 @@ class Reason(StrEnum):
         "the broker refused the limit",
         "Correct the value or the entity; the message contains the broker's error.",
     )
-    TAKEOVER_PENDING = (
-        "TakeoverPending",
-        "Degraded",
-        "Q",
-        "another writer's value is live, and a guard refuses to replace it",
-        (
-            "Declare a value closer to the live one and change it in steps, or ask the owner of the QuotaCluster to widen the "
-            "guard in the message."
-        ),
-    )
     GUARD_REFUSED = (
         "GuardRefused",
         "Degraded",
@@ -279,7 +255,8 @@ class Reason(StrEnum):
         (
             "The message names the guard and the field in spec.guards that allows it, or says that the definition of ClientQuota is "
             "being deleted: apply the definitions again and restore the documents. A namespace that asks for too many "
-            "removals within an hour gets none: list it in guards.approvedRemovals, or raise maxRemovals for a while."
+            "removals within an hour gets none: list it in guards.approvedRemovals, or raise maxRemovals for a while. Where "
+            "another writer's value is live, declare one that is closer to it and change it in steps."
         ),
     )
     FOUGHT_OVER = (
@@ -296,15 +273,11 @@ class Reason(StrEnum):
         "OutcomeUnknown",
         "Progressing",
         "Q",
-        "no response from the broker; the result is being determined",
-        "Wait: the write may take effect for up to 65 seconds; then the live value is checked.",
-    )
-    VERIFY_TIMEOUT = (
-        "VerifyTimeout",
-        "Progressing",
-        "Q",
-        "accepted, and not yet shown by every live broker",
-        "Wait; if it stays, a broker lags behind the metadata log. kquota doctor lists brokers that do not respond.",
+        "a write has not been confirmed by every live broker yet",
+        (
+            "Wait: a write without a response may take effect for up to 65 seconds; then the live value is checked. If it stays, a "
+            "broker lags behind the metadata log: kquota doctor lists brokers that do not respond."
+        ),
     )
     HELD = (
         "Held",

@@ -1,12 +1,15 @@
 """Statuses that wait to be written by tasks of their own: of each document the newest one; namespaces take turns."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from reconciler.base.protocols import Clock
+
+_LOG: Final = logging.getLogger("reconciler.kube")
 
 IN_FLIGHT: Final = 16
 """Concurrent writes: measured on two cores, more of them only wait in the API server."""
@@ -27,9 +30,14 @@ class _WaitingStatus(Struct, kw_only=True, eq=False):
 
 
 class StatusQueue:
-    """The statuses that one operator has to write."""
+    """The statuses that one operator has to write.
+
+    Attributes:
+        faults: Number of writes that ended with an error of the program: one status must not end the others.
+    """
 
     def __init__(self, *, clock: Clock) -> None:
+        self.faults = 0
         self._clock = clock
         # By namespace, in the order of their turns.
         self._waiting: dict[str, dict[StatusKey, _WaitingStatus]] = {}
@@ -66,6 +74,10 @@ class StatusQueue:
             self._writing.add(status.key)
             try:
                 is_done = await status.write()
+            except Exception:  # noqa: BLE001 - the status of one document must not end those of others
+                _LOG.exception("the status of %s failed; it is tried again", status.key[1])
+                is_done = False
+                self.faults += 1
             finally:
                 self._writing.discard(status.key)
                 self._arrived.set()  # A newer one may have waited for this one.

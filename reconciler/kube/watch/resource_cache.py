@@ -4,7 +4,7 @@ Kopf reports single objects; a reconciliation reads all of them. The cache is a 
 never authoritative: a complete list replaces its content.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from reconciler.kube.api.custom_resources import Resource
@@ -130,31 +130,13 @@ class ResourceCache:
         current = self._originals.get(obj.document)
         return current is not None and current.uid == obj.uid
 
-    def take_departed(
-        self, cluster: str, documents: Collection[str] | None = None
-    ) -> dict[str, Resource]:
-        """Return the last state of a cluster's ClientQuotas whose deletion was observed and not returned yet.
-
-        Args:
-            cluster: Name of the cluster.
-            documents: The ClientQuotas that are taken; ``None`` = all.
-        """
-        departed = self._departed_documents.pop(cluster, {})
-        if documents is None:
-            return departed
-        remaining = {name: obj for name, obj in departed.items() if name not in documents}
-        if remaining:
-            self._departed_documents[cluster] = remaining
-        return {name: obj for name, obj in departed.items() if name in documents}
+    def take_departed(self, cluster: str) -> dict[str, Resource]:
+        """Return the last state of a cluster's ClientQuotas whose deletion was observed and not returned yet."""
+        return self._departed_documents.pop(cluster, {})
 
     def take_changed(self, cluster: str) -> frozenset[str]:
         """Return the ClientQuotas of a cluster that were created, changed or deleted since the last call."""
         return frozenset(self._changed_documents.pop(cluster, ()))
-
-    def changed(self, cluster: str) -> Sequence[Resource]:
-        """Return those ClientQuotas of :meth:`take_changed` that exist."""
-        present, documents = self.of(cluster), self._changed_documents.get(cluster, ())
-        return [present[document] for document in documents if document in present]
 
     def observe(self, obj: Resource) -> frozenset[str]:
         """Record a ClientQuota; older versions are ignored."""

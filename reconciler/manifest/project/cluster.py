@@ -116,7 +116,8 @@ def from_spec(name: str, spec: Spec) -> QuotaCluster:
         properties={key: str(value) for key, value in spec.get("properties", {}).items()}
         | {"bootstrap.servers": spec["bootstrapServers"]},
         properties_file=spec.get("propertiesFile"),
-        expected_cluster_id=spec.get("expectedClusterId"),
+        # Who confirms Sync for a cluster expects that cluster.
+        expected_cluster_id=spec.get("expectedClusterId", spec.get("confirmSync")),
         confirm_sync=spec.get("confirmSync"),
         policy=Policy(spec.get("policy", Policy.UPSERT)),
         drift=DriftMode(spec.get("driftDetection", DriftMode.WARN)),

@@ -76,7 +76,7 @@ def time_broken(text: Json) -> str | None:
     """Return what is wrong with the text of a time; ``None`` = nothing."""
     if seconds_of(text) is not None:
         return None
-    return f'{text!r} is not a time; write for example "2026-12-31T00:00:00Z", in quotes'
+    return f'{text!r} is not a time; write for example "2035-12-31T00:00:00Z", in quotes'
 
 
 def _ip_broken(slot: Json) -> str | None:

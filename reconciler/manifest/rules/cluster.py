@@ -32,12 +32,6 @@ def _bound_broken(bound: Json) -> str | None:
     return f"min {bound['min']} is above max {bound['max']}"
 
 
-def _sync_broken(spec: Json) -> str | None:
-    if spec.get("policy") == "Sync" and "expectedClusterId" not in spec:
-        return "policy Sync needs expectedClusterId, to protect other clusters"
-    return None
-
-
 def _confirm_broken(spec: Json) -> str | None:
     confirmed, expected = spec.get("confirmSync"), spec.get("expectedClusterId")
     if None in (confirmed, expected) or confirmed == expected:
@@ -106,12 +100,6 @@ _BOUNDS: Final = (
 )
 
 CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
-    RuleScope(CLUSTER, ()).rule(
-        "sync-cluster-id",
-        "!has(self.policy) || self.policy != 'Sync' || has(self.expectedClusterId)",
-        "policy Sync needs expectedClusterId",
-        _sync_broken,
-    ),
     RuleScope(CLUSTER, ()).rule(
         "confirm-sync",
         "!has(self.confirmSync) || !has(self.expectedClusterId) || self.confirmSync == self.expectedClusterId",

@@ -59,7 +59,7 @@ ALLOWED_WITH: Final[Mapping[Guard, tuple[str, str]]] = {
     Guard.PROTECTED_ENTITIES: ("guards.protected", ""),
     Guard.EMPTY_DESIRED: ("", "--allow-empty"),
     Guard.DEFINITION: ("an installed ClientQuota definition", ""),
-    Guard.BUDGET: ("budgets", ""),
+    Guard.BUDGET: ("spec.budgets", ""),
 }
 """What allows a violation: in the trusted configuration (or a step), and the option of a command that a person runs."""
 

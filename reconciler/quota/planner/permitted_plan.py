@@ -23,11 +23,14 @@ from reconciler.quota.ownership import (
 )
 from reconciler.quota.planner.plan import BEGINNING, TEMPORARY, Finding, QuotaChange
 from reconciler.quota.planner.three_way_table import Difference, PairView
-from reconciler.quota.policy import Action, Cause, DeclarationEnd, Rules
+from reconciler.quota.policy import Action, Cause, DeclarationEnd, DeletionPolicy, Rules
 
 NOTE_INCOMPLETE: Final = "not every document was read, so nothing is removed"
 NOTE_UNSETTLED: Final = "an earlier write may still take effect, so nothing is recorded yet"
 NOTE_ORPHAN: Final = "its document was deleted; the quota stays"
+NOTE_RETAINED: Final = (
+    "its document was deleted with deletionPolicy Retain; the quota stays, as asked"
+)
 NOTE_OUT_OF_SCOPE: Final = "the scope of the cluster no longer includes it; the quota stays"
 NOTE_PRUNED_NEXT: Final = "no document declares it any more: the next run plans its removal"
 
@@ -134,8 +137,15 @@ class PlanDraft:
         elif action is Action.ORPHAN:
             if not view.is_orphaned:
                 self.record(Orphaned(entity=view.entity, key=view.key))
-            is_released = not self._rules.in_scope(view.entity)
-            note = NOTE_OUT_OF_SCOPE if is_released else NOTE_ORPHAN
+            note = (
+                (
+                    NOTE_RETAINED
+                    if view.owner and view.owner.deletion_policy is DeletionPolicy.RETAIN
+                    else NOTE_ORPHAN
+                )
+                if self._rules.in_scope(view.entity)
+                else NOTE_OUT_OF_SCOPE
+            )
         elif (
             cause in {Cause.PRUNE, Cause.GONE} and not decision.ignored and not self._rules.complete
         ):
@@ -208,7 +218,7 @@ class PlanDraft:
                 since=self._owned.drift_since.get(view.pair, self._now) if is_drift else None,
                 note=note,
                 ignored=ignored,
-                is_new=note == NOTE_ORPHAN and not view.is_orphaned,
+                is_new=note in {NOTE_ORPHAN, NOTE_RETAINED} and not view.is_orphaned,
                 of_override=difference.of_override,
             )
         )

@@ -75,6 +75,7 @@ def use_section(recorded: RecordedUse, *, most: int) -> Section:
 _WHOSE: Final[Mapping[str, str]] = {
     "drift": "drifted",
     "newOrphans": "document deleted",
+    "released": "released",
     "orphans": "document deleted",
     "overrides": "overridden",
     "frozen": "suspended or unusable",

@@ -68,13 +68,9 @@ def headline(report: ClientReport) -> str:
 
 
 def _cause(row: ThrottledRow) -> str:
-    limit = (
-        f"limit {_limit(row)} of {_source(row)}"
-        if row.source_entity
-        else "limit not known"
-        if row.snapshot_ms is None
-        else f"limit not known, it was set after the snapshot of {moment_text(row.snapshot_ms)}"
-    )
+    limit = f"limit {_limit(row)} of {_source(row)}" if row.source_entity else "limit not known"
+    if row.snapshot_ms is not None:
+        limit += f", set after the snapshot of {moment_text(row.snapshot_ms)}"
     delay = length_text(row.delay_ms)
     return f"on broker {row.broker_id}: {type_text(row.quota_type)}, {limit}; requests waited {delay} on average"
 

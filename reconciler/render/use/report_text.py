@@ -6,7 +6,14 @@ from typing import Final, TypeAlias
 
 from reconciler.base.escaping import escaped, prose
 from reconciler.render.sections import Section
-from reconciler.render.table import Style, markdown_heads, markdown_rows, section_lines
+from reconciler.render.table import (
+    PLAIN,
+    Style,
+    fold_lines,
+    markdown_heads,
+    markdown_rows,
+    section_lines,
+)
 from reconciler.render.units import count
 from reconciler.render.use import client_tables
 from reconciler.render.use.report_tables import sheets
@@ -17,8 +24,6 @@ from reconciler.usage.reports.client import ClientReport
 from reconciler.usage.reports.usage import UsageReport
 
 Report: TypeAlias = UsageReport | ClientReport
-
-PLAIN = Style()
 
 IN_THE_LAKE: Final = "in the lake"
 """Where the rows are that a report does not list."""
@@ -93,11 +98,11 @@ def report_text(report: Report, *, style: Style = PLAIN) -> str:
     """Render the report for a terminal; ends with a line break."""
     lines = [style.paint(escaped(headline(report)), "bold")]
     lines += [f"note: {escaped(note)}" for note in report_notes(report)]
+    lines = fold_lines(lines, style)
     for report_table in report_tables(report):
         lines += [
             "",
-            style.paint(report_table.title, "bold"),
-            *report_table.notes,
+            *fold_lines([style.paint(report_table.title, "bold"), *report_table.notes], style),
             *section_lines(report_table, style=style, indent="  "),
         ]
         if report_table.left_out:
@@ -106,7 +111,7 @@ def report_text(report: Report, *, style: Style = PLAIN) -> str:
         lines += [
             "",
             style.paint(client_tables.PATCH_TITLE, "bold"),
-            client_tables.PATCH_DESCRIPTION,
+            *fold_lines([client_tables.PATCH_DESCRIPTION], style),
         ]
         lines += [escaped(line) for document in documents for line in document.splitlines()]
     return "\n".join(lines) + "\n"

@@ -23,7 +23,8 @@ class ThrottledRow:
     rate_units: int  # the largest rate
     # A lower limit would have throttled these requests too; None = not known.
     least_units: int | None
-    # The last snapshot before its end, which has no such limit: it was set after that snapshot; None = another case.
+    # The last snapshot before its end, which has no such limit: that of the next snapshot was set after it; None = another
+    # case.
     snapshot_ms: int | None = None
 
     def distance_ms(self, at_ms: int | None) -> int:

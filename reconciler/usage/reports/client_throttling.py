@@ -50,7 +50,8 @@ class ClientEvidence:
     to_ms: int  # end of the window, exclusive
     cadence: Cadence
     series: ClientSeries = field(repr=False)
-    # Quota snapshots in time order, each with its time: first the one in force at the begin of the window.
+    # Quota snapshots in time order, each with its time: first the one in force at the begin of the window, last the first
+    # one after the window.
     limits: Sequence[tuple[int, QuotaState]] = field(default=(), repr=False)
     coverage_ppm: int = 0  # the covered share of the window, of the broker with the lowest coverage
     is_partial: bool = False  # whether a day of the window lacks rows
@@ -143,6 +144,10 @@ def _throttled_rows(evidence: ClientEvidence, recorded: _RecordedBucket) -> Iter
     for broker_id, series in brokers.items():
         for span in throttled_spans(series, evidence.cadence.max_gap_ms):
             subject, units = _limit_of(evidence, kind, bucket, span.begin_ms, span.end_ms)
+            before_ms = _last_snapshot(evidence, span.end_ms) if subject is None else None
+            later_ms = min((at for at, _ in evidence.limits if at > span.end_ms), default=None)
+            if before_ms is not None and later_ms is not None:  # it was set between the two
+                subject, units = _limit_of(evidence, kind, bucket, later_ms, later_ms)
             yield ThrottledRow(
                 quota_type=kind,
                 bucket=bucket,
@@ -155,7 +160,7 @@ def _throttled_rows(evidence: ClientEvidence, recorded: _RecordedBucket) -> Iter
                 delay_ms=span.delay_ms,
                 rate_units=span.rate_units,
                 least_units=least_limit(kind, units, span.delay_ms),
-                snapshot_ms=_last_snapshot(evidence, span.end_ms) if subject is None else None,
+                snapshot_ms=before_ms,
             )
 
 

@@ -21,11 +21,6 @@ def outcome_path(folder: Path, name: str, *, at: float) -> Path:
     return path
 
 
-def test_a_run_over_many_clusters_saves_the_outcome_of_each(tmp_path: Path) -> None:
-    paths = [outcome_path(tmp_path, f"c{number}", at=1e9) for number in range(MOST_OUTCOMES + 10)]
-    assert all(path.exists() for path in paths)
-
-
 def test_older_outcomes_of_a_cluster_are_removed_and_those_of_other_clusters_remain(
     tmp_path: Path,
 ) -> None:
@@ -42,13 +37,6 @@ def test_two_applies_within_one_second_have_a_file_each(tmp_path: Path) -> None:
     paths = [outcome_path(tmp_path, "prod", at=1e9 + part) for part in (0.1, 0.1, 0.9, 1.0)]
     assert len({*paths}) == 4
     assert sorted(paths) == paths, "names are sorted in the order of the applies"
-
-
-def test_a_later_outcome_of_a_run_replaces_the_earlier_one(tmp_path: Path) -> None:
-    cluster = replace(target("prod"), root=tmp_path)
-    early = save_outcome(cluster, result(), None)
-    assert save_outcome(cluster, result(), early) == early
-    assert [*(tmp_path / OUTCOME_FOLDER).iterdir()] == [early]
 
 
 @pytest.mark.parametrize("name", [".kquota", OUTCOME_FOLDER])

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from reconciler.app.loop.condition_log import MOST_LINES, ConditionLog
 from reconciler.errors import ConnectError
-from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
@@ -116,39 +115,3 @@ def test_an_outcome_is_logged_with_counts_and_commit(lines_of):
         "prod: waiting: user=u3 producer_byte_rate: waits for user=u2",
         "prod: unknown: user=u4 producer_byte_rate: cut off",
     ]
-
-
-def sighting(**fields) -> Reconciliation:
-    defaults = {
-        "entity": entity(user="alice"),
-        "key": RATE,
-        "expected": 2048.0,
-        "live": None,
-        "since": 0.0,
-    }
-    return replace(LOOKED, started_at=50.0, observations=(DriftObservation(**(defaults | fields)),))
-
-
-def test_drift_is_logged_once_it_is_confirmed(lines_of):
-    assert lines_of(sighting(confirmed=False)) == []
-    assert lines_of(sighting()) == [
-        "prod: drift: user=alice producer_byte_rate is no limit instead of 2 KiB/s"
-    ]
-    assert lines_of(sighting(observation_count=3)) == []
-
-
-def test_a_correction_is_logged_once(lines_of):
-    assert lines_of(sighting(corrections=1, corrected_at=(60.0,), overwritten=(None,))) == [
-        "prod: drift corrected: user=alice producer_byte_rate was no limit instead of 2 KiB/s"
-    ]
-    assert lines_of(
-        sighting(corrections=1, corrected_at=(40.0,), overwritten=(None,), live=7.0)
-    ) == ["prod: drift: user=alice producer_byte_rate is 7 B/s instead of 2 KiB/s"]
-
-
-def test_a_writer_that_reverts_corrections_is_logged_with_the_values_of_each_correction(lines_of):
-    (line,) = lines_of(
-        sighting(corrections_stopped=True, corrections=2, overwritten=(7.0, None), live=9.0)
-    )
-    assert "keeps changing user=alice producer_byte_rate: 9 B/s instead of 2 KiB/s" in line
-    assert "2 corrections of 7 B/s, no limit were reverted" in line

@@ -70,22 +70,6 @@ def test_a_loop_is_late_if_no_reconciliation_ended_for_three_intervals(
     assert late_loops([loop], now) == problems
 
 
-@pytest.mark.parametrize("fails", [False, True], ids=["successful", "failed"])
-def test_a_failed_reconciliation_counts_for_readiness_like_a_successful_one(fails):
-    async def story() -> list[str]:
-        clock, stop = FakeClock(), asyncio.Event()
-
-        async def work(_: LoopTrigger) -> LoopOutcome:
-            stop.set()
-            return LoopOutcome(retry=fails, note="no broker answers" if fails else "")
-
-        loop = ClusterLoop("prod", work=work, pace=LoopIntervals, clock=clock, random=lambda: 0.5)
-        await loop._pass(LoopTrigger(resync=True))
-        return late_loops([loop], clock.now())
-
-    assert asyncio.run(story()) == []
-
-
 def test_a_source_is_late_after_three_intervals():
     assert not is_late(1.0, 60.0, LATE)
     assert is_late(1.0, 60.0, LATE + 1)

@@ -38,89 +38,6 @@ def test_a_batch_waits_for_keys_that_follow_its_first_key_within_the_linger_time
     played(story)
 
 
-def test_a_full_batch_does_not_linger() -> None:
-    async def story(clock: TurnedClock, box: Mailbox) -> None:
-        batch = waiting(box, max_keys=3)
-        for key in "abc":
-            box.put(key)
-        await settle()
-        assert (await batch).keys == ("a", "b", "c")
-
-    played(story)
-
-
-def test_a_smaller_batch_that_was_full_does_not_shorten_the_lingering_of_a_larger_one() -> None:
-    async def story(clock: TurnedClock, box: Mailbox) -> None:
-        box.put("a")
-        await waiting(box, max_keys=1)
-        box.put("b")
-        batch = waiting(box, max_keys=2)
-        await settle()
-        assert not batch.done()
-        await clock.turn(0.2)
-        assert (await batch).keys == ("b",)
-
-    played(story)
-
-
-def test_a_key_that_is_already_waiting_is_not_added_again() -> None:
-    async def story(clock: TurnedClock, box: Mailbox) -> None:
-        for key in ("a", "b", "a"):
-            box.put(key)
-        assert box.depth == 2
-        assert await box.batch(linger=0, max_keys=100, timeout=0) == KeyBatch(keys=("a", "b"))
-
-    played(story)
-
-
-def test_a_timeout_returns_an_empty_batch() -> None:
-    async def story(clock: TurnedClock, box: Mailbox) -> None:
-        batch = waiting(box, timeout=5.0)
-        await clock.turn(4.9)
-        assert not batch.done()
-        await clock.turn(0.2)
-        assert (await batch).is_empty
-        assert (await box.batch(linger=1, max_keys=1, timeout=-3.0)).is_empty
-
-    played(story)
-
-
-def test_too_many_keys_become_a_batch_of_everything() -> None:
-    async def story(clock: TurnedClock, box: Mailbox) -> None:
-        for number in range(5):
-            box.put(str(number))
-        assert box.depth == 3
-        assert await box.batch(linger=9.0, max_keys=100, timeout=0) == KeyBatch(everything=True)
-        assert box.depth == 0
-        box.put("after")
-        assert await box.batch(linger=0, max_keys=100, timeout=0) == KeyBatch(keys=("after",))
-
-    played(story, limit=3)
-
-
-def test_a_batch_of_everything_can_be_requested_explicitly() -> None:
-    async def story(clock: TurnedClock, box: Mailbox) -> None:
-        box.put("a")
-        box.put_everything()
-        assert await box.batch(linger=9.0, max_keys=100, timeout=None) == KeyBatch(everything=True)
-
-    played(story)
-
-
-def test_a_reader_cancelled_while_lingering_loses_no_key() -> None:
-    async def story(clock: TurnedClock, box: Mailbox) -> None:
-        batch = waiting(box)
-        box.put("a")
-        await settle()
-        batch.cancel()
-        await settle()
-        assert batch.cancelled()
-        assert await box.batch(linger=0, max_keys=100, timeout=0) == KeyBatch(keys=("a",))
-        assert clock.sleepers == 0
-
-    played(story)
-
-
 def test_a_mailbox_without_capacity_is_rejected() -> None:
     with pytest.raises(ConfigError):
         Mailbox(clock=TurnedClock(), limit=0)
@@ -183,3 +100,16 @@ class Reader:
         batch = task.result()
         assert len(set(batch.keys)) == len(batch.keys)
         return set("abcdefgh") if batch.everything else set(batch.keys)
+
+
+def test_too_many_keys_become_a_batch_of_everything() -> None:
+    async def story(clock: TurnedClock, box: Mailbox) -> None:
+        for number in range(5):
+            box.put(str(number))
+        assert box.depth == 3
+        assert await box.batch(linger=9.0, max_keys=100, timeout=0) == KeyBatch(everything=True)
+        assert box.depth == 0
+        box.put("after")
+        assert await box.batch(linger=0, max_keys=100, timeout=0) == KeyBatch(keys=("after",))
+
+    played(story, limit=3)

@@ -17,7 +17,7 @@ from reconciler.quota.drift_tracker import DriftTracker
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
-from reconciler.quota.planner.guards import Guard, Violation
+from reconciler.quota.planner.guards import Guard
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.removal_guard import RemovalCount
 from reconciler.quota.policy import Cause, DriftMode, Policy, Rules
@@ -120,16 +120,6 @@ def test_a_removal_is_counted_before_it_is_sent() -> None:
     assert counted == [1]
 
 
-def test_a_removal_that_the_broker_rejected_is_not_counted() -> None:
-    loop = Loop(World())
-    loop.run(USERS)
-    loop.world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
-    process = loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
-    assert process.outcome is not None
-    assert [pair.status_text for pair in process.outcome.pairs] == ["REJECTED"]
-    assert loop.store.counts == ()
-
-
 def test_a_removal_with_unknown_outcome_is_counted_once_for_any_number_of_tries() -> None:
     loop = Loop(World())
     loop.run(USERS)
@@ -185,72 +175,6 @@ def test_an_error_reports_that_removals_cannot_be_subtracted_again() -> None:
     assert process.outcome is not None
 
 
-def test_drift_is_corrected_only_after_two_consecutive_observations() -> None:
-    loop = Loop(World())
-    loop.run(USERS)
-    loop.world.cluster.write(ALICE, RATE, 7.0)
-    first = loop.run(USERS, rules=CORRECT)
-    assert [pair.entity for pair in first.waiting] == [ALICE]
-    assert [
-        (observation.observation_count, observation.confirmed) for observation in first.observations
-    ] == [(1, False)]
-    assert loop.world.cluster.truth.value(ALICE, RATE) == 7.0
-    second = loop.run(USERS, rules=CORRECT)
-    assert not second.waiting
-    assert second.observations[0].corrections == 1
-    assert loop.world.cluster.truth.value(ALICE, RATE) == 1000.0
-    assert loop.run(USERS, rules=CORRECT).observations == ()
-
-
-def test_a_writer_that_reverts_every_correction_is_reported_and_the_pair_is_no_longer_corrected() -> (
-    None
-):
-    loop = Loop(World(), tracker=DriftTracker(confirm_after=1, max_corrections=2, window=3600.0))
-    loop.run(USERS)
-    for value in (7.0, 8.0):
-        loop.world.cluster.write(ALICE, RATE, value)
-        assert not loop.run(USERS, rules=CORRECT).waiting
-    loop.world.cluster.write(ALICE, RATE, 9.0)
-    process = loop.run(USERS, rules=CORRECT)
-    (sighting,) = process.observations
-    assert sighting.corrections_stopped
-    assert (sighting.expected, sighting.live, sighting.overwritten) == (1000.0, 9.0, (7.0, 8.0))
-    assert [pair.entity for pair in process.waiting] == [ALICE]
-    assert loop.world.cluster.truth.value(ALICE, RATE) == 9.0
-    # A new value in the document is different: it is written at once, and drift from it is corrected again.
-    anew = {ALICE: {RATE: 1500.0, SHARE: 50.0}, BOB: USERS[BOB]}
-    assert loop.run(anew, rules=CORRECT).observations == ()
-    loop.world.cluster.write(ALICE, RATE, 9.0)
-    assert not loop.run(anew, rules=CORRECT).waiting
-    assert loop.world.cluster.truth.value(ALICE, RATE) == 1500.0
-
-
-def test_the_time_of_the_first_observation_of_drift_survives_a_restart() -> None:
-    loop = Loop(World())
-    loop.run(USERS)
-    loop.world.cluster.write(ALICE, RATE, 7.0)
-    first = loop.run(USERS)
-    since = first.observations[0].since
-    loop.restarted()
-    again = loop.run(USERS)
-    assert (again.observations[0].since, again.observations[0].observation_count) == (since, 2)
-
-
-def test_a_cluster_that_does_not_answer_adds_no_observation() -> None:
-    loop = Loop(World())
-    loop.run(USERS)
-    loop.world.cluster.write(ALICE, RATE, 7.0)
-    loop.run(USERS)
-
-    def down(request: str) -> None:
-        raise ConnectError("no broker answers")
-
-    loop.world.cluster.faults.before = down
-    process = loop.run(USERS)
-    assert isinstance(process.error, ConnectError)
-    assert [observation.observation_count for observation in process.observations] == [1]
-
-
 def test_while_an_earlier_leader_may_still_write_nothing_counts_as_drift() -> None:
     loop = Loop(World(), tracker=DriftTracker(confirm_after=1))
     loop.run(USERS)
@@ -272,9 +196,6 @@ CHANGE = QuotaChange(
 )
 REFUSED = Rejected(code=44, name="POLICY_VIOLATION", message="no")
 HELD = Held(waits_for=(CHANGE.entity,))
-WITHHELD = WithheldChange(
-    change=CHANGE, violations=(Violation(guard=Guard.MAX_REMOVALS, message="too many"),)
-)
 
 
 def pair(result: Result | None, visibility: PairVisibility = PairVisibility.VISIBLE) -> PairOutcome:
@@ -302,11 +223,6 @@ def test_an_error_decides_whether_a_reconciliation_is_retried(
     assert loop_outcome_of(Reconciliation(cluster="prod", error=error)) == turn
 
 
-def test_a_successful_reconciliation_waits_for_the_next_trigger():
-    assert loop_outcome_of(Reconciliation(cluster="prod")) == LoopOutcome()
-    assert ended(pair(Applied())) == LoopOutcome()
-
-
 @pytest.mark.parametrize("result", [Applied(), REFUSED])
 def test_a_limit_that_an_override_gave_back_to_its_document_is_compared_again_soon(result: Result):
     """The document may not declare it any more; its removal would wait for the resync."""
@@ -331,14 +247,6 @@ def test_a_result_that_may_change_soon_is_retried(result, visibility: PairVisibi
 
 def test_a_rejected_operation_and_the_operations_held_by_it_wait_for_the_next_trigger():
     assert ended(pair(REFUSED), pair(HELD)) == LoopOutcome()
-
-
-def test_a_change_that_a_guard_withholds_waits_for_the_next_trigger():
-    assert ended(pair(HELD), withheld=(WITHHELD,)) == LoopOutcome()
-
-
-def test_a_value_that_another_writer_changed_is_drift_of_the_next_observation():
-    assert ended(pair(Applied(), PairVisibility.CHANGED)) == LoopOutcome()
 
 
 def test_records_that_could_not_be_written_are_retried():

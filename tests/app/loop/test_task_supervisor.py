@@ -2,8 +2,6 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import pytest
-
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.errors import TaskDied
 from tests.fakes.manual_clock import settle
@@ -63,14 +61,6 @@ def supervised(
     return asyncio.run(run())
 
 
-def test_stop_cancels_all_tasks_and_the_supervisor_ends_without_an_error() -> None:
-    crew, died, _ = supervised(
-        lambda crew: {"a": crew.waits("a"), "b": crew.waits("b")}, stops=True
-    )
-    assert died is None
-    assert sorted(crew.told) == ["a cancelled", "b cancelled"]
-
-
 def test_a_task_that_ends_cancels_the_other_tasks() -> None:
     crew, died, stopped = supervised(lambda crew: {"a": crew.waits("a"), "watch": crew.ends()})
     assert died is not None
@@ -89,12 +79,6 @@ def test_a_failed_task_is_reported_with_its_exception() -> None:
     assert crew.told == ["a cancelled"]
 
 
-def test_if_two_tasks_end_together_the_failed_one_is_reported() -> None:
-    _, died, _ = supervised(lambda crew: {"ends": crew.ends(), "fails": crew.fails()})
-    assert died is not None
-    assert died.name == "fails"
-
-
 def test_a_task_that_fails_during_cancellation_is_reported() -> None:
     _, died, _ = supervised(
         lambda crew: {"a": crew.waits("a"), "b": crew.fails_when_told_to_stop()}, stops=True
@@ -111,17 +95,3 @@ def test_a_task_that_does_not_end_is_cancelled_twice_and_reported() -> None:
     assert died.name == "server"
     assert "did not end" in str(died)
     assert sorted(crew.told)[:3] == ["a cancelled", "hangs cancelled", "hangs cancelled"]
-
-
-def test_cancelling_the_supervisor_cancels_all_tasks() -> None:
-    async def run() -> None:
-        crew, stop = Crew(), asyncio.Event()
-        task = asyncio.ensure_future(supervise({"a": crew.waits("a")}, stop))
-        await settle()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert crew.told == ["a cancelled"]
-        assert stop.is_set()
-
-    asyncio.run(run())

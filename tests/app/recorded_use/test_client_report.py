@@ -1,5 +1,6 @@
 """`kquota usage client`: from a lake to a page that the team of a client may have."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,31 @@ def test_the_answer_names_the_limit_and_the_document_to_change(
     assert "  name: alice-in-production\n" in text
     assert text.endswith("  limits:\n    producerByteRate: 1160\n")
     assert "2026-10-31 23:03 UTC  2026-11-01 01:03 UTC" in text
+
+
+def test_a_change_in_the_audit_log_is_in_force_from_its_time(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = {
+        "v": 1,
+        "time": "2026-11-01T00:02:00Z",
+        "who": "",
+        "commit": "",
+        "clusterId": "c1",
+        "digest": "",
+        "entity": [["user", "alice"]],
+        "key": "producer_byte_rate",
+        "before": 1_000,
+        "after": 900,
+        "cause": "",
+        "document": "",
+        "outcome": "APPLIED",
+    }
+    log = project / ".kquota" / "audit.jsonl"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text(json.dumps(line) + "\n")
+    assert client("--user", "alice", "--at", "2026-11-01T00:03") == 0
+    assert "produce, limit 900 B/s of user=alice" in capsys.readouterr().out
 
 
 def test_a_page_has_no_name_of_another_client(project: Path) -> None:

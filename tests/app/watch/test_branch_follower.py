@@ -111,24 +111,6 @@ def messages_of(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == level]
 
 
-def test_a_valid_commit_comes_into_force_and_is_saved_in_the_state(watched: Following, caplog):
-    first = watched.origin.commit(quota("alice"))
-    assert watched.look() == LoopOutcome()
-    assert watched.in_force == first == watched.state.now.commit
-    assert [revision.commit for revision in watched.taken] == [first]
-    assert watched.telemetry.revisions == [("prod", first, False)]
-    assert watched.follower.last_fetched == watched.clock.now()
-    assert messages_of(caplog, logging.INFO) == [f"{first[:12]} is in force: 1 documents for prod"]
-
-
-def test_a_judged_commit_is_not_judged_again(watched: Following, caplog):
-    watched.origin.commit(quota("alice"))
-    watched.look()
-    watched.look()
-    assert len(watched.taken) == 1
-    assert len(caplog.records) == 1
-
-
 def test_an_invalid_commit_is_refused_as_a_whole_and_the_last_valid_one_stays_in_force(
     watched: Following, caplog
 ):
@@ -145,29 +127,6 @@ def test_an_invalid_commit_is_refused_as_a_whole_and_the_last_valid_one_stays_in
     assert errors[0] == f"{bad[:12]} is refused; {good[:12]} stays in force"
     assert len(errors) == 2, "each problem once, for any number of polls"
     assert "quotas/all.yaml:" in errors[1]
-
-
-def test_a_repaired_branch_comes_into_force(watched: Following):
-    watched.origin.commit(quota("alice"))
-    watched.look()
-    watched.origin.commit(BROKEN)
-    watched.look()
-    better = watched.origin.commit(quota("alice"), quota("bob"))
-    watched.look()
-    assert watched.in_force == better
-    assert watched.state.now.refused_commit == watched.follower.refused == ""
-    assert watched.telemetry.revisions[-1] == ("prod", better, False)
-
-
-def test_a_commit_with_invalid_client_settings_is_refused(watched: Following, caplog):
-    good = watched.origin.commit(quota("alice"))
-    watched.look()
-    watched.origin.commit(
-        quota("alice"), clusters=cluster(more="  properties: {security.protocol: NONSENSE}\n")
-    )
-    watched.look()
-    assert watched.in_force == good
-    assert watched.follower.refused
 
 
 def test_a_secret_file_that_appears_later_needs_no_new_commit(
@@ -187,16 +146,6 @@ def test_a_secret_file_that_appears_later_needs_no_new_commit(
     assert watched.follower.refused == ""
 
 
-def test_a_source_that_is_unavailable_is_retried_and_changes_nothing(watched: Following, tmp_path):
-    good = watched.origin.commit(quota("alice"))
-    watched.look()
-    watched.origin.top.rename(tmp_path / "away")
-    turn = watched.look()
-    assert turn.retry
-    assert "cannot be fetched" in turn.note
-    assert watched.in_force == good
-
-
 def test_a_restart_continues_with_the_last_valid_commit_even_if_the_source_is_unavailable(
     watched: Following, tmp_path: Path
 ):
@@ -211,45 +160,6 @@ def test_a_restart_continues_with_the_last_valid_commit_even_if_the_source_is_un
     assert watched.telemetry.revisions[-1] == ("prod", good, True)
     assert watched.look().retry
     assert watched.in_force == good
-
-
-def test_a_restart_reads_an_unchanged_branch_once(watched: Following):
-    watched.origin.commit(quota("alice"))
-    watched.look()
-    written = (watched.folder / "watch.json").stat().st_mtime_ns
-    watched.restarted()
-    watched.restore()
-    watched.look()
-    assert len(watched.taken) == 2, "one per process"
-    assert (watched.folder / "watch.json").stat().st_mtime_ns == written
-
-
-def test_without_a_saved_state_there_is_nothing_to_restore(watched: Following):
-    watched.restore()
-    assert watched.follower.in_force is None
-    assert watched.telemetry.revisions == []
-
-
-def test_a_lost_mirror_waits_for_the_branch(watched: Following, caplog):
-    good = watched.origin.commit(quota("alice"))
-    watched.look()
-    shutil.rmtree(watched.origin.mirror.folder)
-    watched.restarted()
-    watched.restore()
-    assert watched.follower.in_force is None
-    assert "no longer in the mirror" in messages_of(caplog, logging.WARNING)[-1]
-    watched.look()
-    assert watched.in_force == good
-
-
-def test_a_last_valid_commit_that_became_invalid_is_reported(watched: Following, caplog):
-    watched.origin.commit(quota("alice"))
-    watched.look()
-    watched.places = RevisionPaths(folder="elsewhere")
-    watched.restarted()
-    watched.restore()
-    assert watched.follower.in_force is None
-    assert "can no longer be used" in messages_of(caplog, logging.ERROR)[0]
 
 
 @pytest.mark.parametrize("is_mirror_lost", [False, True])
@@ -268,57 +178,6 @@ def test_a_rewritten_history_comes_into_force_with_a_warning(
     assert messages_of(caplog, logging.WARNING) == [
         f"the history of the branch was rewritten: it no longer contains {good[:12]}; {forced[:12]} replaces it"
     ]
-
-
-def test_a_restored_commit_is_kept_in_a_mirror_that_was_fetched_anew(watched: Following):
-    watched.origin.commit(quota("zoe"))
-    good = watched.origin.commit(quota("alice"))
-    watched.look()
-    shutil.rmtree(watched.origin.mirror.folder)
-    asyncio.run(watched.origin.mirror.fetch())
-    watched.restarted()
-    watched.restore()
-    git(watched.origin.top, "reset", "--quiet", "--hard", "HEAD~1")
-    watched.origin.commit(BROKEN)
-    watched.look()
-    git(watched.origin.mirror.folder, "gc", "--quiet", "--prune=now")
-    watched.restarted()
-    watched.restore()
-    assert watched.in_force == good
-
-
-def test_a_branch_that_was_moved_back_is_reported_as_such(watched: Following, caplog):
-    first = watched.origin.commit(quota("alice"))
-    second = watched.origin.commit(quota("bob"))
-    watched.look()
-    git(watched.origin.top, "reset", "--quiet", "--hard", first)
-    watched.look()
-    assert watched.in_force == first
-    assert messages_of(caplog, logging.WARNING) == [
-        f"the branch was moved back from {second[:12]} to {first[:12]}, an earlier commit"
-    ]
-
-
-def test_an_invalid_rewritten_branch_keeps_the_last_valid_commit_readable(watched: Following):
-    watched.origin.commit(quota("zoe"))
-    good = watched.origin.commit(quota("alice"))
-    watched.look()
-    git(watched.origin.top, "reset", "--quiet", "--hard", "HEAD~1")
-    watched.origin.commit(BROKEN)
-    watched.look()
-    git(watched.origin.mirror.folder, "gc", "--quiet", "--prune=now")
-    watched.restarted()
-    watched.restore()
-    assert watched.in_force == good
-
-
-def test_an_invalid_first_commit_brings_nothing_into_force(watched: Following, caplog):
-    bad = watched.origin.commit(BROKEN)
-    watched.look()
-    assert watched.follower.in_force is None
-    assert (
-        messages_of(caplog, logging.ERROR)[0] == f"{bad[:12]} is refused; no revision is in force"
-    )
 
 
 def test_a_changed_trusted_file_is_reloaded_without_a_commit(tmp_path: Path, caplog):
@@ -351,22 +210,35 @@ def test_names_in_problems_cannot_forge_log_lines(watched: Following, caplog):
     assert all("\x1b" not in record.getMessage() for record in caplog.records)
 
 
-def test_a_commit_that_cannot_be_saved_in_the_state_is_judged_again(
-    watched: Following, tmp_path: Path
-):
-    watched.origin.commit(quota("alice"))
-    lost = WatchState(tmp_path / "gone" / "watch.json")
-    watched.follower = BranchFollower(
-        watched.origin.mirror,
-        RevisionPaths(),
-        state=lost,
-        take=watched.taken.append,
-        telemetry=watched.telemetry,
-        clock=watched.clock,
-    )
-    for _ in range(2):
-        with pytest.raises(Exception, match="cannot be written"):
-            watched.look()
-    (tmp_path / "gone").mkdir()
+def test_a_lost_mirror_waits_for_the_branch(watched: Following, caplog):
+    good = watched.origin.commit(quota("alice"))
     watched.look()
-    assert len(watched.taken) == 1
+    shutil.rmtree(watched.origin.mirror.folder)
+    watched.restarted()
+    watched.restore()
+    assert watched.follower.in_force is None
+    assert "no longer in the mirror" in messages_of(caplog, logging.WARNING)[-1]
+    watched.look()
+    assert watched.in_force == good
+
+
+def test_a_last_valid_commit_that_became_invalid_is_reported(watched: Following, caplog):
+    watched.origin.commit(quota("alice"))
+    watched.look()
+    watched.places = RevisionPaths(folder="elsewhere")
+    watched.restarted()
+    watched.restore()
+    assert watched.follower.in_force is None
+    assert "can no longer be used" in messages_of(caplog, logging.ERROR)[0]
+
+
+def test_a_branch_that_was_moved_back_is_reported_as_such(watched: Following, caplog):
+    first = watched.origin.commit(quota("alice"))
+    second = watched.origin.commit(quota("bob"))
+    watched.look()
+    git(watched.origin.top, "reset", "--quiet", "--hard", first)
+    watched.look()
+    assert watched.in_force == first
+    assert messages_of(caplog, logging.WARNING) == [
+        f"the branch was moved back from {second[:12]} to {first[:12]}, an earlier commit"
+    ]

@@ -8,7 +8,6 @@ import pytest
 from reconciler.app.watch.revision import Revision, RevisionPaths, check_clients
 from reconciler.errors import ConfigError, GitError, ManifestErrors
 from reconciler.quota.entity import entity
-from reconciler.quota.keys import Key
 from tests.app.loop.projects import Origin, cluster, quota
 from tests.git.commits import commit, git
 from tests.servers.certs import Authority
@@ -18,35 +17,6 @@ ALICE = entity(user="alice")
 
 def read(origin: Origin, places: RevisionPaths | None = None) -> Revision:
     return asyncio.run(origin.revision(places))
-
-
-def test_documents_and_clusters_come_from_one_commit(tmp_path: Path):
-    origin = Origin(tmp_path)
-    new_commit = origin.commit(quota("alice"), quota("bob"))
-    revision = read(origin)
-    assert revision.commit == new_commit
-    assert revision.project.names == ("prod",)
-    assert revision.desired["prod"].limits[ALICE][0] == 10 * 1024 * 1024
-    assert len(revision.desired["prod"].limits) == 2
-
-
-def test_each_cluster_gets_its_own_documents(tmp_path: Path):
-    origin = Origin(tmp_path)
-    both = cluster("prod") + cluster("test")
-    origin.commit(quota("alice"), quota("bob", cluster="test"), clusters=both)
-    revision = read(origin)
-    assert set(revision.desired["prod"].limits) == {ALICE}
-    assert set(revision.desired["test"].limits) == {entity(user="bob")}
-
-
-def test_a_project_may_be_in_a_folder(tmp_path: Path):
-    origin = Origin(tmp_path, within="kafka/quotas-of-us/")
-    origin.commit(quota("alice"))
-    commit(origin.top, {"other/kquota.yaml": "nonsense: {", "quotas/all.yaml": "nonsense: {"})
-    revision = read(origin, RevisionPaths(folder="kafka/quotas-of-us"))
-    assert set(revision.desired["prod"].limits) == {ALICE}
-    with pytest.raises(GitError, match=r"there is no kquota.yaml at"):
-        read(origin)
 
 
 @pytest.mark.parametrize("name", ["../outside", "/absolute", "a/../../b"])
@@ -69,14 +39,6 @@ def test_every_problem_of_a_commit_is_reported_together(tmp_path: Path):
     words = [problem.message for problem in caught.value.problems]
     assert sum("producerByteRate must be greater than 0" in word for word in words) == 1
     assert sum("producer_byte_rate of " in word for word in words) == 2
-
-
-def test_a_path_that_matches_nothing_is_a_problem(tmp_path: Path):
-    origin = Origin(tmp_path)
-    origin.commit(quota("alice"))
-    commit(origin.top, {"quotas/all.yaml": None, "README.md": "empty"})
-    with pytest.raises(ManifestErrors, match="matches no file"):
-        read(origin)
 
 
 def test_a_project_without_manifests_is_a_problem(tmp_path: Path):
@@ -178,17 +140,6 @@ def test_a_file_in_the_settings_of_a_trusted_project_is_beside_it(tmp_path: Path
     check_clients(read(origin, RevisionPaths(trusted=Path("etc/kquota.yaml"))))
 
 
-def test_client_settings_are_checked_before_a_commit_comes_into_force(tmp_path: Path):
-    origin = Origin(tmp_path)
-    origin.commit(quota("alice"))
-    check_clients(read(origin))
-    origin.commit(
-        quota("alice"), clusters=cluster(more="  properties: {security.protocol: NONSENSE}\n")
-    )
-    with pytest.raises(ConfigError, match=r"security\.protocol"):
-        check_clients(read(origin))
-
-
 def test_a_revision_detects_whether_documents_or_settings_changed(tmp_path: Path):
     origin = Origin(tmp_path)
     origin.commit(quota("alice"))
@@ -205,18 +156,3 @@ def test_secrets_of_a_revision_are_not_shown(tmp_path: Path):
     origin = Origin(tmp_path)
     origin.commit(quota("alice"), clusters=cluster(more="  properties: {sasl.password: hunter2}\n"))
     assert "hunter2" not in repr(read(origin))
-
-
-def test_warnings_belong_to_the_revision(tmp_path: Path):
-    origin = Origin(tmp_path)
-    tenants = "  tenants: [{namespaces: [team], entities: [{user: {prefix: a}}]}]\n"
-    origin.commit(quota("alice", more="  deletionPolicy: Delete\n"), clusters=cluster(more=tenants))
-    assert ["Delete" in str(warning) for warning in read(origin).warnings] == [True]
-
-
-def test_claims_of_the_desired_state_name_file_and_line(tmp_path: Path):
-    origin = Origin(tmp_path)
-    origin.commit(quota("alice"))
-    claim = read(origin).desired["prod"].claim(ALICE, Key.PRODUCER_BYTE_RATE)
-    assert claim is not None
-    assert claim.place(Key.PRODUCER_BYTE_RATE).startswith("quotas/all.yaml:")

@@ -63,31 +63,12 @@ def fixed(**options: object) -> Handler:
     return handler
 
 
-def test_a_request_is_sent_and_its_response_is_returned() -> None:
-    async def handler(request: web.Request) -> web.StreamResponse:
-        text = f"{request.method} {request.path_qs} {await request.text()} {request.headers['X-A']}"
-        return web.Response(status=201, text=text, headers={"X-Mixed": "Yes"})
-
-    answer = exchanged(handler, headers={"X-A": "1"})
-    assert isinstance(answer, HttpResponse)
-    assert (answer.status, answer.body) == (201, b"POST /a?b=c body 1")
-    assert answer.headers["x-mixed"] == "Yes"
-
-
 @pytest.mark.parametrize("status", [302, 307, 404, 503])
 def test_every_status_is_a_response_and_redirects_are_not_followed(status: int) -> None:
     headers = {"Location": "http://127.0.0.1:1/elsewhere", "Retry-After": "7"}
     answer = exchanged(fixed(status=status, text="words", headers=headers))
     assert isinstance(answer, HttpResponse)
     assert (answer.status, answer.body, answer.retry_after(0.0)) == (status, b"words", 7.0)
-
-
-def test_the_size_of_a_body_is_limited() -> None:
-    assert isinstance(exchanged(fixed(body=b"x" * 1000)), HttpResponse)
-    answer = exchanged(fixed(body=b"x" * 1001))
-    assert answer == NoResponse(
-        kind=NoResponseKind.TOO_LARGE, text="the answer is larger than 1,000 bytes"
-    )
 
 
 def test_a_hung_server_ends_a_try_after_its_timeout() -> None:
@@ -228,16 +209,3 @@ def test_the_proxy_of_the_environment_is_used_and_its_login_is_sent_to_the_proxy
     answer = exchanged(handler, by=through)
     assert isinstance(answer, HttpResponse)
     assert answer.body == b"/x True"
-
-
-def test_this_machine_is_reached_without_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def answer(_: web.Request) -> web.StreamResponse:
-        return web.Response(text="from the server")
-
-    for name in ("http_proxy", "HTTP_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-    for name in ("no_proxy", "NO_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    response = exchanged(answer)
-    assert isinstance(response, HttpResponse)
-    assert response.body == b"from the server"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
+from reconciler.base.http.messages import HttpRequest, HttpResponse
 
 NOW = 1_700_000_000.0
 
@@ -41,10 +41,6 @@ def test_an_invalid_retry_after_is_neither_an_exception_nor_negative(text: str) 
     assert (wait(text) or 0.0) >= 0.0
 
 
-def test_a_response_without_retry_after_requires_no_wait() -> None:
-    assert HttpResponse(status=503).retry_after(NOW) is None
-
-
 @pytest.mark.parametrize(
     ("status", "success", "transient"),
     [
@@ -66,12 +62,6 @@ def test_the_status_decides_whether_a_request_is_retried(
 ) -> None:
     response = HttpResponse(status=status)
     assert (response.is_success, response.is_transient) == (success, transient)
-
-
-@pytest.mark.parametrize("kind", NoResponseKind)
-def test_a_request_that_was_never_sent_cannot_have_been_executed(kind: NoResponseKind) -> None:
-    sent = {NoResponseKind.TIMEOUT, NoResponseKind.TOO_LARGE, NoResponseKind.BROKEN}
-    assert NoResponse(kind=kind, text="").may_be_sent is (kind in sent)
 
 
 def test_the_repr_of_a_request_contains_neither_url_nor_headers_nor_body() -> None:

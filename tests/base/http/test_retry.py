@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.base.backoff import EXACT, Backoff
-from reconciler.base.http.retry import POLICIES, Exhausted, Failure, Peer, RetryPolicy, with_retries
+from reconciler.base.http.retry import POLICIES, Failure, Peer, RetryPolicy, with_retries
 from reconciler.errors import KquotaError
 from tests.fakes.clock import FakeClock
 
@@ -44,16 +44,6 @@ def run(policy: RetryPolicy, *results: str | Failure) -> tuple[str, Tries, FakeC
     return result, tries, clock
 
 
-def test_no_request_follows_a_success() -> None:
-    result, tries, clock = run(PLAIN, failed(), failed(), "yes")
-    assert (result, tries.count, clock.slept) == ("yes", 3, [1.0, 2.0])
-
-
-def test_tries_are_counted() -> None:
-    result, tries, clock = run(PLAIN, failed())
-    assert (result, tries.count, clock.slept) == ("no", 4, [1.0, 2.0, 4.0])
-
-
 def test_a_final_failure_is_not_retried() -> None:
     assert run(PLAIN, failed(again=False))[1].count == 1
 
@@ -62,36 +52,10 @@ def test_the_pause_is_the_longer_of_back_off_and_retry_after() -> None:
     assert run(PLAIN, failed(wait=7.0), failed(wait=0.0), "yes")[2].slept == [7.0, 2.0]
 
 
-def test_a_rate_limit_does_not_count_as_a_try() -> None:
-    result, tries, _ = run(PLAIN, *[failed(wait=1.0, uses_try=False)] * 9, "yes")
-    assert (result, tries.count) == ("yes", 10)
-
-
 def test_no_pause_starts_that_would_end_after_the_deadline() -> None:
     policy = RetryPolicy(backoff=PLAIN.backoff, total_seconds=5.0)
     result, tries, clock = run(policy, failed())
     assert (result, clock.slept, tries.seconds) == ("no", [1.0, 2.0], [5.0, 4.0, 2.0])
-
-
-def test_the_error_reports_the_number_of_tries_and_the_reason_of_the_end() -> None:
-    def final(exhausted: Exhausted) -> KquotaError:
-        return KquotaError(f"{exhausted.tries} {exhausted.pause}")
-
-    policy = RetryPolicy(backoff=PLAIN.backoff, total_seconds=5.0)
-    with pytest.raises(KquotaError, match=r"^1 60\.0$"):
-        asyncio.run(
-            with_retries(Tries([failed(wait=60.0)]), policy, clock=FakeClock(), final_error=final)
-        )
-
-
-def test_each_retry_is_reported_before_its_pause() -> None:
-    reported: list[Failure] = []
-    asyncio.run(
-        with_retries(
-            Tries([failed(), "yes"]), PLAIN, clock=FakeClock(), before_retry=reported.append
-        )
-    )
-    assert len(reported) == 1
 
 
 @pytest.mark.parametrize("peer", Peer)

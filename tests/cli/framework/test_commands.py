@@ -101,6 +101,14 @@ def test_the_help_command_prints_the_same_as_the_help_option(words, title, capsy
     assert by_command.startswith(title)
 
 
+def test_help_uses_the_width_of_the_terminal_within_bounds():
+    context = click.Context(
+        main.cli, info_name="kquota", terminal_width=200, **main.cli.context_settings
+    )
+    assert max(map(len, context.get_help().splitlines())) <= 200
+    assert Screen().console.width == 100
+
+
 def test_help_for_an_unknown_command_names_the_list(capsys):
     assert main.main(["help", "usage", "nix"]) == 1
     err = capsys.readouterr().err
@@ -111,11 +119,3 @@ def test_help_for_an_unknown_command_names_the_list(capsys):
 def test_help_for_a_command_without_subcommands_is_an_error(capsys):
     assert main.main(["help", "plan", "nix"]) == 1
     assert "kquota plan has no command 'nix'" in capsys.readouterr().err
-
-
-def test_help_uses_the_width_of_the_terminal_within_bounds():
-    context = click.Context(
-        main.cli, info_name="kquota", terminal_width=200, **main.cli.context_settings
-    )
-    assert max(map(len, context.get_help().splitlines())) <= 200
-    assert Screen().console.width == 100

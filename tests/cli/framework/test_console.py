@@ -2,24 +2,19 @@
 
 import io
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from reconciler.app.clusters.documents import reading
 from reconciler.cli.framework.console import (
     Console,
-    ConsoleNotices,
     ProgressLine,
     has_colour,
 )
 from reconciler.cli.framework.exit_codes import run_mapped
-from reconciler.manifest.loader import load_files
 from tests.cli.consoles import Screen
-from tests.cli.projects import quota
 
 
 class Terminal(io.StringIO):
@@ -125,25 +120,6 @@ def test_a_closed_standard_error_does_not_stop_the_command():
         progress("sending", 1, 2)
 
 
-def test_short_work_shows_no_progress():
-    screen, clock = Screen(err_terminal=True), Ticking()
-    with ProgressLine(screen.console, monotonic=clock) as progress:
-        for done in range(10):
-            progress("sending", done, 10)
-            clock.at += 0.09
-    assert screen.words == ""
-
-
-@pytest.mark.parametrize("err_terminal", [True, False])
-def test_the_end_of_work_of_which_nothing_was_shown_is_not_shown(err_terminal):
-    screen, clock = Screen(err_terminal=err_terminal), Ticking()
-    with ProgressLine(screen.console, monotonic=clock) as progress:
-        progress("validate", 0, 1)
-        clock.at += 60
-        progress("validate", 1, 1)
-    assert screen.words == ""
-
-
 def test_long_work_shows_a_bar_on_a_terminal_and_erases_it():
     screen, clock = Screen(err_terminal=True), Ticking()
     with ProgressLine(screen.console, monotonic=clock) as progress:
@@ -152,49 +128,6 @@ def test_long_work_shows_a_bar_on_a_terminal_and_erases_it():
         progress("sending", 500, 1000)
         progress("sending", 501, 1000)
     assert screen.words == "\rsending [############------------] 500/1,000\x1b[K\r\x1b[K"
-
-
-def test_work_of_unknown_length_is_counted():
-    screen, clock = Screen(err_terminal=True), Ticking()
-    with ProgressLine(screen.console, monotonic=clock) as progress:
-        progress("reading documents", 0, 0)
-        clock.at += 1
-        progress("reading documents", 12_000, 0)
-    assert screen.words == "\rreading documents: 12,000\x1b[K\r\x1b[K"
-
-
-def test_three_thousand_documents_are_counted_from_the_first_second_of_reading():
-    screen, clock = Screen(err_terminal=True), Ticking()
-    texts = [("all.yaml", "".join(quota(f"u{number}") for number in range(3000)))]
-    with ConsoleNotices(screen.console, monotonic=clock) as notices:
-        progress = reading(notices)
-
-        def slowly(documents: int) -> None:
-            clock.at += 2**-10
-            progress(documents)
-
-        load_files(texts, progress=slowly)
-    counts = re.findall(r"\rreading documents: ([0-9,]+)\x1b", screen.words)
-    assert counts[0] == "1,024"
-    assert len(counts) > 10
-    assert screen.words.endswith("\r\x1b[K")
-
-
-def test_reading_documents_prints_no_progress_into_a_pipe():
-    screen = Screen()
-    with ConsoleNotices(screen.console) as notices:
-        reading(notices)(30_000)
-    assert screen.words == ""
-
-
-def test_long_work_prints_plain_lines_at_intervals_without_a_terminal():
-    screen, clock = Screen(), Ticking()
-    with ProgressLine(screen.console, monotonic=clock) as progress:
-        for done in range(0, 1000, 100):
-            progress("sending", done, 1000)
-            clock.at += 1
-        progress("verifying", 1, 2)
-    assert screen.words == "sending: 100 of 1,000\nsending: 600 of 1,000\n"
 
 
 @pytest.mark.parametrize(
@@ -232,3 +165,12 @@ def test_a_closed_reader_causes_no_message():
             console.flush()
         console.abandon_output()
         console.flush()
+
+
+def test_work_of_unknown_length_is_counted():
+    screen, clock = Screen(err_terminal=True), Ticking()
+    with ProgressLine(screen.console, monotonic=clock) as progress:
+        progress("reading documents", 0, 0)
+        clock.at += 1
+        progress("reading documents", 12_000, 0)
+    assert screen.words == "\rreading documents: 12,000\x1b[K\r\x1b[K"

@@ -1,10 +1,8 @@
 """Log records of a serving process: one line each, and names cannot forge lines."""
 
-import io
 import logging
 
-from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.logs import OneLineFormatter, log_records
+from reconciler.cli.framework.logs import OneLineFormatter
 
 
 def record(message: str, *arguments: object, level: int = logging.WARNING, error=None):
@@ -12,18 +10,6 @@ def record(message: str, *arguments: object, level: int = logging.WARNING, error
     new_record = logging.LogRecord("reconciler.x", level, "x.py", 1, message, arguments, trace)
     new_record.created = 1_700_000_000.0
     return new_record
-
-
-def console(err: io.StringIO) -> Console:
-    return Console(
-        stdout=io.StringIO(),
-        stderr=err,
-        colour=False,
-        err_colour=False,
-        err_terminal=False,
-        asks=False,
-        width=100,
-    )
 
 
 def test_a_log_record_has_time_level_and_message():
@@ -46,22 +32,3 @@ def test_a_log_record_cannot_forge_a_line_or_a_colour_and_a_traceback_is_one_lin
     assert "\x1b" not in line
     assert "ValueError" in line
     assert "first" in line
-
-
-def test_log_records_go_to_standard_error_during_the_command():
-    err = io.StringIO()
-    log = logging.getLogger("reconciler.loop.test")
-    with log_records(console(err), {}):
-        log.info("during")
-        log.debug("too much")
-    log.warning("after")
-    lines = err.getvalue().splitlines()
-    assert len(lines) == 1
-    assert lines[0].endswith("INFO during")
-
-
-def test_in_the_journal_levels_are_numbers():
-    err = io.StringIO()
-    with log_records(console(err), {"JOURNAL_STREAM": "8:1"}):
-        logging.getLogger("reconciler.watch").warning("careful")
-    assert err.getvalue() == "<4>careful\n"

@@ -63,14 +63,6 @@ def test_documents_have_readable_names(kquota, project):
     assert "quotas/user.pay.default-client.yaml" in files(project)
 
 
-def test_documents_of_a_team_have_its_namespace_and_its_folder(kquota, project):
-    assert kquota("adopt", "--split", "prefix", "--team", "etl-=analytics").code == 0
-    text = (project / "quotas/analytics/users.yaml").read_text()
-    assert "namespace: analytics" in text
-    assert "Etl-Hourly" not in text
-    assert plan(kquota)["changes"] == []
-
-
 def test_a_second_run_adopts_only_new_quotas(kquota, project, sandbox):
     assert kquota("adopt").code == 0
     before = files(project)
@@ -113,12 +105,6 @@ def test_quotas_that_are_out_of_scope_or_ignored_are_not_exported(kquota, projec
     assert "quotas/defaults.yaml" not in files(project)
 
 
-def test_an_empty_folder_of_manifests_declares_nothing_yet(kquota, project, sandbox):
-    (project / "quotas" / "example.yaml").unlink()
-    assert kquota("adopt").code == 0
-    assert "quotas/users.yaml" in files(project)
-
-
 def test_under_sync_nothing_is_adopted(kquota, project, sandbox):
     text = (project / "kquota.yaml").read_text()
     (project / "kquota.yaml").write_text(
@@ -128,21 +114,6 @@ def test_under_sync_nothing_is_adopted(kquota, project, sandbox):
     assert ran.code == 1
     assert "policy: Observe" in ran.err
     assert files(project) == {"quotas/example.yaml"}
-
-
-def test_without_a_project_the_error_names_the_command_that_creates_one(kquota, folder, sandbox):
-    ran = kquota("adopt", "--bootstrap-server", sandbox.bootstrap, "--cluster", "prod")
-    assert ran.code == 1
-    assert "kquota init" in ran.err
-
-
-def test_adopted_limits_are_recorded_by_an_apply_that_writes_nothing(kquota, project, sandbox):
-    text = (project / "kquota.yaml").read_text()
-    (project / "kquota.yaml").write_text(text.replace("policy: Observe", "policy: Upsert"))
-    assert kquota("adopt").code == 0
-    assert kquota("apply", "--yes").code == 0
-    assert sandbox.values() == FEW
-    assert "Etl-Hourly" in (project / ".kquota/inventory.json").read_text()
 
 
 def test_an_export_to_a_folder_never_replaces_a_file(kquota, folder, sandbox):
@@ -231,3 +202,9 @@ def test_a_real_cluster_is_adopted_with_an_empty_plan(kquota, empty_kafka, folde
     displayed_plan = plan(kquota)
     assert (displayed_plan["changes"], displayed_plan["unmanaged"]) == ([], [])
     assert kquota("validate").code == 0
+
+
+def test_without_a_project_the_error_names_the_command_that_creates_one(kquota, folder, sandbox):
+    ran = kquota("adopt", "--bootstrap-server", sandbox.bootstrap, "--cluster", "prod")
+    assert ran.code == 1
+    assert "kquota init" in ran.err

@@ -5,10 +5,9 @@ import re
 
 import pytest
 
-from reconciler.sandbox import Fault, SandboxSettings
+from reconciler.sandbox import Fault
 from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.faults import Refuse
-from tests.cli.brokers import SandboxThread
 from tests.cli.projects import CLUSTER, PROJECT, manifests, project, quota
 from tests.render.page_reader import read_page
 
@@ -33,45 +32,12 @@ def plan_page(kquota, folder):
     return run
 
 
-def test_a_page_has_the_changes_and_names_the_validator(plan_page, prod, sandbox):
-    code, page = plan_page("--detailed-exitcode")
-    assert code == 2
-    assert any("validated by the broker" in text for text in page.all_texts("p"))
-    places = [cell[0] for cell in page.column("changes", "Where")]
-    assert len(places) == 2
-    assert "quotas/all.yaml:10" in places
-    assert sandbox.values() == {}
-
-
-def test_a_page_shows_live_quotas_and_who_manages_them(kquota, plan_page, prod):
-    kquota("apply", "--yes")
-    _, page = plan_page()
-    assert [cell[0] for cell in page.column("quotas", "Client")] == ["user=a", "user=b"]
-    assert page.column("quotas", "State") == [["ours"], ["ours"]]
-    assert "changes" not in page.sections
-
-
 def test_drift_shows_the_time_of_its_first_observation(kquota, plan_page, prod, sandbox):
     kquota("apply", "--yes")
     sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
     kquota("drift")
     (since,) = plan_page()[1].column("drift", "Since")
     assert re.fullmatch(r"since \d+ s", *since)
-
-
-def test_a_page_of_a_snapshot_shows_its_age(kquota, plan_page, prod):
-    kquota("apply", "--yes")
-    kquota("snapshot", "--taken-at", "--out", "prod.json")
-    _, page = plan_page("--offline", "--snapshot", "prod.json")
-    assert any("computed from a snapshot that is" in text for text in page.all_texts("p"))
-    assert len(page.column("quotas", "Client")) == 2
-
-
-def test_a_page_shows_violations(plan_page, prod):
-    manifests(prod, quota("every", entity="{user: {default: true}}"))
-    code, page = plan_page()
-    assert code == 3
-    assert page.column("guards", "What")
 
 
 def test_several_clusters_are_one_page(plan_page, folder, sandbox):
@@ -106,14 +72,6 @@ def test_clients_of_a_list_are_resolved_in_addition_to_those_of_the_cluster(
     clients = [cell[0] for cell in page.column("clients", "Client and key")]
     assert sorted(set(clients)) == ["user=a,client-id=web", "user=zoe"]
     assert plan["impact"]["known"] == 2
-
-
-def test_scram_users_of_the_cluster_are_included(kquota, folder):
-    settings = SandboxSettings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA", users={"scram-user": "secret"})
-    with SandboxThread(settings) as sandbox:
-        project(folder, sandbox.bootstrap, quota("every", entity="{user: {default: true}}"))
-        plan = json.loads(kquota("plan", "--format", "json", "--allow-defaults").out)
-    assert [row["user"] for row in plan["impact"]["affected"]] == ["scram-user"]
 
 
 def test_standard_input_cannot_be_both_manifests_and_clients(kquota, prod):

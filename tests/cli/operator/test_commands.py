@@ -30,7 +30,6 @@ def broken(folder):
     [
         (["operator"], "--operator-namespace"),
         (["operator", "release"], "--operator-namespace"),
-        (["operator", "check"], "--operator-namespace"),
         (["operator", "release", "--operator-namespace", "k"], "pass --all, or --namespace"),
         (
             ["operator", "release", "--operator-namespace", "k", "--all", "--namespace", "n"],
@@ -41,9 +40,6 @@ def broken(folder):
             "belong together",
         ),
         (["operator", "--operator-namespace", "k", "--deletion-timeout", "soon"], "not a duration"),
-        (["reconcile", "a", "--cluster", "--namespace", "n"], "a QuotaCluster has no namespace"),
-        (["reconcile", "a", "--detailed-exitcode"], "needs --wait"),
-        (["reconcile"], "Missing argument"),
         (["override", "list", "--kubeconfig", "x"], "need --kubernetes"),
         (["override", "list", "--kubernetes", "--operator-namespace", "k"], "needs --cluster"),
         (
@@ -73,9 +69,7 @@ def test_contradictory_options_are_refused_before_anything_is_contacted(
     "arguments",
     [
         ["operator", "release", "--all", "--operator-namespace", "k"],
-        ["operator", "check", "--operator-namespace", "k"],
         ["operator", "--operator-namespace", "k", "--metrics-address", "127.0.0.1:0"],
-        ["reconcile", "a"],
     ],
 )
 def test_without_access_to_an_api_server_the_error_names_the_kubeconfig(
@@ -85,13 +79,6 @@ def test_without_access_to_an_api_server_the_error_names_the_kubeconfig(
     assert ran.code == 1
     assert str(broken) in ran.err
     assert "--kubeconfig" in ran.err
-
-
-def test_help_shows_the_commands_with_an_example(kquota) -> None:
-    for arguments in (["operator"], ["operator", "release"], ["operator", "check"], ["reconcile"]):
-        ran = kquota(*arguments, "--help")
-        assert ran.code == 0
-        assert "Example:" in ran.out
 
 
 def test_settings_of_a_webhook_are_complete_or_absent(tmp_path) -> None:

@@ -23,10 +23,13 @@ VALUES = {
 def test_each_option_is_read_back(name):
     limits = replace(PlanLimits(), **{name: VALUES.get(name, True)})
     typed = Selection(paths=("-", "--yes"), limits=limits, sources=RecordSource(no_inventory=True))
-    assert saved_selection(typed.words, NOTHING, location="plan.json", is_asked=True) == typed
+    assert (
+        saved_selection(typed.words, NOTHING, location="plan.json", command="", is_asked=True)
+        == typed
+    )
 
 
 def test_what_validates_the_plan_is_typed_for_each_run():
     typed = replace(NOTHING, limits=PlanLimits(validate="none"))
     assert typed.words == ()
-    assert saved_selection((), typed, location="plan.json", is_asked=True) == typed
+    assert saved_selection((), typed, location="plan.json", command="", is_asked=True) == typed

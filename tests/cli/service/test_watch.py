@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from reconciler.quota.outcome import MAX_OPERATIONS
-from reconciler.sandbox import SandboxSettings
-from tests.cli.brokers import SandboxThread
 from tests.cli.projects import quota
 from tests.cli.watch_process import ENVIRONMENT, Watch, Watched, until
 
@@ -51,63 +49,6 @@ def test_a_commit_is_applied_counted_in_metrics_and_logged_in_the_audit_log(
     assert json.loads((watch.state / "watch.json").read_text())["commit"] == second
     for text in ("watch.json", ".kquota/inventory.json", ".kquota/audit.jsonl"):
         assert (watch.state / text).stat().st_mode & 0o077 == 0
-
-
-def test_a_restart_writes_nothing(folder: Path, sandbox, watched: Watched):
-    watched.commit(quota("alice"))
-    watch = Watch(folder)
-    with watch:
-        watch.wait_for_log("prod: 1 applied")
-        watch.wait_for_log("prod: recovered")
-        watch.end()
-    files = [watch.state / "watch.json", watch.state / ".kquota/inventory.json"]
-    before = [(file.read_bytes(), file.stat().st_mtime_ns) for file in files]
-    with watch:
-        watch.wait_for_log("is in force, as before")
-        until(
-            lambda: (
-                watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}') > 2
-            )
-        )
-        assert watch.end() == 0
-    assert [(file.read_bytes(), file.stat().st_mtime_ns) for file in files] == before
-    assert "applied" not in watch.log
-
-
-def test_another_cluster_at_the_address_is_not_written_after_a_restart(
-    folder: Path, sandbox, watched: Watched
-):
-    watched.commit(quota("alice"))
-    watch = Watch(folder)
-    with watch:
-        watch.wait_for_log("prod: 1 applied")
-        watch.end()
-    with SandboxThread(SandboxSettings(cluster_id="B" * 22)) as replacement:
-        watched.settings = watched.settings.replace(sandbox.bootstrap, replacement.bootstrap)
-        watched.commit(quota("alice"))
-        with watch:
-            watch.wait_for_log(f"the cluster that answers is {'B' * 22!r}")
-            watch.end()
-        assert replacement.sandbox.values() == {}
-
-
-def test_records_of_another_project_are_refused_with_their_place(
-    folder: Path, sandbox, watched: Watched
-):
-    watched.commit(quota("alice"))
-    watch = Watch(folder)
-    with watch:
-        watch.wait_for_log("prod: recovered")
-        watch.end()
-    records = watch.state / ".kquota" / "inventory.json"
-    records.write_text(records.read_text().replace('"project":"prod"', '"project":"old name"'))
-    watched.commit(quota("bob"))
-    with watch:
-        watch.wait_for_log(
-            f"in {records.absolute()} are those of project 'old name', not of 'prod'"
-        )
-        watch.end()
-    assert sandbox.values().keys() == {(("user", "alice"),)}
 
 
 def test_sigterm_ends_after_the_request_under_way_and_the_next_run_continues(
@@ -161,83 +102,6 @@ def test_a_second_signal_ends_immediately_and_the_next_start_settles_the_open_wr
         watch.wait_for_log("is in force, as before")
         until(lambda: rate(sandbox, "alice") == 10 * MIB, lambda: watch.log)
         until(lambda: '"intents":[]' in records.read_text().replace("\n", ""))
-
-
-def test_sighup_triggers_a_reconciliation(folder: Path, sandbox):
-    watched = Watched(folder, sandbox.bootstrap)
-    watched.commit(quota("alice"))
-    with Watch(folder, str(watched.top), "--interval", "1h") as watch:
-        watch.wait_for_log("prod: 1 applied")
-        watched.commit(quota("alice"), quota("bob"))
-        watch.send(signal.SIGHUP)
-        until(lambda: rate(sandbox, "bob") == 10 * MIB, lambda: watch.log)
-
-
-def test_a_manual_override_applies_until_it_expires(folder: Path, sandbox, kquota):
-    """The records are unlocked between two reconciliations, so other commands may use them."""
-    watched = Watched(folder, sandbox.bootstrap, OFTEN)
-    records = folder / "state" / ".kquota" / "inventory.json"
-    watched.settings = watched.settings.replace(
-        "  manifests: [quotas]\n", f"  manifests: [quotas]\n  inventory: {{file: {records}}}\n"
-    )
-    watched.commit(quota("alice"))
-    with Watch(folder) as watch:
-        watch.wait_for_log("prod: recovered")
-        words = (
-            "override",
-            "user=alice",
-            "producerByteRate=20Mi",
-            "--for",
-            "1h",
-            "--reason",
-            "load",
-            "--yes",
-        )
-        project = ("--project", str(watched.top / "kquota.yaml"))
-
-        def overridden() -> bool:
-            ran = kquota(*words, *project)
-            assert ran.code == 0 or "is locked by" in ran.err, ran.err
-            return ran.code == 0
-
-        until(overridden)
-        passes = watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}')
-        until(
-            lambda: (
-                watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}')
-                > passes + 1
-            )
-        )
-        assert rate(sandbox, "alice") == 20 * MIB
-        until(lambda: kquota("override", "end", "user=alice", RATE, "--yes", *project).code == 0)
-        until(lambda: rate(sandbox, "alice") == 10 * MIB, lambda: watch.log)
-
-
-def test_an_override_that_has_ended_is_reverted_without_another_command(
-    folder: Path, sandbox, kquota
-):
-    watched = Watched(folder, sandbox.bootstrap, OFTEN)
-    records = folder / "state" / ".kquota" / "inventory.json"
-    watched.settings = watched.settings.replace(
-        "  manifests: [quotas]\n", f"  manifests: [quotas]\n  inventory: {{file: {records}}}\n"
-    )
-    watched.commit(quota("alice"))
-    project = ("--project", str(watched.top / "kquota.yaml"))
-    words = (
-        "override",
-        "user=alice",
-        "producerByteRate=20Mi",
-        "--for",
-        "1ms",
-        "--reason",
-        "load",
-        "--yes",
-    )
-    with Watch(folder) as watch:
-        watch.wait_for_log("prod: recovered")
-        until(lambda: kquota(*words, *project).code == 0)
-        until(lambda: rate(sandbox, "alice") == 10 * MIB, lambda: watch.log)
-    assert "20971520" in (folder / "origin" / ".kquota" / "audit.jsonl").read_text()
 
 
 def test_two_processes_cannot_share_a_folder(folder: Path, sandbox, watched: Watched):

@@ -5,23 +5,15 @@ import json
 import subprocess
 import sys
 import threading
-from datetime import date
 from subprocess import PIPE
 
 import pytest
 
 from reconciler.cli import main
-from reconciler.cli.usage.commands import COMMANDS
 from reconciler.codecs.state import state_document
-from reconciler.evidence.ingest.drop_reasons import DropCounts
-from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport
-from reconciler.evidence.output import ingest_report
-from reconciler.evidence.output.ingest_report import ClusterIngestSummary, IngestSummary
 from reconciler.evidence.store.files import table_store
 from reconciler.evidence.store.lake import Lake
-from reconciler.quota.entity import entity
-from reconciler.quota.keys import Key
-from reconciler.quota.state import QuotaState, limits_of
+from reconciler.quota.state import QuotaState
 from reconciler.render.json_values import dump
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
 from tests.cli import projects
@@ -58,13 +50,6 @@ class Served:
 
 def ingest(kquota, *arguments, lake="lake"):
     return kquota("usage", "ingest", "--lake", lake, *arguments)
-
-
-def test_the_group_lists_its_commands_and_each_has_a_module(kquota):
-    done = kquota("usage", "--help")
-    assert done.code == 0
-    assert all(name in done.out for name in COMMANDS)
-    assert kquota("usage", "ingest", "--help").code == 0
 
 
 def test_a_file_is_imported_into_the_lake_and_reported(kquota, project, export):
@@ -124,13 +109,6 @@ def without_rules(folder, write=str):
     return path
 
 
-@pytest.mark.parametrize("write", [str, str.lower])
-def test_the_names_of_the_agent_without_rules_are_read(kquota, project, folder, write):
-    done = ingest(kquota, "--file", without_rules(folder, write))
-    assert done.code == 0, done.err
-    assert "2023-11-14 80 samples, assembled; covered: broker 1 0.7 %, broker 2 0.7 %" in done.out
-
-
 def test_a_run_in_which_nothing_is_usable_is_an_error_each_time(kquota, project, folder):
     lost = without_rules(folder, lambda name: name.replace("app_info_StartTimeMs", "started"))
     for _ in range(2):
@@ -138,13 +116,6 @@ def test_a_run_in_which_nothing_is_usable_is_an_error_each_time(kquota, project,
         assert done.code == 1
         assert "nothing that was read can be used" in done.err
         assert "whose broker nothing identifies" in done.err
-
-
-def test_a_repeated_import_reports_no_new_data(kquota, project, export):
-    ingest(kquota, "--file", export)
-    done = ingest(kquota, "--file", export)
-    assert "  0 new points" in done.out
-    assert "unchanged" in done.out
 
 
 def test_without_a_file_prometheus_is_queried(kquota, project):
@@ -173,25 +144,6 @@ def test_an_empty_window_is_reported(kquota, project):
     assert "the window is empty" in done.out
 
 
-def test_imported_snapshots_make_days_partial_until_they_are_read_again(kquota, project, export):
-    ingest(kquota, "--file", export)
-    state = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
-    look = project / "look.json"
-    look.write_text(dump(state_document(state, cluster_id="id-o", taken_at="2023-11-01T00:00:00Z")))
-    other_path = project / "other.json"
-    other_path.write_text(
-        dump(state_document(state, cluster_id="id-x", taken_at="2023-11-01T00:00:00Z"))
-    )
-    done = ingest(kquota, "--snapshot", look, "--snapshot", other_path)
-    assert done.code == 0, done.err
-    assert "1 new snapshot; 1 of other clusters ignored" in done.out
-    assert "PARTIAL: not updated: limits imported later" in done.out
-    done = ingest(kquota, "--file", export)
-    assert "2023-11-14 80 samples, assembled" in done.out
-    assert "PARTIAL" not in done.out
-    assert "quota_unknown" not in done.out
-
-
 def test_a_snapshot_without_a_time_is_refused_before_anything_is_read(kquota, project, export):
     look = project / "look.json"
     look.write_text(dump(state_document(QuotaState(), cluster_id="id-o", taken_at="")))
@@ -199,26 +151,6 @@ def test_a_snapshot_without_a_time_is_refused_before_anything_is_read(kquota, pr
     assert done.code == 1
     assert "--taken-at" in done.err
     assert "480" not in done.out
-
-
-def test_evidence_is_published_to_the_address_of_the_project_or_the_current_folder(
-    kquota, project, export
-):
-    done = ingest(kquota, "--file", export, "--previews")
-    assert done.code == 0, done.err
-    copied = "usage_sample/cluster_id=id-o/day=2023-11-15/part.parquet"
-    assert (project / "evidence" / copied).exists()
-    assert "previews: 2023-11-02 to 2023-11-15" in done.out
-    done = ingest(kquota, "--file", export, "--previews", "elsewhere", "--format", "json")
-    assert (project / "elsewhere" / copied).exists()
-    assert json.loads(done.out)["clusters"][0]["published"]["to"] == "2023-11-15"
-
-
-def test_a_rebuild_reads_every_day_again_with_the_same_result(kquota, project, export):
-    ingest(kquota, "--file", export)
-    done = ingest(kquota, "--rebuild", "--file", export, "--format", "json")
-    days = json.loads(done.out)["clusters"][0]["days"]
-    assert [(day["samples"], day["assembled"]) for day in days] == [(80, True), (80, True)]
 
 
 def test_a_rebuild_without_a_source_is_refused(kquota, project, export):
@@ -271,22 +203,6 @@ def test_contradictory_options_are_an_error_with_the_next_step(
     assert words in done.err
 
 
-def test_the_lake_may_come_from_the_environment(kquota, project, export, monkeypatch):
-    monkeypatch.setenv("KQUOTA_LAKE", "from-here")
-    assert kquota("usage", "ingest", "--file", export).code == 0
-    assert (project / "from-here" / "usage_sample").is_dir()
-
-
-def test_with_all_clusters_those_without_telemetry_are_skipped_and_named(kquota, folder, export):
-    orders = projects.CLUSTER.format(name="orders", bootstrap="h:1") + SETTINGS
-    silent = projects.CLUSTER.format(name="silent", bootstrap="h:2") + "  expectedClusterId: s\n"
-    (folder / "kquota.yaml").write_text(f"{projects.PROJECT}---\n{orders}---\n{silent}")
-    done = ingest(kquota, "--all", "--file", export)
-    assert done.code == 0, done.err
-    assert "silent has no telemetry in the project" in done.err
-    assert "480 new points" in done.out
-
-
 def test_a_truncated_file_is_reported_with_its_place_and_its_days_are_partial(
     kquota, project, export
 ):
@@ -322,22 +238,6 @@ def test_two_concurrent_ingests_keep_the_union(project, folder):
         assert together.equals(alone)
 
 
-def test_evidence_is_published_where_the_plan_reads_it_from_any_working_directory(
-    kquota, project, export, monkeypatch
-):
-    elsewhere = project / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
-    words = ("--project", project / "kquota.yaml", "--file", export)
-    done = ingest(kquota, *words, "--previews")
-    assert done.code == 0, done.err
-    assert (project / "evidence" / "usage_sample").is_dir()
-    assert not (elsewhere / "evidence").exists()
-    # A path on the command line is relative to the working directory, like every such path.
-    done = ingest(kquota, *words, "--previews", "here")
-    assert (elsewhere / "here" / "usage_sample").is_dir()
-
-
 @pytest.mark.parametrize("more", [(), ("--previews",), ("--rebuild",)])
 def test_all_clusters_without_any_telemetry_is_an_error(kquota, folder, more):
     projects.project(folder, "h:1", more="  expectedClusterId: s\n", name="silent")
@@ -361,27 +261,11 @@ def test_a_file_that_cannot_be_read_is_reported_once_and_marked_in_evidence(
         assert day.partial == ("the file b.om was not read whole",)
 
 
-def test_counts_that_an_earlier_version_stored_are_listed_by_their_names():
-    day = DayReport(
-        day=date(2025, 3, 1), samples=1, is_assembled=True, counts={"borrowed": 3, "filled": 1}
-    )
-    cluster = ClusterIngestSummary(
-        display_name="c",
-        cluster_id="c",
-        window=None,
-        arrived=ClusterArrivals(),
-        days=(day,),
-        published=None,
-        failures=(),
-    )
-    summary = IngestSummary(
-        lake="lake",
-        clusters=(cluster,),
-        snapshots=0,
-        ignored=0,
-        counts=DropCounts(),
-        failures=(),
-    )
-    text = ingest_report.text(summary)
-    assert "3 borrowed\n" in text
-    assert "1 filled: zero samples" in text
+def test_with_all_clusters_those_without_telemetry_are_skipped_and_named(kquota, folder, export):
+    orders = projects.CLUSTER.format(name="orders", bootstrap="h:1") + SETTINGS
+    silent = projects.CLUSTER.format(name="silent", bootstrap="h:2") + "  expectedClusterId: s\n"
+    (folder / "kquota.yaml").write_text(f"{projects.PROJECT}---\n{orders}---\n{silent}")
+    done = ingest(kquota, "--all", "--file", export)
+    assert done.code == 0, done.err
+    assert "silent has no telemetry in the project" in done.err
+    assert "480 new points" in done.out

@@ -2,11 +2,10 @@
 
 import pytest
 
-from reconciler.app.recorded_use.selection import ClusterSelection, SelectedCluster, WindowOptions
+from reconciler.app.recorded_use.selection import ClusterSelection
 from reconciler.cli.usage.options import InstantParameter
 from reconciler.errors import ConfigError, UsageError
 from tests.cli import projects
-from tests.fakes.clock import FakeClock
 
 NOW = 1_700_000_000
 DAY = 86_400_000
@@ -32,31 +31,6 @@ def test_a_time_is_a_date_an_instant_or_a_duration_ago(text, expected):
 def test_invalid_times_are_refused(text):
     with pytest.raises(Exception, match=r"not a time|before 1970"):
         InstantParameter().convert(text, None, None)
-
-
-def test_the_default_window_ends_now_and_has_the_default_length():
-    assert WindowOptions().span(FakeClock(NOW)) == (NOW * 1000 - 14 * DAY, NOW * 1000)
-    assert WindowOptions().span(FakeClock(NOW), DAY) == (NOW * 1000 - DAY, NOW * 1000)
-
-
-def test_durations_ago_are_counted_from_now_at_both_ends():
-    assert WindowOptions(from_ms=-2 * DAY, to_ms=-DAY).span(FakeClock(NOW)) == (
-        NOW * 1000 - 2 * DAY,
-        NOW * 1000 - DAY,
-    )
-
-
-def test_a_window_that_ends_before_it_begins_is_refused():
-    with pytest.raises(UsageError, match="empty"):
-        WindowOptions(from_ms=-DAY, to_ms=-2 * DAY).span(FakeClock(NOW))
-
-
-def test_a_typed_id_needs_no_project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert ClusterSelection(ids=("b", "a", "b")).select() == (
-        SelectedCluster(id="a"),
-        SelectedCluster(id="b"),
-    )
 
 
 def test_a_cluster_of_a_project_is_known_by_its_expected_id(tmp_path, monkeypatch):

@@ -1,13 +1,11 @@
 """Documents of recommendations keep their content and the owner of each pair, and load and plan without error."""
 
-import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
 from reconciler.app.recorded_use import recommendation
-from reconciler.errors import ManifestErrors
 from reconciler.evidence.output.recommended_documents import DeclaredDocuments, documents
 from reconciler.manifest.loader import load_files
 from reconciler.quota.planner.desired_state import Declaration
@@ -41,48 +39,6 @@ def planned(kquota: Run) -> dict[tuple[str, str], float]:
     assert ran.code == 0, ran.err
     changes = json.loads(ran.out)["changes"]
     return {(json.dumps(change["entity"]), change["key"]): change["after"] for change in changes}
-
-
-def test_a_declared_entity_keeps_its_document_and_a_new_one_gets_its_own(
-    kquota: Run, folder: Path
-) -> None:
-    project(folder)
-    manifest(folder, "a.yaml", quota("alices", "producerByteRate: 10000, requestPercentage: 50"))
-    stranger = 'b"o\nb: {x}'
-    other_rows = [row(bucket_of(stranger, "app"), kind) for kind in (QuotaType.PRODUCE, FETCH)]
-    text = documents([row(), *other_rows], declared(), EVIDENCE)
-    assert text.count("kind: ClientQuota") == 2
-    assert "replaces the document default/alices in quotas/a.yaml:2" in text
-    for word in (
-        "tier silver",
-        "rules: cut",
-        "2025-10-10",
-        "limits as of snapshot look",
-        "3 days are missing",
-        "unseen week",
-    ):
-        assert word in text
-    manifest(folder, "a.yaml", text)
-    assert kquota("validate").code == 0
-    limits = planned(kquota)
-    assert len(limits) == 4
-    assert limits[ALICE, "producer_byte_rate"] == 5000
-    assert limits[ALICE, "request_percentage"] == 50
-    both = json.dumps([["user", stranger], ["client-id", "app"]])
-    assert limits[both, "consumer_byte_rate"] == 5000
-
-
-def test_the_comment_names_the_recorded_need_where_it_is_known() -> None:
-    for needed, comment in (
-        (1200, "(tier silver; needed ≈ 1.17 KiB/s; rules"),
-        (None, "(tier silver; rules"),
-    ):
-        changed = dataclasses.replace(row(), needed_units=needed)
-        assert comment in documents([changed], NOTHING, EVIDENCE)
-
-
-def test_without_changes_no_document_is_written() -> None:
-    assert documents([], NOTHING, EVIDENCE) == ""
 
 
 def test_a_replaced_document_keeps_its_other_fields(folder: Path) -> None:
@@ -177,13 +133,6 @@ def test_a_new_document_does_not_reuse_the_name_of_another_even_a_suspended_one(
     assert planned(kquota) == {('[["user", "bob"]]', "producer_byte_rate"): 5000}
 
 
-def test_the_name_of_a_new_document_does_not_depend_on_other_changes() -> None:
-    both = [row(bucket_of("A b")), row(bucket_of("a-B"))]
-    together = by_name(documents(both, NOTHING, EVIDENCE))
-    (alone,) = by_name(documents(both[1:], NOTHING, EVIDENCE)).values()
-    assert together[alone.document].entity == alone.entity
-
-
 @pytest.mark.parametrize(
     "name", ["a\nkind: x", "a\u2028---\u2028b", "\x85# a", 'a"}\n---\nb', "\x1b[31m"]
 )
@@ -206,30 +155,3 @@ def test_a_project_without_manifests_has_no_documents(kquota: Run, folder: Path)
     project(folder)
     manifest(folder, "prod.yaml", text)
     assert planned(kquota) == {(ALICE, "producer_byte_rate"): 5000}
-
-
-@pytest.mark.parametrize("exists", [False, True])
-def test_paths_that_are_all_empty_have_no_documents_and_are_reported(
-    folder: Path, *, exists: bool
-) -> None:
-    project(folder)
-    if exists:
-        (folder / "quotas").mkdir()
-    screen = Screen()
-    assert declared(screen) == NOTHING
-    assert "no manifest is at quotas" in screen.words
-
-
-def test_one_empty_path_of_two_is_an_error(folder: Path) -> None:
-    project(folder, manifests="manifests: [quotas, qoutas]")
-    manifest(folder, "a.yaml", quota("alices", "producerByteRate: 10000"))
-    with pytest.raises(ManifestErrors) as caught:
-        _ = declared()
-    assert "path 'qoutas' matches no file" in str(caught.value.problems)
-
-
-def test_two_owners_of_one_pair_are_an_error_as_in_a_plan(folder: Path) -> None:
-    project(folder)
-    manifest(folder, "a.yaml", *(quota(name, "producerByteRate: 1") for name in "ab"))
-    with pytest.raises(ManifestErrors):
-        _ = declared()

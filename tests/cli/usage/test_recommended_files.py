@@ -99,14 +99,6 @@ def test_recommended_files_are_never_placed_where_a_plan_reads_them(
     assert places_of(Path("../beside")) == {"prod": Path("../beside/prod.yaml")}
 
 
-def test_each_cluster_has_a_file_with_its_name(folder: Path) -> None:
-    project(folder, "prod", "staging")
-    text = (folder / "kquota.yaml").read_text()
-    (folder / "kquota.yaml").write_text(text.replace("name: staging", "name: pr.od"))
-    files = places_of(folder / "new", "prod", "pr.od")
-    assert sorted(file.name for file in files.values()) == ["pr.od.yaml", "prod.yaml"]
-
-
 def test_a_location_that_cannot_be_written_is_reported_before_the_work(folder: Path) -> None:
     project(folder)
     (folder / "file").write_text("x")
@@ -139,12 +131,6 @@ def test_an_output_that_cannot_be_written_is_reported_before_a_session_or_a_lake
     assert ran.code == 1
     assert words in ran.err
     assert (folder / "quotas" / "prod.yaml").read_text() == ALICES
-
-
-def test_a_cluster_id_without_a_project_gets_sizes_and_no_documents(folder: Path) -> None:
-    task = task_of(Screen().console, options_of(ClusterSelection(ids=(PROD,)), target=None))
-    assert task.declarations == {PROD: ()}
-    assert (task.places, task.pinned) == ({}, frozenset())
 
 
 def test_pins_and_changes_apply_to_their_own_cluster(folder: Path) -> None:

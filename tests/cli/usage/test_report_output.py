@@ -1,22 +1,19 @@
 """`kquota usage show`, `capacity` and `report`: options become jobs, reports become texts and pages."""
 
-import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reconciler.app.recorded_use.selection import SelectedCluster
-from reconciler.base.text_files import check_place
-from reconciler.cli.framework.console import Console
 from reconciler.cli.usage.report_output import ReportOutput
-from reconciler.errors import QuotaValueError, UsageError
+from reconciler.errors import QuotaValueError
 from reconciler.manifest.project import file
+from reconciler.render.use.report_text import report_text
 from reconciler.usage.capacity import CapacityOfCluster
 from tests.cli.conftest import Run
 from tests.cli.consoles import Screen
 from tests.evidence.analysis.report_lake import build_lake
-from tests.render.use_reports import USAGE, whole_report
+from tests.render.use_reports import whole_report
 
 PROJECT = """
 apiVersion: kafka-quotas.io/v1alpha1
@@ -40,20 +37,6 @@ def test_the_capacity_of_brokers_is_that_of_the_project() -> None:
         CapacityOfCluster(cluster_id="c1", egress=0)
 
 
-@pytest.mark.parametrize(
-    ("showing", "expected"),
-    [
-        (ReportOutput(), "text"),
-        (ReportOutput(out_path=Path("a.html")), "html"),
-        (ReportOutput(out_path=Path("a.MD")), "markdown"),
-        (ReportOutput(out_path=Path("a.html"), output="json"), "json"),
-        (ReportOutput(out_path=Path("a.txt")), "text"),
-    ],
-)
-def test_the_file_name_determines_the_format_unless_it_is_given(showing, expected) -> None:
-    assert showing.format == expected
-
-
 COMMANDS = ("show", "capacity", "report")
 
 
@@ -70,28 +53,6 @@ def test_an_output_file_that_cannot_be_written_is_refused_before_the_work(
 ) -> None:
     text = refused(kquota, command, "--out", "no/report.md")
     assert "no/report.md cannot be written: there is no folder no" in text
-
-
-def test_an_output_path_that_is_a_folder_or_not_writable_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="it is a directory"):
-        check_place(tmp_path)
-    if os.geteuid():  # root can write everywhere
-        tmp_path.chmod(0o500)
-        with pytest.raises(UsageError, match="is not writable"):
-            check_place(tmp_path / "x.html")
-        tmp_path.chmod(0o700)
-    check_place(tmp_path / "x.html")
-
-
-def test_markdown_contains_the_requested_number_of_rows_for_every_output(tmp_path: Path) -> None:
-    report = replace(whole_report(), usage=(USAGE,) * 80)
-    path = tmp_path / "report.md"
-    ReportOutput(out_path=path).show(Console.of_process({}), report)
-    screen = Screen()
-    ReportOutput(output="markdown").show(screen.console, report)
-    for text in (path.read_text(encoding="utf-8"), screen.facts):
-        assert text.count("| throttled |\n") == 80
-        assert "and 12 more rows" in text
 
 
 def test_one_command_writes_a_page_from_a_lake(kquota: Run, folder: Path) -> None:
@@ -136,3 +97,9 @@ def test_the_files_of_a_table_are_listed_for_other_engines(kquota: Run, folder: 
     wrong = kquota("usage", "files", "samples", "--lake", "lake")
     assert "there is no table 'samples'" in wrong.err
     assert "usage_sample" in wrong.err
+
+
+def test_text_in_a_file_has_neither_the_width_nor_the_colours_of_the_terminal(tmp_path) -> None:
+    console = Screen(width=80, colour=True).console
+    ReportOutput(out_path=tmp_path / "report.txt").show(console, whole_report())
+    assert (tmp_path / "report.txt").read_text() == report_text(whole_report())

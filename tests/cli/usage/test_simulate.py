@@ -107,26 +107,6 @@ def test_a_harmless_change_exits_0_and_a_change_that_the_policy_refuses_exits_3(
     assert worse["covered_ms"] == 2 * DAY_MS
 
 
-def test_json_and_markdown_have_the_same_facts_and_the_evidence_is_named(
-    kquota: Run, folder: Path, lake: Path
-) -> None:
-    project(folder, 500)
-    document = json.loads(
-        kquota("usage", "simulate", "--lake", lake, *WINDOW, "--format", "json").out
-    )
-    (evidence,) = document["evidence"]
-    assert (evidence["cluster_id"], evidence["snapshot_id"], evidence["stale"]) == (
-        CLUSTER,
-        "look",
-        "",
-    )
-    assert evidence["coverage_ppm"] == 1_000_000
-    assert document["simulation"]["rows"][0]["verdict"] == "worse"
-    text = kquota("usage", "simulate", "--lake", lake, *WINDOW, "--format", "markdown").out
-    assert "| " in text
-    assert "alice" in text
-
-
 def test_a_snapshot_and_a_saved_plan_define_the_proposed_limits(
     kquota: Run, folder: Path, lake: Path
 ) -> None:
@@ -179,23 +159,6 @@ def test_contradictory_sources_of_the_proposed_limits_are_refused(
     missing = kquota("usage", "simulate", "--lake", lake, "--plan", "plan.json", *WINDOW)
     assert missing.code == 1
     assert "plan.json" in missing.err
-
-
-def test_a_file_of_another_cluster_than_the_selected_one_is_refused(
-    kquota: Run, folder: Path, lake: Path
-) -> None:
-    project(folder, 500)
-    for name, cluster in (("ours.json", CLUSTER), ("strange.json", "strange")):
-        (folder / name).write_text(
-            dump(state_document(state(500.0), cluster_id=cluster, taken_at="2025-10-10T00:00:01Z"))
-        )
-    words = ("usage", "simulate", "--lake", lake, *WINDOW, "--engine", "local", "--after")
-    for selection in (("--cluster", "prod"), ("--all",), ("--cluster-id", CLUSTER)):
-        fine = kquota(*words, "ours.json", *selection)
-        assert fine.code == 3, fine.err
-        refused = kquota(*words, "strange.json", *selection)
-        assert refused.code == 1
-        assert "the files are for cluster strange, but only" in refused.err
 
 
 @pytest.mark.integration

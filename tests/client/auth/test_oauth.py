@@ -83,29 +83,6 @@ def test_the_login_handler_of_strimzi_is_accepted() -> None:
     assert tokens._settings.url == "https://k/token"
 
 
-def test_timeouts_of_the_login_are_read_from_the_settings() -> None:
-    tokens = source(
-        URL
-        | {
-            "sasl.oauthbearer.client.id": "c",
-            "sasl.oauthbearer.client.secret": "s",
-            "sasl.login.read.timeout.ms": "3000",
-            "sasl.login.retry.backoff.ms": "200",
-            "sasl.login.retry.backoff.max.ms": "7000",
-            "sasl.oauthbearer.header.urlencode": "true",
-        }
-    )
-    assert isinstance(tokens, OidcTokens)
-    oidc_settings = tokens._settings
-    assert (
-        oidc_settings.connect_seconds,
-        oidc_settings.retry.first,
-        oidc_settings.retry.cap,
-        oidc_settings.tries_for,
-    ) == (3.0, 0.2, 7.0, 7.0)
-    assert oidc_settings.urlencode
-
-
 @pytest.mark.parametrize(
     ("settings", "key", "words"),
     [

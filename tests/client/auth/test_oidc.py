@@ -163,37 +163,6 @@ async def test_no_token_is_reused_for_more_than_a_day(endpoint: Endpoint, life: 
     assert len(endpoint.requests) == 2
 
 
-@on_loop
-async def test_an_invalidated_token_is_fetched_again(endpoint: Endpoint) -> None:
-    tokens = source(endpoint, FakeClock())
-    assert not tokens.forget()
-    await tokens()
-    assert tokens.forget()
-    await tokens()
-    assert len(endpoint.requests) == 2
-
-
-@on_loop
-async def test_a_request_to_a_busy_endpoint_is_retried(endpoint: Endpoint) -> None:
-    clock = FakeClock()
-    endpoint.answers = [(503, b""), (429, b"")]
-    assert (await source(endpoint, clock)()).value
-    assert len(endpoint.requests) == 3
-    assert clock.slept == [pytest.approx(1.0, rel=0.21), pytest.approx(2.0, rel=0.21)]
-
-
-@on_loop
-async def test_an_endpoint_that_does_not_answer_is_abandoned_after_the_timeout(
-    endpoint: Endpoint,
-) -> None:
-    clock = FakeClock()
-    endpoint.answers = [(503, b"")] * 99
-    with pytest.raises(AuthenticationError, match="HTTP 503") as caught:
-        await source(endpoint, clock, tries_for=5.0)()
-    assert caught.value.attempt == len(endpoint.requests) > 2
-    assert sum(clock.slept) <= 5
-
-
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [
@@ -243,13 +212,6 @@ async def test_a_secret_that_the_endpoint_repeats_is_not_in_the_error(endpoint: 
     assert PLANTED not in message
     assert basic not in message
     assert caught.value.__cause__ is None
-
-
-@on_loop
-async def test_a_refused_connection_is_reported(endpoint: Endpoint) -> None:
-    tokens = source(endpoint, FakeClock(), url="http://127.0.0.1:1/token", tries_for=1.0)
-    with pytest.raises(AuthenticationError, match="Connection refused"):
-        await tokens()
 
 
 @pytest.mark.parametrize(

@@ -23,27 +23,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "text", ["plain", "$X", "${X}", "${vault:a:b}", "${env}", "$${", "a${unknown:x}b", ""]
-)
-def test_text_without_references_is_unchanged(text: str) -> None:
-    assert resolved(text, NOTHING) == text
-
-
-def test_an_environment_variable_is_resolved() -> None:
-    assert resolved("a-${env:Y}-${env:Y}") == "a-y-y"
-
-
 def test_a_resolved_value_is_not_resolved_again() -> None:
     assert resolved("${env:X}") == "${env:Y}"
 
 
 def test_a_key_of_a_properties_file_is_resolved(folder: Path) -> None:
     assert resolved(f"${{file:{folder}/p.properties:password}}") == "s3cret"
-
-
-def test_a_file_of_a_directory_is_resolved(folder: Path) -> None:
-    assert resolved(f"${{directory:{folder}:secret}}") == "from a file\n"
 
 
 @pytest.mark.parametrize(

@@ -53,16 +53,6 @@ async def test_a_plan_needs_four_round_trips() -> None:
 
 
 @on_loop
-async def test_a_plan_without_a_record_lock_needs_four_round_trips_for_any_cluster() -> None:
-    assert (await planned(None, locks_records=False))[1] == 4
-
-
-@on_loop
-async def test_a_run_that_writes_reads_an_unknown_cluster_id_before_it_describes() -> None:
-    assert (await planned(None, locks_records=True))[1] == 5
-
-
-@on_loop
 async def test_a_new_connection_sends_each_request_once() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.scram = {"alice": ()}
@@ -79,15 +69,6 @@ async def test_a_new_connection_sends_each_request_once() -> None:
 
 
 @on_loop
-async def test_an_open_connection_sends_every_request_again() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        _ = await our.observe()
-        broker.quotas = {(("user", "alice"),): {"producer_byte_rate": 5.0}}
-        assert list((await our.observe()).quotas.limits) == [ALICE]
-        assert (broker.connections, broker.count(METADATA)) == (1, 2)
-
-
-@on_loop
 async def test_a_broker_that_refuses_scram_users_is_observed_without_them() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(DESCRIBE_USER_SCRAM_CREDENTIALS, acts.code(31))
@@ -100,14 +81,6 @@ async def test_a_describe_that_is_never_answered_ends_with_the_deadline() -> Non
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.silence)
         with pytest.raises(RequestTimeout, match="DescribeClientQuotas"):
             await our.observe(timeout=5)
-
-
-@on_loop
-async def test_requests_of_a_connection_that_breaks_are_sent_again_on_another_one() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.on(DESCRIBE_CLUSTER, acts.close)
-        assert (await our.observe()).quotas.limits == {}
-        assert broker.connections == 2
 
 
 @on_loop

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.client.client_config import Address, ClientConfig
+from reconciler.client.client_config import ClientConfig
 from reconciler.client.network.dialer import DialTarget, dial
 from reconciler.errors import ConfigError, ConnectError, DnsError
 from tests.client.support import client, on_loop
@@ -37,14 +37,6 @@ async def test_an_unreachable_address_does_not_hide_a_reachable_one() -> None:
 
 
 @on_loop
-async def test_every_address_is_reported_when_none_accepts() -> None:
-    with pytest.raises(ConnectError) as caught:
-        await dialed(config("127.0.0.1:1", "127.0.0.1:2"))
-    assert "127.0.0.1:1: Connection refused" in caught.value.message
-    assert "127.0.0.1:2: Connection refused" in caught.value.message
-
-
-@on_loop
 async def test_an_unknown_host_name_is_a_final_error() -> None:
     with pytest.raises(DnsError, match=r"no host name resolves: nosuch\.invalid"):
         await dialed(config("nosuch.invalid:9092"))
@@ -67,20 +59,6 @@ async def test_an_invalid_host_name_is_reported() -> None:
 
 
 @on_loop
-async def test_an_unavailable_name_server_is_not_a_final_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def away(*_: object, **__: object) -> None:
-        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", away)
-    with pytest.raises(ConnectError, match="Temporary failure") as caught:
-        await dialed(config("a:1"))
-    assert not isinstance(caught.value, DnsError)
-    assert caught.value.retriable
-
-
-@on_loop
 async def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ScriptedBroker() as broker:
 
@@ -94,25 +72,6 @@ async def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch)
             assert target.sockaddr == ("127.0.0.1", broker.port)
             assert str(target) == "both.example:9092 (127.0.0.1)"
             assert target.server_name == "both.example"
-
-
-@pytest.mark.parametrize(
-    ("family", "expected"), [("any", 0), ("v4", socket.AF_INET), ("v6", socket.AF_INET6)]
-)
-@on_loop
-async def test_the_address_family_is_the_configured_one(
-    monkeypatch: pytest.MonkeyPatch, family: str, expected: int
-) -> None:
-    families = []
-
-    async def record(*_: object, family: int, **__: object) -> None:
-        families.append(family)
-        raise socket.gaierror(socket.EAI_NONAME, "no")
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", record)
-    with pytest.raises(DnsError):
-        await dialed(config("a:1", broker_address_family=family))
-    assert families == [expected]
 
 
 @on_loop
@@ -134,30 +93,6 @@ async def test_a_cancelled_dial_leaves_no_socket_open() -> None:
     dialing.cancel()
     with pytest.raises((asyncio.CancelledError, ConnectError)):
         await dialing
-
-
-@on_loop
-async def test_a_cause_is_reported_while_another_name_does_not_resolve(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    causes: dict[str, str] = {}
-    hangs = asyncio.Event()
-
-    async def resolve(host: str, *_: object, **__: object) -> None:
-        if host == "gone.example":
-            raise socket.gaierror(socket.EAI_NONAME, "no such name")
-        hangs.set()
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
-    addresses = config("gone.example:1", "slow.example:2").bootstrap
-    dialing = asyncio.create_task(
-        dial(addresses, config("a:1"), lambda address, text: causes.update({str(address): text}))
-    )
-    await hangs.wait()
-    dialing.cancel()
-    await asyncio.gather(dialing, return_exceptions=True)
-    assert causes == {"gone.example:1": "gone.example: no such name"}
 
 
 class Proxy:
@@ -224,7 +159,3 @@ async def test_without_the_extra_a_proxy_names_the_install_command(
     monkeypatch.setitem(sys.modules, "python_socks.async_.asyncio", None)
     with pytest.raises(ConfigError, match="needs the extra 'proxy'"):
         await dialed(config("a:1", proxy_url="socks5://p:1080"))
-
-
-def test_addresses_are_written_as_they_are_parsed() -> None:
-    assert str(Address(host="::1", port=9092)) == "[::1]:9092"

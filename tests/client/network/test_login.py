@@ -4,16 +4,10 @@ import asyncio
 
 import pytest
 
-from reconciler.client import BearerToken, ClientConfig, QuotaClient, Secret
-from reconciler.errors import AuthenticationError, ConnectError
-from reconciler.wire.apis import (
-    API_VERSIONS,
-    DESCRIBE_CLIENT_QUOTAS,
-    METADATA,
-    SASL_AUTHENTICATE,
-    SASL_HANDSHAKE,
-)
-from tests.client.support import Recorder, client, config, on_loop
+from reconciler.client import BearerToken, ClientConfig, QuotaClient
+from reconciler.errors import AuthenticationError
+from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from tests.client.support import Recorder, client, on_loop
 from tests.fakes import scripted_broker as acts
 from tests.fakes.clock import FakeClock
 from tests.fakes.scripted_broker import ScriptedBroker
@@ -47,18 +41,6 @@ async def test_a_wrong_password_is_a_final_error_and_is_not_retried() -> None:
             assert "login is not retried" in caught.value.hint
         assert broker.count(SASL_AUTHENTICATE) == 1
         assert clock.slept == []
-
-
-@on_loop
-async def test_a_mechanism_that_the_listener_does_not_offer_is_reported_with_those_that_it_offers() -> (
-    None
-):
-    async with ScriptedBroker(password=LOGIN) as broker:
-        settings = {"sasl_mechanism": "SCRAM-SHA-512"}
-        async with client(broker, **settings) as our:
-            with pytest.raises(AuthenticationError) as caught:
-                await our.describe()
-        assert "PLAIN" in caught.value.hint
 
 
 @on_loop
@@ -108,19 +90,6 @@ async def test_renewal_waits_for_pending_responses_and_holds_new_requests() -> N
 
 
 @on_loop
-async def test_a_session_that_expired_while_idle_is_replaced() -> None:
-    clock = FakeClock()
-    async with (
-        ScriptedBroker(password=LOGIN, lifetime_ms=100_000) as broker,
-        client(broker, clock=clock) as our,
-    ):
-        await our.describe()
-        clock.advance(101)
-        await our.describe()
-        assert broker.connections == 2
-
-
-@on_loop
 async def test_a_refused_renewal_closes_the_connection_and_the_next_login_decides() -> None:
     clock = FakeClock()
     async with (
@@ -133,45 +102,6 @@ async def test_a_refused_renewal_closes_the_connection_and_the_next_login_decide
         with pytest.raises(AuthenticationError):
             await our.describe()
         assert broker.count(SASL_AUTHENTICATE) == 3
-
-
-@on_loop
-async def test_a_broker_that_closes_on_the_first_request_gets_a_hint_about_sasl() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.on(METADATA, *[acts.close] * 9)
-        with pytest.raises(ConnectError) as caught:
-            await our.describe()
-        assert "may require SASL" in caught.value.hint
-        assert caught.value.attempt == 3
-
-
-@on_loop
-async def test_a_broker_that_does_not_answer_gets_a_hint_about_tls() -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.on(API_VERSIONS, *[acts.close] * 9)
-        with pytest.raises(ConnectError) as caught:
-            await our.describe()
-        assert "may require TLS" in caught.value.hint
-
-
-@pytest.mark.parametrize(
-    ("content", "hint"),
-    [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server answers there"),
-        (b"\x15\x03\x03\x00\x02\x02\x50", "expects TLS"),
-        (b"SSH-2.0-OpenSSH_9.6\r\n", "an SSH server answers there"),
-    ],
-)
-@on_loop
-async def test_other_protocols_are_recognised_by_their_first_bytes(
-    content: bytes, hint: str
-) -> None:
-    async with ScriptedBroker() as broker, client(broker) as our:
-        broker.on(API_VERSIONS, acts.raw(content, then_close=True))
-        with pytest.raises(Exception, match="frame") as caught:
-            await our.describe()
-        assert hint in getattr(caught.value, "hint", "")
-        assert broker.connections == 1
 
 
 def bearer(broker: ScriptedBroker, source: object) -> ClientConfig:
@@ -195,21 +125,3 @@ async def test_a_failing_token_source_is_reported_without_its_message() -> None:
             await our.describe()
     assert "planted-secret" not in str(caught.value) + caught.value.hint
     assert caught.value.__cause__ is None
-
-
-@on_loop
-async def test_the_token_source_of_the_caller_is_called_for_each_login() -> None:
-    calls = []
-
-    async def source() -> BearerToken:
-        calls.append(1)
-        return BearerToken(value=Secret("abc.def.ghi"))
-
-    async with ScriptedBroker(password=LOGIN) as broker, QuotaClient(bearer(broker, source)) as our:
-        with pytest.raises(AuthenticationError, match="does not accept the SASL mechanism"):
-            await our.describe()
-    assert calls == [1]
-
-
-def test_the_test_configuration_logs_in() -> None:
-    assert config(ScriptedBroker(password=LOGIN, port=1)).sasl is not None

@@ -1,16 +1,9 @@
-import base64
 import contextlib
 import hashlib
 import struct
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
-    load_der_private_key,
-)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,25 +16,6 @@ STORE = Secret("storepass")
 
 def content(name: str) -> bytes:
     return (STORES / name).read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("name", "alias", "password"),
-    [("key.jks", "client", "keypass1"), ("same.jks", "ec", "storepass")],
-)
-def test_a_private_key_matches_its_certificate(name: str, alias: str, password: str) -> None:
-    (entry,) = jks.load(content(name), STORE).keys
-    assert entry.alias == alias
-    key = load_der_private_key(jks.unprotect(entry, Secret(password)), None)
-    leaf = x509.load_der_x509_certificate(entry.chain[0])
-    encoding = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    assert key.public_key().public_bytes(*encoding) == leaf.public_key().public_bytes(*encoding)
-
-
-def test_a_trusted_certificate_equals_the_imported_one() -> None:
-    store = jks.load(content("trust.jks"), STORE)
-    expected = base64.b64decode("".join((STORES / "ca.pem").read_text().splitlines()[1:-1]))
-    assert (store.trusted, store.keys) == ((expected,), ())
 
 
 def test_without_a_password_the_integrity_is_not_checked() -> None:
@@ -65,12 +39,6 @@ def test_one_changed_byte_is_detected() -> None:
     store_bytes[200] ^= 1
     with pytest.raises(jks.JksError):
         jks.load(bytes(store_bytes), STORE)
-
-
-@pytest.mark.parametrize("name", ["key.p12", "key.jceks", "ca.pem"])
-def test_other_formats_are_refused(name: str) -> None:
-    with pytest.raises(jks.JksError, match="not a JKS"):
-        jks.load(content(name), STORE)
 
 
 def sealed(body: bytes) -> bytes:

@@ -1,6 +1,6 @@
 import pytest
 
-from reconciler.client.tls.key_stores import blocks, certificates_of, pem_of_der, private_keys
+from reconciler.client.tls.key_stores import blocks, certificates_of, private_keys
 
 BODY = "QUJD" * 40
 BLOCK = f"-----BEGIN CERTIFICATE-----\n{BODY[:64]}\n{BODY[64:128]}\n{BODY[128:]}\n-----END CERTIFICATE-----\n"
@@ -20,13 +20,6 @@ def test_blocks_are_normalised_for_every_layout(text: str) -> None:
     assert certificates_of(text) == BLOCK
 
 
-def test_blocks_are_distinguished_by_their_labels() -> None:
-    key = BLOCK.replace("CERTIFICATE", "PRIVATE KEY")
-    locked = BLOCK.replace("CERTIFICATE", "ENCRYPTED PRIVATE KEY")
-    assert [block.is_encrypted for block in private_keys(BLOCK + key + locked)] == [False, True]
-    assert certificates_of(key) == ""
-
-
 def test_headers_of_old_encrypted_keys_remain_on_their_lines() -> None:
     old = (
         "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n"
@@ -35,10 +28,6 @@ def test_headers_of_old_encrypted_keys_remain_on_their_lines() -> None:
     (key,) = private_keys(old)
     assert key.is_encrypted
     assert key.text == old
-
-
-def test_der_is_converted_to_a_block() -> None:
-    assert pem_of_der("CERTIFICATE", b"ABC" * 40) == BLOCK
 
 
 def test_bodies_are_not_in_the_repr() -> None:

@@ -10,9 +10,8 @@ import signal
 import sys
 from pathlib import Path
 
-from reconciler.evidence.ingest import file_import
-from reconciler.evidence.ingest.dialects import parser
-from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
+from reconciler.evidence.ingest import dialect_tables, file_import
+from reconciler.evidence.ingest.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.file_import import FileImportRequest
 from reconciler.evidence.store.files import table_store
 from reconciler.evidence.store.lake import Lake
@@ -29,7 +28,7 @@ SOURCE = ClusterSource(cluster="orders", cluster_id="id-o", scrape_ms=30_000)
 def ingest(folder: Path, path: Path) -> Lake:
     """Do the same as `kquota usage ingest --file`."""
     lake = Lake(table_store.opened(str(folder), create=True), clock=FakeClock())
-    files = FileImportRequest(paths=(path,), dialects=parser.shipped())
+    files = FileImportRequest(paths=(path,), dialects=dialect_tables.shipped())
     file_import.read(lake, (SOURCE,), files, clock=FakeClock(1_800_000_000))
     return lake
 

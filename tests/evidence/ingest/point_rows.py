@@ -5,10 +5,12 @@ from datetime import date
 
 import pyarrow as pa
 
-from reconciler.evidence.ingest.assembly import day_tables, limit_history
-from reconciler.evidence.ingest.assembly.broker_readings import DayCarryover
-from reconciler.evidence.ingest.dialects.cluster_sources import SampleOrigin, ScrapeTarget
-from reconciler.evidence.ingest.points import Points, PointSeries, SeriesNames
+from reconciler.evidence.ingest import day_tables, limit_history
+from reconciler.evidence.ingest.broker_readings import DayCarryover
+from reconciler.evidence.ingest.cluster_sources import SampleOrigin, ScrapeTarget
+from reconciler.evidence.ingest.dialect import SeriesNames
+from reconciler.evidence.ingest.points import Points, PointSeries
+from reconciler.evidence.store.snapshot_import import LimitSnapshot
 from reconciler.usage.samples import Cadence, cadence, start_of
 from reconciler.usage.tables import Measure
 
@@ -81,12 +83,14 @@ def points(rows: Iterable[Row]) -> Points:
 def day(
     rows: Iterable[Row],
     *,
-    looks: Sequence[limit_history.LimitSnapshot] = (),
+    looks: Sequence[LimitSnapshot] = (),
     before: DayCarryover | None = None,
     pace: Cadence = PACE,
     on: date = DAY,
 ) -> day_tables.AssembledDay:
-    return day_tables.assembled("c", on, points(rows), pace=pace, before=before, snapshots=looks)
+    return day_tables.assembled(
+        "c", on, points(rows), pace=pace, before=before, limits=limit_history.LimitHistory(looks)
+    )
 
 
 def usage(done: day_tables.AssembledDay, **values: str) -> list[Mapping[str, object]]:

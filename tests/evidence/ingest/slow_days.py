@@ -6,11 +6,11 @@ For brokers with one instance and one replica that never fail; other cases have 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from reconciler.evidence.ingest.assembly.limit_history import (
+from reconciler.evidence.ingest.limit_history import (
     LimitHistory,
-    LimitSnapshot,
     UnknownLimit,
 )
+from reconciler.evidence.store.snapshot_import import LimitSnapshot
 from reconciler.usage.samples import Cadence, Censored, QuotaType
 from reconciler.usage.series import thinned
 from reconciler.usage.tags import Bucket, bucket_of

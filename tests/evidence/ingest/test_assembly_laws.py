@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.evidence.ingest.assembly.limit_history import LimitSnapshot
+from reconciler.evidence.store.snapshot_import import LimitSnapshot
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of

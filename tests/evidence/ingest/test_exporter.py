@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from reconciler.evidence.ingest.dialects.label_names import percent_decoded, unquoted
+from reconciler.evidence.ingest.dialect import percent_decoded, unquoted
 from reconciler.quota.entity import DEFAULT, entity
 from tests.recording import broker_run
 from tests.servers import exporter, raw_quotas, tools

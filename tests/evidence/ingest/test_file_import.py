@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest import file_import
-from reconciler.evidence.ingest.dialects import label_matchers, parser
-from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
+from reconciler.errors import TelemetryError, UsageError
+from reconciler.evidence.ingest import cluster_sources, dialect_tables, file_import
+from reconciler.evidence.ingest.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.file_import import FileImportRequest
 from reconciler.evidence.store.lake import Lake
@@ -25,13 +24,13 @@ SERIES = recorded_use.recorded(BEGIN, 40)
 ORDERS = ClusterSource(
     cluster="orders",
     cluster_id="id-o",
-    matchers=label_matchers.parsed('cluster="orders"'),
+    matchers=cluster_sources.parsed_matchers('cluster="orders"'),
     scrape_ms=30_000,
 )
 PAYMENTS = ClusterSource(
     cluster="payments",
     cluster_id="id-p",
-    matchers=label_matchers.parsed('cluster="payments"'),
+    matchers=cluster_sources.parsed_matchers('cluster="payments"'),
     scrape_ms=30_000,
 )
 
@@ -41,7 +40,7 @@ def lake(store=None):
 
 
 def read(where, *paths, sources=(ORDERS,), **more):
-    files = FileImportRequest(paths=paths, dialects=parser.shipped(), **more)
+    files = FileImportRequest(paths=paths, dialects=dialect_tables.shipped(), **more)
     return file_import.read(where, sources, files, clock=FakeClock(BEGIN / 1000 + 86_400))
 
 
@@ -135,7 +134,7 @@ def test_a_file_without_points_of_the_cluster_is_reported(tmp_path):
     source = ClusterSource(
         cluster="x",
         cluster_id="id-x",
-        matchers=label_matchers.parsed('cluster="x"'),
+        matchers=cluster_sources.parsed_matchers('cluster="x"'),
         scrape_ms=30_000,
     )
     brought = read(lake(), written(tmp_path, "a.om"), sources=(source,))
@@ -165,6 +164,31 @@ def test_a_format_that_is_not_read_is_refused_with_the_ones_that_are(tmp_path):
         with pytest.raises(TelemetryError, match=r"no sample in OpenMetrics|characters") as refused:
             read(lake(), path)
         assert "read a saved response from Prometheus itself" in refused.value.message
+
+
+def test_more_points_than_fit_are_refused_with_a_way_to_read_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_import, "MOST_POINTS", 300)
+    path, complete, where = written(tmp_path, "a.om"), lake(), lake()
+    with pytest.raises(UsageError, match="more than 300 points") as refused:
+        read(where, path)
+    assert "--from and --to" in refused.value.hint
+    for begin in range(BEGIN, BEGIN + 1_200_000, 600_000):
+        read(where, path, window=(begin, begin + 600_000))
+    monkeypatch.undo()
+    read(complete, path)
+    assert samples(where) == samples(complete)
+
+
+def test_quotas_of_two_jobs_in_a_file_may_belong_to_two_clusters_but_other_jobs_may_not(tmp_path):
+    use = 'kafka_server_client_quota_request_time{{job="{}",instance="b1"}} 1 1699999000'
+    path = tmp_path / "saved.prom"
+    anyone = ClusterSource(cluster="a", cluster_id="A", scrape_ms=30_000)
+    lines = [use.format("kafka"), 'up{job="node",instance="n1"} 1 1699999000', "# EOF\n"]
+    path.write_text("\n".join(lines))
+    assert read(lake(), path, sources=(anyone,)).counts[DropReason.POINTS] == 2
+    path.write_text("\n".join([use.format("kafka-2"), *lines]))
+    with pytest.raises(TelemetryError, match="job is kafka, kafka-2"):
+        read(lake(), path, sources=(anyone,))
 
 
 def test_an_ingest_that_is_killed_at_any_step_continues_to_the_same_rows(tmp_path):

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from reconciler.errors import LakeError, TelemetryError
-from reconciler.evidence.ingest import file_import
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.sample_days import last_dialect
 from reconciler.evidence.store.lake import Lake
@@ -15,7 +14,6 @@ from tests.evidence.ingest.test_file_import import (
     BEGIN,
     ORDERS,
     PAYMENTS,
-    SERIES,
     lake,
     read,
     samples,
@@ -89,27 +87,6 @@ def test_a_file_without_points_of_a_cluster_stores_no_day_of_it(tmp_path):
     path.write_text(path.read_text()[:-300])
     read(where, path, sources=(ORDERS, PAYMENTS))
     assert marks(where, "id-p") == {}
-
-
-def in_order_of_time(folder, name="a.om"):
-    halves = ((0, MIDNIGHT), (MIDNIGHT, 2**60))
-    return written(
-        folder, name, [series for half in halves for series in recorded_use.between(SERIES, *half)]
-    )
-
-
-def test_days_stored_before_a_file_proved_truncated_are_marked_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_import, "MOST_POINTS", 50)
-    where, path = lake(), in_order_of_time(tmp_path)
-    text = path.read_text()
-    path.write_text(text[:-300])
-    read(where, path)
-    assert marks(where) == not_whole("a.om")
-    path.write_text(text)
-    brought = read(where, path)
-    assert marks(where) == COMPLETE
-    assert len(samples(where)) == 160
-    assert sum(brought.arrived["id-o"].new.values()) > 0
 
 
 def test_invalid_lines_of_one_file_do_not_mark_the_days_of_the_next(tmp_path):

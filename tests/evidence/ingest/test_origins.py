@@ -1,17 +1,9 @@
 """Which responses and points count for a broker: of one job and one target, and never of two brokers with one id."""
 
-from reconciler.evidence.ingest.assembly import day_tables
-from reconciler.evidence.ingest.dialects import parser
-from reconciler.evidence.ingest.dialects.cluster_sources import (
-    ClusterMatcher,
-    ClusterSource,
+from reconciler.evidence.ingest.cluster_sources import (
     ScrapeTarget,
 )
-from reconciler.evidence.ingest.points import PointCollector
-from reconciler.evidence.ingest.readers.series import RecordedSeries
 from tests.evidence.ingest.point_rows import (
-    DAY,
-    PACE,
     START,
     STEP,
     broker,
@@ -155,17 +147,6 @@ def test_two_clusters_with_the_same_ids_are_refused_and_both_are_named():
     assert sentence.startswith("a1, b1 report clients under the broker id 1 at the same time")
 
 
-def test_three_instances_with_one_id_are_never_one_broker():
-    rows = [
-        row
-        for name in ("a", "b", "c")
-        for row in [*broker(1, LONG, instance=name), *rate(LONG, instance=name)]
-    ]
-    done = day(rows)
-    assert done.usage.num_rows == 0
-    assert done.doubts[0].startswith("a, b, c report clients under the broker id 1")
-
-
 def test_two_clusters_with_the_same_ids_are_refused_also_in_hours_in_which_only_one_of_them_answers():
     later = times(40, begin=START + 3_600_000)
     first = [*broker(1, LONG + later, instance="a1"), *rate(LONG + later, 100, instance="a1")]
@@ -209,24 +190,3 @@ def test_a_broker_that_moved_to_another_instance_is_one():
 
 
 # ---- from series to samples ---------------------------------------------------------------------
-
-
-def test_jobs_are_distinguished_by_the_labels_of_their_series():
-    collector = PointCollector(
-        ClusterMatcher([ClusterSource(cluster="c", cluster_id="c")]),
-        parser.shipped().get("kquota"),
-        read_ms=START + 86_400_000,
-    )
-    host = {"instance": "host-1", "job": "kafka"}
-    use = host | {"type": "produce", "user": "alice"}
-    beside = [ts + 15_000 for ts in AT]
-    for name, labels, at in (
-        ("up", host, AT),
-        ("up", {"instance": "host-1", "job": "node"}, beside),
-        ("kafka_server_app_info", host | {"broker_id": "1"}, AT),
-        ("kafka_server_client_quota_byte_rate", use, AT),
-    ):
-        collector.add(RecordedSeries.of(name, labels, [(ts, 1.0) for ts in at]))
-    done = day_tables.assembled("c", DAY, collector.points()["c"], pace=PACE)
-    assert column(done, "ts_ms") == AT
-    assert (done.counts["up_unknown"], done.counts.get("filled")) == (8, None)

@@ -6,20 +6,20 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.evidence.ingest.dialects import label_matchers, parser
-from reconciler.evidence.ingest.dialects.cluster_sources import (
+from reconciler.evidence.ingest import cluster_sources, dialect_tables
+from reconciler.evidence.ingest.cluster_sources import (
     BrokerIdRule,
     ClusterMatcher,
     ClusterSource,
     ScrapeTarget,
 )
+from reconciler.evidence.ingest.dialect import SeriesNames
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.points import AHEAD_MS, PointCollector, Points, SeriesNames
-from reconciler.evidence.ingest.readers.series import RecordedSeries
+from reconciler.evidence.ingest.points import AHEAD_MS, PointCollector, Points, RecordedSeries
 from reconciler.usage.tables import Measure
 
 NOW = 1_700_000_000_000
-KQUOTA = parser.shipped().get("kquota")
+KQUOTA = dialect_tables.shipped().get("kquota")
 RATE = "kafka_server_client_quota_byte_rate"
 
 
@@ -28,7 +28,7 @@ def new_collector(rule: str = "", **named: str) -> PointCollector:
         ClusterSource(
             cluster=name,
             cluster_id=name.upper(),
-            matchers=label_matchers.parsed(text),
+            matchers=cluster_sources.parsed_matchers(text),
             broker_rule=BrokerIdRule.parsed(rule) if rule else None,
         )
         for name, text in (named or {"a": ""}).items()
@@ -117,13 +117,6 @@ def test_repeated_points_are_counted_and_the_larger_of_different_values_is_kept(
     ) == (2, 2)
 
 
-def test_a_collector_returns_its_points_once() -> None:
-    collector = new_collector()
-    collector.add(series((NOW, 1.0)))
-    assert len(collector.points()["A"]) == 1
-    assert collector.points() == {}
-
-
 def test_a_series_that_the_dialect_refuses_is_counted_under_its_drop_reason() -> None:
     collector = new_collector()
     collector.add(series((NOW, 1.0), user="%zz"))
@@ -183,17 +176,6 @@ def test_without_an_instance_the_rule_defines_one() -> None:
     assert values(points, Measure.RATE) == [(target, 1.0)]
 
 
-def test_brokers_behind_one_instance_are_distinguished_by_the_rule() -> None:
-    collector = new_collector("label:broker")
-    for broker in ("1", "2"):
-        collector.add(series((NOW, float(broker)), broker=broker, job="federate"))
-    assert values(collector.points()["A"], Measure.RATE) == [
-        (ScrapeTarget("b1:1", "federate", "1"), 1.0),
-        (ScrapeTarget("b1:1", "federate", "2"), 2.0),
-    ]
-    assert collector.counts[DropReason.CONTRADICTIONS] == 0
-
-
 def test_jobs_of_one_instance_are_distinguished() -> None:
     collector = new_collector()
     for job, value in (("node", 1.0), ("kafka", 0.0)):
@@ -210,16 +192,6 @@ def test_app_info_with_a_version_as_value_is_not_a_broker_id() -> None:
     collector.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0", broker_id="3"))
     assert values(collector.points()["A"], Measure.BROKER_ID) == [(ScrapeTarget("b1:1"), 3.0)]
     assert collector.counts[DropReason.BAD_BROKER_ID] == 1
-
-
-def test_app_info_is_used_where_the_rule_does_not_match() -> None:
-    collector = new_collector("label:broker")
-    collector.add(series((NOW, 1.0), name="kafka_server_app_info", broker_id="3"))
-    collector.add(series((NOW, 1.0)))
-    assert [row.names.measure for row in rows(collector.points()["A"])] == [
-        Measure.BROKER_ID,
-        Measure.RATE,
-    ]
 
 
 NAMES = st.sampled_from(["", "a", "b", "ü", "a b"])
@@ -267,13 +239,24 @@ def test_points_are_sorted_and_unique_and_every_point_is_counted(
     } == {key: str(value) for key, value in largest.items()}
 
 
-@given(READINGS, READINGS)
-def test_points_joined_and_split_again_are_the_same(
-    first: list[tuple[str, str, str, int, float]], second: list[tuple[str, str, str, int, float]]
+@given(READINGS, st.integers(NOW - 5, NOW))
+def test_the_digest_of_a_part_is_that_of_its_points_alone(
+    readings: list[tuple[str, str, str, int, float]], at: int
 ) -> None:
-    earlier = points_of(first, DropCounts())
-    later = points_of([(*row[:3], row[3] + 100, row[4]) for row in second], DropCounts())
-    joined = earlier.followed_by(later)
-    assert len(joined) == len(earlier) + len(later)
-    assert joined.between(0, NOW + 50).digest() == earlier.digest()
-    assert joined.between(NOW + 50, NOW + 200).digest() == later.digest()
+    points = points_of(readings, DropCounts())
+    part = points_of([row for row in readings if row[3] < at], DropCounts())
+    assert points.between(0, at).digest() == part.digest()
+
+
+TIMES = st.integers(-(2**62), 2**62)
+
+
+@given(st.lists(st.tuples(TIMES, st.floats(allow_nan=False))), TIMES, TIMES)
+def test_points_of_a_time_range_keep_their_order(
+    points: list[tuple[int, float]], begin: int, end: int
+) -> None:
+    series = RecordedSeries.of("m", {"a": "b"}, points)
+    assert series.points == points
+    within = series.within(begin, end)
+    assert within.points == [point for point in points if begin <= point[0] < end]
+    assert (within.name, within.labels) == ("m", {"a": "b"})

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from reconciler.errors import LakeDamaged
 from reconciler.evidence.analysis import rollup
-from reconciler.evidence.ingest import snapshot_import
 from reconciler.evidence.ingest.sample_days import (
     NOT_REPLACED,
     SETTLED,
@@ -17,8 +16,9 @@ from reconciler.evidence.ingest.sample_days import (
     SampleDays,
     cursor,
 )
-from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
+from reconciler.evidence.store import snapshot_import
 from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.snapshot_import import SnapshotDocument
 from reconciler.evidence.store.stored_days import CURSOR, Unit
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -192,10 +192,10 @@ def test_a_day_that_a_killed_run_wrote_in_part_is_read_again(lake, table_):
     write(lake, around_midnight())
     original = lake.update
 
-    def killed(unit, make):
+    def killed(unit, make, **how):
         if unit.table is table_:
             raise KeyboardInterrupt
-        return original(unit, make)
+        return original(unit, make, **how)
 
     lake.update = killed
     with pytest.raises(KeyboardInterrupt):
@@ -414,10 +414,10 @@ def test_sums_follow_the_stored_samples_whichever_of_two_writers_was_slower(lake
     second_runs = iter([lambda: write(new_lake(lake.store), use(START, 240), [DAY])])
 
     class Interrupted(Lake):
-        def put(self, unit, content, after):
+        def _put(self, unit, content, version):
             if unit.table == USAGE_5M:
                 next(second_runs, lambda: None)()
-            return super().put(unit, content, after)
+            return super()._put(unit, content, version)
 
     slow = Interrupted(lake.store, clock=FakeClock(), run_id="slow", pause=lambda _: None)
     write(slow, use(START, 40), [DAY])
@@ -440,12 +440,23 @@ def test_sums_that_a_killed_run_did_not_write_are_made_from_the_samples(lake, wr
         write(lake, use(START, 20), [DAY])
 
     class Killed(Lake):
-        def update(self, unit, make):
+        def update(self, unit, make, **how):
             if unit.table in [table for table, _ in rollup.ROLLUPS][written:]:
                 raise InterruptedError
-            return super().update(unit, make)
+            return super().update(unit, make, **how)
 
     with pytest.raises(InterruptedError):
         write(Killed(lake.store, clock=FakeClock()), use(START, 40), [DAY])
     rollup.update(lake, "c")
+    check_sums(lake)
+
+
+@pytest.mark.parametrize("table_", [table for table, _ in rollup.ROLLUPS])
+def test_damaged_sums_are_made_from_the_samples_by_the_next_run(lake, table_):
+    write(lake, use(START, 40), [DAY])
+    spoil(lake, Unit(table=table_, cluster_id="c", day=DAY))
+    rollup.update(lake, "c")
+    check_sums(lake)
+    spoil(lake, Unit(table=table_, cluster_id="c", day=DAY))
+    write(lake, use(START, 60), [DAY])
     check_sums(lake)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.evidence.ingest.assembly.limit_history import LimitSnapshot
+from reconciler.evidence.store.snapshot_import import LimitSnapshot
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
@@ -33,24 +33,11 @@ def test_zeros_after_the_last_quota_was_removed_are_not_used():
     assert done.counts["not_measured"] == 10
 
 
-def test_brokers_that_count_without_a_quota_are_used_while_they_show_use():
-    rows = [*broker(1, AT), *rate(AT, 5), *rate(AT, [1, 0, 0, 0, 0, 0, 0, 0], user="bob")]
-    done = day(rows, looks=[look(START, FREE)])
-    assert column(done, "rate_units", user="bob") == [1] + [0] * 7
-
-
 def test_between_a_snapshot_with_a_quota_and_one_without_a_missing_point_is_a_gap():
     rows = [*broker(1, AT), *rate(AT[:3], 50)]
     done = day(rows, looks=[look(START, LIMITED), look(AT[6], FREE)])
     assert column(done, "ts_ms") == AT[:3]
     assert done.counts["not_measured"] == 5
-
-
-def test_between_two_snapshots_with_different_quotas_a_missing_point_is_zero():
-    changed = QuotaState(limits={entity(user="zoe"): limits_of({Key.PRODUCER_BYTE_RATE: 5.0})})
-    rows = [*broker(1, AT), *rate(AT[:3], 50)]
-    done = day(rows, looks=[look(START, LIMITED), look(AT[6], changed)])
-    assert column(done, "rate_units") == [50] * 3 + [0] * 5
 
 
 def test_zeros_of_an_address_without_a_limit_are_not_used():
@@ -83,11 +70,6 @@ def test_series_with_their_own_timestamps_belong_to_the_scrape_beside_them():
     assert column(done, "rate_units", user="bob") == list(range(20, 28))
     assert done.counts["snapped"] == 8
     assert not {"thinned", "filled"} & set(done.counts)
-
-
-def test_with_up_a_single_missing_point_is_zero():
-    rows = [*broker(1, AT), *rate([*AT[:3], *AT[4:]], 100), *rate(AT, 1, user="bob")]
-    assert column(day(rows), "rate_units", user="alice") == [100] * 3 + [0] + [100] * 4
 
 
 # ---- a step that the readings contradict --------------------------------------------------------

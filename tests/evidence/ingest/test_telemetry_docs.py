@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from reconciler.evidence.ingest.dialects.cluster_sources import source_of
-from reconciler.evidence.ingest.dialects.label_names import DECODERS
+from reconciler.evidence.ingest.cluster_sources import source_of
+from reconciler.evidence.ingest.dialect import DECODERS
 from reconciler.evidence.ingest.points import REPLICA_LABELS
 from reconciler.manifest.project.cluster import from_spec
 

@@ -1,39 +1,37 @@
 """The reader against a real Prometheus whose blocks promtool wrote: fetched and recorded samples are equal."""
 
 import asyncio
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reconciler.errors import TelemetryError
-from reconciler.evidence.ingest import range_fetcher
-from reconciler.evidence.ingest.dialects import label_matchers, parser
-from reconciler.evidence.ingest.dialects.cluster_sources import ClusterMatcher, ClusterSource
+from reconciler.evidence.ingest import cluster_sources, dialect_tables, server_import
+from reconciler.evidence.ingest.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.points import PointCollector
-from reconciler.evidence.ingest.range_fetcher import FetchedChunk, SeriesSelector
 from reconciler.evidence.ingest.readers import openmetrics
 from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusClient,
     PrometheusLimits,
     ResponseTooLarge,
 )
-from reconciler.usage.tables import Measure
+from reconciler.evidence.ingest.sample_days import ClusterArrivals, SampleDays
+from reconciler.evidence.store.lake import Lake
+from reconciler.usage.samples import half_up
+from reconciler.usage.tables import USAGE_SAMPLE
 from tests.evidence.ingest.kafka_names import jmx, sanitized
+from tests.evidence.store.stores import PassingStore
 from tests.fakes.clock import FakeClock
 from tests.servers import prometheus
 
 pytestmark = pytest.mark.integration
 
-DAY = 86_400_000
 T = 1_700_006_400_000  # midnight of a day
 HOUR = 3_600_000
 STEP = 15_000
 BYTES = "kafka_server_client_quota_byte_rate"
 CLIENTS = ("plain", 'x",user="admin', "ü\n*?\\", "a|b.*")
-OF_ORDERS = label_matchers.parsed('cluster="orders"')
 
 
 def recorded() -> dict[tuple[str, ...], list[tuple[int, str]]]:
@@ -116,109 +114,62 @@ def texts_of(samples: object) -> list[str]:
     return sorted(map(repr, samples))
 
 
-def expected(cluster: str, from_ms: int, to_ms: int, name: str = BYTES) -> list[str]:
-    return texts_of(
-        [
-            (tuple(sorted(zip(pairs[::2], pairs[1::2], strict=True))), at, float(value))
-            for (metric, *pairs), points in recorded().items()
-            if metric == name and pairs[1] == cluster
-            for at, value in points
-            if from_ms <= at < to_ms
-        ]
+def fetched(url: str, cluster: str, to_ms: int, **bounds: int) -> tuple[list[str], ClusterArrivals]:
+    """The samples of a cluster, and what the import counted."""
+    lake = Lake(PassingStore(), clock=FakeClock(), pause=lambda _: None)
+    source = ClusterSource(
+        cluster=cluster,
+        cluster_id=cluster,
+        prometheus=url,
+        matchers=cluster_sources.parsed_matchers(f'cluster="{cluster}"'),
+        scrape_ms=STEP,
+    )
+    days = SampleDays(lake, cluster, source.cadence)
+    options = server_import.ServerImportOptions(
+        dialects=dialect_tables.shipped(), bounds=PrometheusLimits(**bounds)
+    )
+    span = server_import.stretch(days, T, to_ms)
+    clock = FakeClock(to_ms / 1000)
+    arrived = asyncio.run(server_import.fetched(days, source, span, options, clock=clock))
+    rows = lake.read(lake.days(USAGE_SAMPLE), table=USAGE_SAMPLE).to_pylist()
+    names = ("broker_id", "user", "client_id", "ts_ms", "rate_units")
+    return sorted(repr([row[name] for name in names]) for row in rows), arrived
+
+
+def expected(cluster: str, to_ms: int) -> list[str]:
+    """The same from what was recorded; NaN is a gap."""
+    return sorted(
+        repr([labels["instance"][1], "al ice*", client, at, half_up(float(value))])
+        for (metric, *pairs), points in recorded().items()
+        if metric == BYTES
+        for labels in [dict(zip(pairs[::2], pairs[1::2], strict=True))]
+        for client in [next(each for each in CLIENTS if jmx(each) == labels["client_id"])]
+        for at, value in points
+        if labels["cluster"] == cluster and at < to_ms and value != "NaN"
     )
 
 
-def fetch(
-    url: str,
-    from_ms: int,
-    to_ms: int,
-    *,
-    names: tuple[str, ...] = (BYTES,),
-    window_ms: int = HOUR,
-    bounds: PrometheusLimits | None = None,
-) -> tuple[list[FetchedChunk], DropCounts]:
-    async def read_chunks() -> tuple[list[FetchedChunk], DropCounts]:
-        async with PrometheusClient(
-            url, clock=FakeClock(), bounds=bounds or PrometheusLimits()
-        ) as client:
-            selectors = [SeriesSelector(metric=name, matchers=OF_ORDERS) for name in names]
-            reading = range_fetcher.chunks(client, selectors, from_ms, to_ms, window_ms=window_ms)
-            async with contextlib.aclosing(reading):
-                return [chunk async for chunk in reading], client.counts
-
-    return asyncio.run(read_chunks())
-
-
-def samples(chunks: list[FetchedChunk]) -> list[str]:
-    return texts_of(
-        [
-            (tuple(sorted(series.labels.items())), at, value)
-            for chunk in chunks
-            for series in chunk.series
-            for at, value in series.points
-        ]
-    )
-
-
-def test_every_sample_of_the_cluster_is_fetched_as_it_was_recorded(stored: Stored) -> None:
-    chunks, counts = fetch(stored.url, T, T + 3 * HOUR)
-    assert samples(chunks) == expected("orders", T, T + 3 * HOUR)
-    assert dict(counts) == {}
-
-
-def test_adjacent_spans_contain_each_sample_once(stored: Stored) -> None:
-    """One starts and one ends exactly on a sample."""
-    middle = T + 137 + 40 * STEP
-    first, _ = fetch(stored.url, T, middle)
-    second, _ = fetch(stored.url, middle, T + HOUR)
-    assert samples([*first, *second]) == expected("orders", T, T + HOUR)
-    assert samples(second) == expected("orders", middle, T + HOUR)
+@pytest.mark.parametrize("cluster", ["orders", "payments"])
+def test_every_sample_of_the_cluster_is_fetched_as_it_was_recorded(
+    stored: Stored, cluster: str
+) -> None:
+    samples, arrived = fetched(stored.url, cluster, T + 3 * HOUR)
+    assert samples == expected(cluster, T + 3 * HOUR)
+    assert DropReason.SPLITS not in arrived.counts
+    assert arrived.counts[DropReason.SERIES] % (4 + 2 * len(CLIENTS)) == 0  # of each window
 
 
 def test_a_server_with_a_low_limit_is_queried_in_parts(blocks: Path) -> None:
     with Stored(blocks / "data", "--query.max-samples=300") as server:
-        chunks, counts = fetch(server.url, T, T + HOUR)
-    assert samples(chunks) == expected("orders", T, T + HOUR)
-    assert counts[DropReason.SPLITS] > 3
-
-
-def test_queries_that_cannot_be_split_by_time_are_split_by_series(blocks: Path) -> None:
-    """Names with every special character are quoted in regular expressions and returned unchanged."""
-    with Stored(blocks / "data", "--query.max-samples=6") as server:
-        chunks, counts = fetch(server.url, T, T + 120_000)
-    assert samples(chunks) == expected("orders", T, T + 120_000)
-    assert counts[DropReason.SPLITS] > 3
+        samples, arrived = fetched(server.url, "orders", T + HOUR)
+    assert samples == expected("orders", T + HOUR)
+    assert arrived.counts[DropReason.SPLITS] > 3
 
 
 def test_a_response_above_the_limit_is_queried_in_parts(stored: Stored) -> None:
-    chunks, counts = fetch(stored.url, T, T + HOUR, bounds=PrometheusLimits(answer_bytes=20_000))
-    assert samples(chunks) == expected("orders", T, T + HOUR)
-    assert counts[DropReason.SPLITS] > 0
-
-
-def test_the_dialect_is_recognised_and_the_points_belong_to_the_cluster(stored: Stored) -> None:
-    async def discover() -> range_fetcher.DiscoveredSeries:
-        async with PrometheusClient(stored.url, clock=FakeClock()) as client:
-            return await range_fetcher.discovered(client, parser.shipped(), OF_ORDERS, T, T + HOUR)
-
-    discovered_series = asyncio.run(discover())
-    dialect = parser.shipped().detected(discovered_series.labels)
-    assert dialect.name == "kquota"
-    source = ClusterSource(cluster="orders", cluster_id="ORDERS", matchers=OF_ORDERS)
-    collector = PointCollector(ClusterMatcher([source]), dialect, read_ms=T + DAY)
-    chunks, _ = fetch(stored.url, T, T + HOUR, names=tuple(discovered_series.labels))
-    for chunk in chunks:
-        for series in chunk.series:
-            collector.add(series)
-    points = collector.points()["ORDERS"]
-    assert {series.names.client_id for series in points.series} == {"", *CLIENTS}
-    assert {series.names.user for series in points.series} == {"", "al ice*"}
-    assert {
-        (points.series[row["series"]].origin.target.instance, row["value"])
-        for row in points.rows.to_pylist()
-        if points.series[row["series"]].names.measure is Measure.BROKER_ID
-    } == {("b1:7071", 1.0), ("b2:7071", 2.0)}
-    assert collector.counts[DropReason.POINTS] == collector.counts[DropReason.SERIES] * 200
+    samples, arrived = fetched(stored.url, "orders", T + HOUR, answer_bytes=20_000)
+    assert samples == expected("orders", T + HOUR)
+    assert arrived.counts[DropReason.SPLITS] > 0
 
 
 def test_a_query_that_the_server_refuses_is_reported_with_its_message(stored: Stored) -> None:

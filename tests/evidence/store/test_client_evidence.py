@@ -1,9 +1,12 @@
 """What the lake has of one client."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from reconciler.evidence.store.client_evidence import client_evidence
-from reconciler.quota.entity import entity
+from reconciler.quota.entity import entity, parts
+from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.results.audit_entry import AuditEntry
 from reconciler.usage.reports.client_throttling import ClientNames
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import bucket_of
@@ -23,6 +26,46 @@ def test_only_the_series_and_limits_of_the_client_are_read(tmp_path: Path) -> No
     assert list(state.limits) == [entity(user="alice")]
     assert (evidence.cadence, evidence.is_partial) == (PACE, False)
     assert 0 < evidence.coverage_ppm < 1_000_000
+
+
+def test_changes_of_the_audit_log_are_in_force_from_their_time(tmp_path: Path) -> None:
+    def entry(at_ms: int, value: float | None, **differences: object) -> AuditEntry:
+        fields = {"cluster_id": "c1", "outcome": "APPLIED", "user": "alice"} | differences
+        return AuditEntry(
+            v=1,
+            time=datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds"),
+            author="",
+            commit="",
+            cluster_id=str(fields["cluster_id"]),
+            digest="",
+            entity=parts(entity(user=str(fields["user"]))),
+            key=str(fields.get("key", Key.PRODUCER_BYTE_RATE)),
+            after=value,
+            cause="",
+            document="",
+            outcome=str(fields["outcome"]),
+        )
+
+    moment = BEGIN // 1000 * 1000 + 60_000
+    changes = [
+        entry(BEGIN - 60_000, 1.0),
+        entry(moment, 2.0, outcome="INTENDED"),
+        entry(moment, 3.0, cluster_id="c2"),
+        entry(moment, 4.0, user="bob"),
+        entry(moment, 5.0, key="of_another_version"),
+        entry(moment, 6.0),
+        entry(moment + 60_000, None),
+    ]
+    lake = build_lake(tmp_path)
+    evidence = client_evidence(lake, "c1", ClientNames(user="alice"), FROM, TO, changes=changes)
+    producing = [
+        (at_ms, state.limits[entity(user="alice")][COLUMN_OF[Key.PRODUCER_BYTE_RATE]])
+        if state.limits
+        else (at_ms, None)
+        for at_ms, state in evidence.limits
+    ]
+    assert producing[1:] == [(moment, 6.0), (moment + 60_000, None)]
+    assert producing[0][0] == BEGIN
 
 
 def test_a_client_without_a_series_has_no_evidence(tmp_path: Path) -> None:

@@ -171,11 +171,11 @@ def test_only_row_groups_that_may_contain_a_bucket_are_decoded(
     published(lake, 1, users=users, rates=range(100))
     evidence = opened(lake, day=1)
     decoded: list[object] = []
-    read = parquet_files.TableFile.read
+    read = parquet_files.TableFile._read
     monkeypatch.setattr(
         parquet_files.TableFile,
-        "read",
-        lambda file, columns, groups=None: decoded.append(groups) or read(file, columns, groups),
+        "_read",
+        lambda file, columns, groups: decoded.append(groups) or read(file, columns, groups),
     )
     bucket = bucket_of("user-0023")
     assert len(evidence.series(PRODUCE, [bucket])[bucket]["1"]) == 100

@@ -1,12 +1,14 @@
 """The tables in an object store with the S3 protocol: the tests of the disk, and errors of the store."""
 
+import itertools
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
-from reconciler.errors import LakeError
+from reconciler.errors import LakeConflict, LakeError
 from reconciler.evidence.store import previews, published_evidence
-from reconciler.evidence.store.files import table_store
+from reconciler.evidence.store.files import parquet_files, table_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.usage.samples import DAY_MS, QuotaType
@@ -68,6 +70,49 @@ def test_previews_are_copied_and_read(lake: Lake, address: str) -> None:
     bucket = bucket_of("alice")
     assert len(evidence.series(QuotaType.PRODUCE, [bucket])[bucket]["1"]) == 9
     assert "no evidence" in published_evidence.opened(to, "other", rows.at(3), DAY_MS).note.stale
+
+
+def replaced_while_it_is_read(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, times: int
+) -> tuple[int, pa.Table]:
+    """Read the row groups of a day; it is replaced by one with more rows after the first group of each of some tries."""
+    monkeypatch.setattr(parquet_files, "ROW_GROUP", 50)
+    rates = itertools.count(10)
+
+    def replace(amount: int) -> None:
+        content = UnitContent(rows=rows.usage(users=["a", "b"], rates=[next(rates)] * amount))
+        _ = lake.replace(rows.unit(USAGE_SAMPLE), content)
+
+    replace(100)
+    read_groups: list[int] = []
+
+    def work(part: pa.Table) -> pa.Table:
+        read_groups.append(part.num_rows)
+        if len(read_groups) <= times:
+            replace(100 + 60 * min(3, len(read_groups)))
+        return part
+
+    file = lake.open(rows.unit(USAGE_SAMPLE)).file
+    tables = file.map_groups(["user", "rate_units"], work, ["quota_type"], [("produce",)])
+    return len(read_groups), pa.concat_tables(tables)
+
+
+def test_an_object_that_is_replaced_between_two_ranges_is_read_again_from_its_footer(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for times in (1, 3):
+        read_groups, table = replaced_while_it_is_read(lake, monkeypatch, times)
+        assert table.num_rows == 2 * (100 + 60 * times)
+        assert table["rate_units"].unique().to_pylist() == [10 + times]
+        assert read_groups > times
+
+
+def test_an_object_that_is_replaced_again_and_again_is_an_error_that_says_so(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(LakeConflict, match="replaced again and again") as caught:
+        replaced_while_it_is_read(lake, monkeypatch, parquet_files.TRIES * 20)
+    assert caught.value.hint == "run it again"
 
 
 def test_a_missing_bucket_is_reported(address: str) -> None:

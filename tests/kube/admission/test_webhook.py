@@ -8,7 +8,7 @@ import shutil
 import socket
 import ssl
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,19 @@ from typing import Any
 import aiohttp
 import pytest
 
-from reconciler.errors import ConfigError, UsageError
+from reconciler.errors import ConfigError, KubernetesUnavailable, UsageError
 from reconciler.kube.admission import webhook
-from reconciler.kube.admission.review import MalformedReview, parse
-from reconciler.kube.admission.webhook import LARGEST_BODY, Certificate, Webhook, serving
+from reconciler.kube.admission.webhook import (
+    KEPT_SECONDS,
+    LARGEST_BODY,
+    Certificate,
+    Webhook,
+    serving,
+)
 from reconciler.kube.api.custom_resources import Resource
-from reconciler.kube.configuration.client_sessions import SessionKeeper
+from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from reconciler.kube.configuration.operator_settings import OperatorSettings
-from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 from reconciler.metrics import address
-from reconciler.quota.outcome import Alteration
-from reconciler.quota.results.report import ValidationResult
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.reviews import quota, review
@@ -34,8 +36,8 @@ from tests.leaked_sockets import STEPS, leaks
 from tests.servers.certs import Authority
 
 
-class FakeBroker:
-    """A broker that waits for a gate, and then sends a configured response."""
+class FakeReviewer:
+    """A reviewer that waits for a gate."""
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()
@@ -44,27 +46,19 @@ class FakeBroker:
         self.asked = 0
         self._more = asyncio.Condition()
 
-    async def clusters(self) -> dict[str, Resource]:
-        return {}
-
-    async def cluster(self, name: str) -> QuotaCluster | None:
-        return from_spec(name, {"bootstrapServers": "broker:9092"})
-
     async def asked_for(self, times: int) -> None:
         """Return when a given number of requests wait at the gate."""
         async with self._more:
             await self._more.wait_for(lambda: self.asked >= times)
 
-    async def ask(
-        self, cluster: QuotaCluster, alterations: Sequence[Alteration]
-    ) -> ValidationResult:
+    async def __call__(self, obj: Resource) -> tuple[str, ...]:
         async with self._more:
             self.asked += 1
             self._more.notify_all()
         await self.gate.wait()
         if self.error is not None:
             raise self.error
-        return ValidationResult(source="broker")
+        return ()
 
 
 @pytest.fixture(scope="module")
@@ -115,18 +109,18 @@ class Client:
 
 @asynccontextmanager
 async def running(authority: Authority, files: tuple[Path, Path], **options: Any):
-    broker = FakeBroker()
+    reviewer = FakeReviewer()
     certificate = Certificate(chain=files[0], key=files[1])
     where = address("127.0.0.1:0")
     async with (
-        Webhook(where, certificate, broker, **options) as server,
+        Webhook(where, certificate, reviewer, **options) as server,
         aiohttp.ClientSession() as session,
     ):
         url = f"https://127.0.0.1:{server.port}"
-        yield Client(session, url, authority.client_context()), broker, certificate
+        yield Client(session, url, authority.client_context()), reviewer, certificate
 
 
-Test = Callable[[Client, FakeBroker, Certificate], Awaitable[None]]
+Test = Callable[[Client, FakeReviewer, Certificate], Awaitable[None]]
 
 
 def story(authority: Authority, files: tuple[Path, Path], test: Test, **options: Any) -> None:
@@ -138,14 +132,14 @@ def story(authority: Authority, files: tuple[Path, Path], test: Test, **options:
 
 
 def test_a_review_is_answered_over_tls(authority: Authority, files: tuple[Path, Path]) -> None:
-    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
+    async def test(client: Client, reviewer: FakeReviewer, _: Certificate) -> None:
         status, body = await client.post(review(quota()))
         assert status == 200
         assert body["response"]["allowed"] is True
         assert body["response"]["uid"] == review(quota())["request"]["uid"]
-        assert broker.asked == 1
+        assert reviewer.asked == 1
         status, body = await client.post(review(quota(), operation="DELETE"))
-        assert (status, body["response"]["allowed"], broker.asked) == (200, True, 1)
+        assert (status, body["response"]["allowed"], reviewer.asked) == (200, True, 1)
 
     story(authority, files, test)
 
@@ -155,7 +149,7 @@ def test_the_socket_of_a_connection_that_is_being_accepted_is_closed_with_the_we
     files: tuple[Path, Path], steps: int
 ) -> None:
     certificate = Certificate(chain=files[0], key=files[1])
-    server = Webhook(address("127.0.0.1:0"), certificate, FakeBroker())
+    server = Webhook(address("127.0.0.1:0"), certificate, FakeReviewer())
     assert leaks(server, lambda running: running.port, steps=steps) == []
 
 
@@ -172,7 +166,7 @@ def test_a_connection_whose_client_does_not_confirm_its_end_is_closed_with_the_w
         return client
 
     async def run() -> ssl.SSLSocket:
-        async with Webhook(address("127.0.0.1:0"), certificate, FakeBroker()) as server:
+        async with Webhook(address("127.0.0.1:0"), certificate, FakeReviewer()) as server:
             return await asyncio.to_thread(connect, server.port)
 
     with warnings.catch_warnings(record=True) as caught:
@@ -190,15 +184,15 @@ def test_a_connection_whose_client_does_not_confirm_its_end_is_closed_with_the_w
 def test_malformed_json_is_a_bad_request(
     authority: Authority, files: tuple[Path, Path], body: bytes
 ) -> None:
-    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
+    async def test(client: Client, reviewer: FakeReviewer, _: Certificate) -> None:
         assert (await client.post(body))[0] == 400
-        assert broker.asked == 0
+        assert reviewer.asked == 0
 
     story(authority, files, test)
 
 
 def test_a_body_above_the_limit_is_not_read(authority: Authority, files: tuple[Path, Path]) -> None:
-    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
+    async def test(client: Client, reviewer: FakeReviewer, _: Certificate) -> None:
         assert (await client.post(b" " * (LARGEST_BODY + 1)))[0] == 413
         assert (await client.post(review(quota(), padding="x" * (2**19))))[0] == 200
 
@@ -210,18 +204,18 @@ def test_bodies_above_the_total_limit_are_not_read(
 ) -> None:
     monkeypatch.setattr(webhook, "MOST_BYTES", 100_000)
 
-    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
-        broker.gate.clear()
+    async def test(client: Client, reviewer: FakeReviewer, _: Certificate) -> None:
+        reviewer.gate.clear()
         large = review(quota(), padding="x" * 60_000)
         first = asyncio.ensure_future(client.post(large))
-        await broker.asked_for(1)
+        await reviewer.asked_for(1)
         status, words = await client.post(large)
         assert (status, words) == (503, "too many requests are under way\n")
-        assert (await asyncio.gather(first, release(broker)))[0][0] == 200
+        assert (await asyncio.gather(first, release(reviewer)))[0][0] == 200
         assert (await client.post(large))[0] == 200
 
-    async def release(broker: FakeBroker) -> None:
-        broker.gate.set()
+    async def release(reviewer: FakeReviewer) -> None:
+        reviewer.gate.set()
 
     story(authority, files, test)
 
@@ -229,7 +223,7 @@ def test_bodies_above_the_total_limit_are_not_read(
 def test_a_body_that_does_not_arrive_closes_the_connection(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
-    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
+    async def test(client: Client, reviewer: FakeReviewer, _: Certificate) -> None:
         reader, writer = await client.connected()
         writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
         assert (await reader.read()).startswith(b"HTTP/1.1 408")
@@ -242,7 +236,7 @@ def test_a_body_that_does_not_arrive_closes_the_connection(
 def test_a_connection_that_sends_no_request_is_closed(
     authority: Authority, files: tuple[Path, Path], begin: bytes
 ) -> None:
-    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
+    async def test(client: Client, reviewer: FakeReviewer, _: Certificate) -> None:
         reader, writer = await client.connected()
         writer.write(begin)
         assert await reader.read() == b""
@@ -263,7 +257,7 @@ def test_a_connection_above_the_limit_is_closed(
 ) -> None:
     monkeypatch.setattr(webhook, "MOST_CONNECTIONS", 2)
 
-    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
+    async def test(client: Client, reviewer: FakeReviewer, _: Certificate) -> None:
         connections = [await client.connected() for _ in range(2)]
         with pytest.raises((aiohttp.ClientError, OSError)):
             await client.post(review(quota()))
@@ -283,7 +277,7 @@ def test_with_a_configured_authority_only_its_callers_are_answered(
 
     async def run() -> None:
         certificate = Certificate(chain=files[0], key=files[1], client_ca=callers.certificate_file)
-        async with Webhook(address("127.0.0.1:0"), certificate, FakeBroker()) as server:
+        async with Webhook(address("127.0.0.1:0"), certificate, FakeReviewer()) as server:
             for identity, answered in ((caller, True), (None, False), (strangers, False)):
                 async with aiohttp.ClientSession() as session:
                     context = authority.client_context(identity)
@@ -309,24 +303,14 @@ def test_an_invalid_authority_for_callers_is_reported_at_the_start(
         )
 
 
-def test_other_paths_and_methods_are_not_served(
+def test_a_hung_api_server_costs_the_time_budget_and_a_warning(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
-    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
-        assert (await client.post(review(quota()), "/"))[0] == 404
-        assert (await client.post(review(quota()), "/validate/x"))[0] == 404
-
-    story(authority, files, test)
-
-
-def test_a_hung_broker_costs_the_time_budget_and_a_warning(
-    authority: Authority, files: tuple[Path, Path]
-) -> None:
-    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
-        broker.gate.clear()
+    async def test(client: Client, reviewer: FakeReviewer, _: Certificate) -> None:
+        reviewer.gate.clear()
         _, body = await client.post(review(quota()))
         assert body["response"]["allowed"] is True
-        assert "did not validate this in time" in body["response"]["warnings"][0]
+        assert "in time" in body["response"]["warnings"][0]
 
     # A second, because the request itself must arrive within the budget too.
     story(authority, files, test, budget=1.0)
@@ -335,40 +319,21 @@ def test_a_hung_broker_costs_the_time_budget_and_a_warning(
 def test_a_fault_of_the_program_is_a_warning_and_is_logged(
     authority: Authority, files: tuple[Path, Path], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
-        broker.error = ZeroDivisionError("planted")
+    async def test(client: Client, reviewer: FakeReviewer, _: Certificate) -> None:
+        reviewer.error = ZeroDivisionError("planted")
         _, body = await client.post(review(quota()))
         assert body["response"]["allowed"] is True
-        assert "internal error of the operator" in body["response"]["warnings"][0]
+        assert "internal error" in body["response"]["warnings"][0]
         assert "planted" not in json.dumps(body)
 
     story(authority, files, test)
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_reviews_above_the_concurrency_limit_are_admitted_without_validation(
-    authority: Authority, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(webhook, "AT_ONCE", 2)
-
-    async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
-        broker.gate.clear()
-        waiting = [asyncio.ensure_future(client.post(review(quota()))) for _ in range(2)]
-        await broker.asked_for(2)
-        _, body = await client.post(review(quota()))
-        assert "too many requests" in body["response"]["warnings"][0]
-        broker.gate.set()
-        answers = await asyncio.gather(*waiting)
-        assert all(body["response"] == answers[0][1]["response"] for _, body in answers)
-        assert "warnings" not in answers[0][1]["response"]
-
-    story(authority, files, test)
-
-
 def test_a_renewed_certificate_is_used_without_a_restart(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
-    async def test(client: Client, broker: FakeBroker, certificate: Certificate) -> None:
+    async def test(client: Client, reviewer: FakeReviewer, certificate: Certificate) -> None:
         assert await client.subject() == "first"
         assert not certificate.renewed()
         placed(authority, files[0].parent, "second")
@@ -382,7 +347,7 @@ def test_a_renewed_certificate_is_used_without_a_restart(
 def test_a_renewed_key_without_its_certificate_keeps_the_old_certificate_in_use(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
-    async def test(client: Client, broker: FakeBroker, certificate: Certificate) -> None:
+    async def test(client: Client, reviewer: FakeReviewer, certificate: Certificate) -> None:
         identity = authority.server("second")
         shutil.copy(identity.certificate, files[0])
         assert not certificate.renewed()
@@ -397,58 +362,51 @@ def test_a_renewed_key_without_its_certificate_keeps_the_old_certificate_in_use(
     story(authority, files, test)
 
 
-def test_invalid_certificate_files_are_reported_at_the_start(tmp_path: Path) -> None:
-    (tmp_path / "tls.crt").write_text("x", "utf-8")
-    with pytest.raises(ConfigError, match="certificate cannot be used"):
-        Certificate(chain=tmp_path / "tls.crt", key=tmp_path / "tls.key")
-
-
-def test_a_listen_address_in_use_is_reported(
+def test_the_operators_webhook_reads_the_clusters_of_its_class_once_in_ten_seconds(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
-    async def test(client: Client, broker: FakeBroker, certificate: Certificate) -> None:
-        port = client._url.rpartition(":")[2]
-        with pytest.raises(ConfigError, match="cannot listen"):
-            async with Webhook(address(f"127.0.0.1:{port}"), certificate, broker):
-                pass
+    settings = OperatorSettings(
+        identity="pod-1",
+        operator_namespace="kafka",
+        webhook_address="127.0.0.1:0",
+        webhook_cert=files[0],
+        webhook_key=files[1],
+    )
 
-    story(authority, files, test)
-
-
-def names_of_tasks() -> set[str]:
-    return {task.get_coro().__qualname__ for task in asyncio.all_tasks()}
-
-
-def test_the_operators_webhook_is_built_from_its_settings(
-    authority: Authority, files: tuple[Path, Path]
-) -> None:
     async def run() -> None:
-        api: Any = FakeKubeApi()
-        settings = OperatorSettings(
-            identity="pod-1",
-            operator_namespace="kafka",
-            webhook_address="127.0.0.1:0",
-            webhook_cert=files[0],
-            webhook_key=files[1],
-        )
-        sessions = SessionKeeper(api, settings=settings, clock=FakeClock())
-        async with serving(api, settings, sessions) as server, aiohttp.ClientSession() as session:
-            url = f"https://127.0.0.1:{server.port}"
-            client = Client(session, url, authority.client_context())
-            assert "LiveBrokerValidator.close_sessions" in names_of_tasks()
-            _, body = await client.post(review(quota()))
-            assert body["response"]["warnings"] == [
-                "QuotaCluster prod does not exist yet, so the broker did not validate this"
+        api, clock = FakeKubeApi(), FakeClock()
+        foreign: Any = {
+            "metadata": {"name": "prod"},
+            "spec": {"bootstrapServers": "b:1", "operatorClass": "another"},
+        }
+        api.put(QUOTA_CLUSTERS, foreign)
+
+        async def warnings(client: Client) -> list[str]:
+            return (await client.post(review(quota())))[1]["response"].get("warnings", [])
+
+        async with (
+            serving(api, settings, clock=clock) as server,
+            aiohttp.ClientSession() as session,
+        ):
+            client = Client(session, f"https://127.0.0.1:{server.port}", authority.client_context())
+            assert await warnings(client) == ["QuotaCluster prod does not exist yet"]
+            del foreign["spec"]["operatorClass"]
+            api.put(QUOTA_CLUSTERS, foreign)
+            assert await warnings(client) != []
+            clock.advance(KEPT_SECONDS)
+            assert await warnings(client) == []
+
+            def away(*_: str) -> None:
+                raise KubernetesUnavailable("10.0.0.1 is away")
+
+            clock.advance(KEPT_SECONDS)
+            api.before = away
+            assert await warnings(client) == [
+                "the operator did not review this, because the QuotaClusters cannot be listed"
             ]
-        assert "LiveBrokerValidator.close_sessions" not in names_of_tasks()
         without = OperatorSettings(identity="pod-1", operator_namespace="kafka")
         with pytest.raises(UsageError):
-            async with serving(api, without, sessions):
+            async with serving(api, without, clock=clock):
                 pass
 
     asyncio.run(run())
-
-
-def test_text_that_is_not_json_is_a_malformed_review() -> None:
-    with pytest.raises(MalformedReview):
-        parse("x")

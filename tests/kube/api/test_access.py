@@ -58,15 +58,6 @@ def test_a_named_kubeconfig_defines_server_token_and_namespace(tmp_path: Path) -
     assert PLANTED not in repr(api_access)
 
 
-def test_the_kubeconfig_variable_takes_precedence_over_the_home_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kubeconfig(tmp_path / "home" / ".kube" / "config", server="http://127.0.0.1:2")
-    assert loaded()[0].host == "http://127.0.0.1:2"
-    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "k")))
-    assert loaded()[0].host == "http://127.0.0.1:1"
-
-
 def test_the_kubeconfig_variable_may_list_several_files_that_are_merged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,27 +160,3 @@ def test_an_invalid_kubeconfig_is_named_and_not_quoted(tmp_path: Path, content: 
         loaded(path)
     assert str(path) in str(caught.value)
     assert PLANTED not in str(caught.value)
-
-
-def test_a_missing_kubeconfig_is_an_error_of_kquota(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError):
-        loaded(tmp_path / "missing")
-
-
-def test_unreadable_certificates_are_an_error_of_kquota(tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path / "k", server="https://127.0.0.1:1")
-    content = json.loads(path.read_text("utf-8"))
-    content["clusters"][0]["cluster"]["certificate-authority-data"] = "bm90IGEgY2VydA=="
-    path.write_text(json.dumps(content), "utf-8")
-    with pytest.raises(ConfigError, match="certificates"):
-        loaded(path)
-
-
-def test_a_proxy_of_the_environment_is_used_unless_the_host_is_exempt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = kubeconfig(tmp_path / "k", server="http://api.example")
-    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
-    assert loaded(path)[0].proxy == "http://proxy.example:3128"
-    monkeypatch.setenv("NO_PROXY", ".example")
-    assert loaded(path)[0].proxy is None

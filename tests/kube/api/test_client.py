@@ -429,20 +429,6 @@ def test_every_write_of_the_operator_has_one_field_manager() -> None:
     asyncio.run(story())
 
 
-def test_a_right_is_checked_by_an_access_review() -> None:
-    async def story() -> None:
-        async with world_with(lambda _: {"status": {"allowed": True, "reason": "RBAC"}}) as world:
-            review = await world.api.review(
-                resource_paths.LEASES, "update", namespace="kafka", name="x"
-            )
-        assert review.allowed
-        attributes = world.server.requests[0].json["spec"]["resourceAttributes"]
-        assert attributes["group"] == "coordination.k8s.io"
-        assert attributes["namespace"] == "kafka"
-
-    asyncio.run(story())
-
-
 def test_after_a_401_the_token_is_read_again_once() -> None:
     def again(server: Server) -> Any:
         async def renewed() -> Any:

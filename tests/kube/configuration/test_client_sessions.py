@@ -9,17 +9,12 @@ import pytest
 
 from reconciler.errors import (
     AuthenticationError,
-    ConfigError,
     CredentialsError,
     KubernetesUnavailable,
     WrongCluster,
 )
 from reconciler.kube.api.resource_paths import SECRETS
-from reconciler.kube.configuration.client_sessions import (
-    REFUSED_AGAIN_SECONDS,
-    RETIRED_SECONDS,
-    SessionKeeper,
-)
+from reconciler.kube.configuration.client_sessions import REFUSED_AGAIN_SECONDS, SessionKeeper
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 from reconciler.sandbox.server import Sandbox
@@ -97,24 +92,6 @@ def story(test: Callable[[World], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-def test_the_client_of_a_cluster_is_reused_while_nothing_changes() -> None:
-    async def test(world: World) -> None:
-        world.write("alice", "first-planted")
-        first = await world.keeper.for_(world.cluster())
-        assert await world.answering() == world.sandbox.cluster_id
-        assert await world.keeper.for_(world.cluster()) is first
-        assert world.keeper.current("prod") is first
-        assert ("prod", "Metadata") in world.requests
-        state = world.keeper.state("prod")
-        assert (
-            state.version
-            == world.api.find(SECRETS, "kafka", "login")["metadata"]["resourceVersion"]
-        )
-        assert state.rotated_at == world.clock.now()
-
-    story(test)
-
-
 def test_rotated_credentials_are_used_from_the_next_call_on() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
@@ -125,11 +102,7 @@ def test_rotated_credentials_are_used_from_the_next_call_on() -> None:
         second = await world.keeper.for_(world.cluster())
         assert second is not first
         await second.cluster()
-        await first.cluster()  # a reconciliation that still uses it may finish
         assert world.keeper.state("prod").rotated_at == world.clock.now()
-        world.clock.advance(RETIRED_SECONDS)
-        await world.keeper.for_(world.cluster())
-        assert world.keeper._retired == []
 
     story(test)
 
@@ -212,16 +185,14 @@ def test_a_refused_first_login_is_retried_after_ten_minutes() -> None:
 
 def test_a_missing_secret_is_named_and_one_that_is_deleted_later_keeps_the_session() -> None:
     async def test(world: World) -> None:
-        with pytest.raises(CredentialsError, match="there is no Secret kafka/login") as caught:
+        with pytest.raises(CredentialsError, match="there is no Secret kafka/login"):
             await world.keeper.for_(world.cluster())
-        assert caught.value.reason == "SecretNotFound"
         world.write("alice", "first-planted")
         client = await world.keeper.for_(world.cluster())
         world.api.objects.clear()
         assert await world.keeper.for_(world.cluster()) is client
         problem = world.keeper.state("prod").problem
         assert isinstance(problem, CredentialsError)
-        assert problem.reason == "SecretNotFound"
         world.write("alice", "first-planted")
         assert await world.keeper.for_(world.cluster()) is client
         assert world.keeper.state("prod").problem is None
@@ -237,12 +208,12 @@ def test_an_incomplete_secret_keeps_the_session_and_names_the_key() -> None:
         assert await world.keeper.for_(world.cluster()) is client
         problem = world.keeper.state("prod").problem
         assert isinstance(problem, CredentialsError)
-        assert (problem.reason, "password" in problem.keys) == ("SecretKeyMissing", True)
+        assert "password" in problem.keys
 
     story(test)
 
 
-def test_a_secret_that_no_longer_names_the_cluster_ends_its_session_and_earlier_ones() -> None:
+def test_a_secret_that_no_longer_names_the_cluster_ends_its_session() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
         replaced = await world.keeper.for_(world.cluster())
@@ -251,34 +222,17 @@ def test_a_secret_that_no_longer_names_the_cluster_ends_its_session_and_earlier_
         current = await world.keeper.for_(world.cluster())
         await current.cluster()
         connections = world.connections()
-        assert len(connections) > 1
         secret = world.api.find(SECRETS, "kafka", "login")
         secret["metadata"]["annotations"]["kafka-quotas.io/quota-cluster"] = "test"
         world.api.put(SECRETS, secret)
         for _ in range(2):
-            with pytest.raises(
-                CredentialsError, match="does not allow QuotaCluster prod"
-            ) as caught:
+            with pytest.raises(CredentialsError, match="does not allow QuotaCluster prod"):
                 await world.keeper.for_(world.cluster())
-            assert caught.value.reason == "SecretInvalid"
-        assert world.keeper.current("prod") is None
         assert world.keeper.state("prod").version == ""
         _, still_open = await asyncio.wait(connections, timeout=HANG_SECONDS)
         assert still_open == set()
         world.write("bob", "second-planted")
         assert await world.answering() == world.sandbox.cluster_id
-
-    story(test)
-
-
-def test_a_changed_label_of_a_secret_keeps_the_connection() -> None:
-    async def test(world: World) -> None:
-        world.write("alice", "first-planted")
-        client = await world.keeper.for_(world.cluster())
-        world.write("alice", "first-planted", unrelated="x")
-        assert await world.keeper.for_(world.cluster()) is client
-        version = world.api.find(SECRETS, "kafka", "login")["metadata"]["resourceVersion"]
-        assert world.keeper.state("prod").version == version
 
     story(test)
 
@@ -311,17 +265,6 @@ def test_an_unreachable_api_server_does_not_affect_a_running_session() -> None:
     story(test)
 
 
-def test_a_changed_connection_setting_ends_the_old_session() -> None:
-    async def test(world: World) -> None:
-        world.write("alice", "first-planted")
-        await world.keeper.for_(world.cluster())
-        with pytest.raises(ConfigError):
-            await world.keeper.for_(world.cluster(**{"security.protocol": "BOGUS"}))
-        assert world.keeper.current("prod") is None
-
-    story(test)
-
-
 def test_a_client_that_met_another_cluster_is_replaced() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
@@ -333,40 +276,6 @@ def test_a_client_that_met_another_cluster_is_replaced() -> None:
             await first.cluster()
         assert first.other_cluster is not None
         assert await world.answering() == own
-
-    story(test)
-
-
-@pytest.mark.parametrize("fault", ["refused", "deleted", "unreachable"])
-def test_a_client_that_met_another_cluster_is_replaced_by_one_with_the_credentials_that_work(
-    fault: str,
-) -> None:
-    async def test(world: World) -> None:
-        world.write("alice", "first-planted")
-        own, world.sandbox._cluster.cluster_id = world.sandbox.cluster_id, "A" * 22
-        first = await world.keeper.for_(world.cluster())
-        _ = await first.cluster()
-        world.sandbox._cluster.cluster_id = own
-        with pytest.raises(WrongCluster):
-            await first.cluster()
-        if fault == "refused":
-            world.write("alice", "wrong-planted")
-        elif fault == "deleted":
-            await world.api.delete(SECRETS, "kafka", "login")
-        else:
-            world.api.before = away
-        assert await world.answering() == own
-
-    story(test)
-
-
-def test_a_deleted_cluster_leaves_no_session() -> None:
-    async def test(world: World) -> None:
-        world.write("alice", "first-planted")
-        await world.answering()
-        await world.keeper.forget("prod")
-        assert world.keeper.current("prod") is None
-        await world.keeper.forget("prod")
 
     story(test)
 

@@ -64,8 +64,8 @@ def test_a_spec_without_references_is_accepted(case):
 def test_schema_errors_are_listed_with_their_fields():
     problems = cluster_problems(seen(quota_cluster(policy="Sync", interval="soon")))
     assert any("interval" in problem for problem in problems)
-    rules = cluster_problems(seen(quota_cluster(policy="Sync")))
-    assert any("expectedClusterId" in problem for problem in rules)
+    rules = cluster_problems(seen(quota_cluster(expectedClusterId="a", confirmSync="b")))
+    assert any("confirmSync" in problem for problem in rules)
 
 
 def test_metadata_of_the_api_server_is_not_an_error():

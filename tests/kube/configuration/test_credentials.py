@@ -120,29 +120,28 @@ def test_certificates_of_cert_manager_and_of_strimzi_are_accepted(
 
 
 @pytest.mark.parametrize(
-    ("properties", "values", "reason", "keys"),
+    ("properties", "values", "keys"),
     [
-        (SCRAM, {"username": "a"}, "SecretKeyMissing", {"password", "sasl.password"}),
-        (SCRAM, {"password": PLANTED}, "SecretKeyMissing", {"username", "sasl.username"}),
-        (SCRAM, {}, "SecretKeyMissing", {"username"}),
-        ({"security.protocol": "SSL"}, {"ca.crt": PLANTED}, "SecretInvalid", {"ca.crt"}),
-        ({"security.protocol": "SSL"}, {"tls.crt": "x"}, "SecretKeyMissing", {"tls.key"}),
-        ({"security.protocol": "SSL"}, {"tls.key": "x"}, "SecretKeyMissing", {"tls.crt"}),
-        (SCRAM, {"sasl.jaas.config": f"x {PLANTED}"}, "SecretInvalid", {"sasl.jaas.config"}),
-        ({}, {"request.timeout.ms": PLANTED}, "SecretInvalid", {"request.timeout.ms"}),
-        ({}, {"ssl.key.location": "/etc/passwd"}, "SecretInvalid", {"ssl.key.location"}),
-        ({}, {"sasl.jaas.config": FILE_JAAS}, "SecretInvalid", {"sasl.jaas.config"}),
-        (PLAIN, {"username": "${env:HOME}", "password": "x"}, "SecretInvalid", {"username"}),
-        ({}, {"sasl.password": b"\xff\xfe"}, "SecretInvalid", {"sasl.password"}),
-        ({}, {"client.properties": "a=\\uqqqq"}, "SecretInvalid", {"client.properties"}),
+        (SCRAM, {"username": "a"}, {"password", "sasl.password"}),
+        (SCRAM, {"password": PLANTED}, {"username", "sasl.username"}),
+        (SCRAM, {}, {"username"}),
+        ({"security.protocol": "SSL"}, {"ca.crt": PLANTED}, {"ca.crt"}),
+        ({"security.protocol": "SSL"}, {"tls.crt": "x"}, {"tls.key"}),
+        ({"security.protocol": "SSL"}, {"tls.key": "x"}, {"tls.crt"}),
+        (SCRAM, {"sasl.jaas.config": f"x {PLANTED}"}, {"sasl.jaas.config"}),
+        ({}, {"request.timeout.ms": PLANTED}, {"request.timeout.ms"}),
+        ({}, {"ssl.key.location": "/etc/passwd"}, {"ssl.key.location"}),
+        ({}, {"sasl.jaas.config": FILE_JAAS}, {"sasl.jaas.config"}),
+        (PLAIN, {"username": "${env:HOME}", "password": "x"}, {"username"}),
+        ({}, {"sasl.password": b"\xff\xfe"}, {"sasl.password"}),
+        ({}, {"client.properties": "a=\\uqqqq"}, {"client.properties"}),
     ],
 )
 def test_errors_of_a_secret_are_reported_by_key(
-    properties: dict[str, str], values: dict[str, str | bytes], reason: str, keys: set[str]
+    properties: dict[str, str], values: dict[str, str | bytes], keys: set[str]
 ) -> None:
     with pytest.raises(CredentialsError) as caught:
         configured(properties, values)
-    assert caught.value.reason == reason
     assert keys <= set(caught.value.keys)
     assert "kafka/login" in str(caught.value)
     assert PLANTED not in str(caught.value) + caught.value.hint

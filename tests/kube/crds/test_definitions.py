@@ -8,7 +8,7 @@ import pytest
 from reconciler.manifest import explanation
 from tests.kube.crds.documents import schema_of
 from tests.kube.crds.judging import dry_run, reasons_of
-from tests.kube.crds.resources import PLURALS, condition, create, in_default, set_status
+from tests.kube.crds.resources import PLURALS, create, in_default
 from tests.manifest.rules.test_client_quota import BROKEN, RULES
 from tests.manifest.samples import cluster, quota
 from tests.servers.kube.cluster import KubeCluster
@@ -56,112 +56,6 @@ def test_every_field_has_a_description_for_kubectl_explain(kube: KubeCluster, ki
     text = kube.kubectl("explain", f"{kind}.spec").stdout
     for name in schema["properties"]["spec"]["properties"]:
         assert f"\n  {name}\t" in text
-
-
-def test_short_names_and_the_category_select_both_kinds(
-    kube: KubeCluster, kube_namespace: str, own_cluster: str
-) -> None:
-    create(kube, quota(), namespace=kube_namespace)
-    inside = ("-o", "name", "-n", kube_namespace)
-    assert kube.kubectl("get", "ckq", *inside).stdout == "clientquota.kafka-quotas.io/a\n"
-    assert kube.kubectl("get", "qcl", kube_namespace, "-o", "name").stdout == (
-        f"quotacluster.kafka-quotas.io/{kube_namespace}\n"
-    )
-    both = kube.kubectl("get", "kafka-quotas", *inside).stdout.split()
-    assert "clientquota.kafka-quotas.io/a" in both
-    assert f"quotacluster.kafka-quotas.io/{kube_namespace}" in both
-
-
-def table(kube: KubeCluster, *arguments: str) -> dict[str, str]:
-    """The columns of the only line of `kubectl get`, split at the headings."""
-    heading, line = kube.kubectl("get", *arguments).stdout.rstrip("\n").split("\n")
-    starts = [
-        i for i, letter in enumerate(heading) if letter != " " and heading[i - 1 : i] in {"", " "}
-    ]
-    ends = [*starts[1:], None]
-    return {
-        heading[start:end].strip(): line[start:end].strip()
-        for start, end in zip(starts, ends, strict=True)
-    }
-
-
-def test_the_columns_of_a_quota_show_its_limits_and_whether_they_are_in_effect(
-    kube: KubeCluster, kube_namespace: str
-) -> None:
-    limits = {"producerByteRate": "10Mi", "requestPercentage": 50}
-    path = create(kube, quota(limits=limits), namespace=kube_namespace)
-    arguments = ("ckq", "a", "-n", kube_namespace)
-    fresh = table(kube, *arguments)
-    columns = {
-        "PRODUCER": "10Mi",
-        "CONSUMER": "",
-        "REQUEST%": "50",
-        "MUTATION": "",
-        "CONNECTION": "",
-    }
-    assert list(fresh) == [
-        "NAME",
-        "CLUSTER",
-        "CLUSTERS",
-        "ENTITY",
-        *columns,
-        "READY",
-        "REASON",
-        "AGE",
-    ]
-    assert {name: fresh[name] for name in columns} == columns
-    assert (fresh["CLUSTER"], fresh["CLUSTERS"]) == ("prod", "")
-    assert (fresh["ENTITY"], fresh["READY"], fresh["REASON"]) == ("", "", "")
-    set_status(
-        kube,
-        path,
-        {
-            "entity": "user=alice",
-            "conditions": [
-                condition("Ready", "True", "Applied", "All limits hold."),
-                condition("Drifted", "False", "InSync", "Nothing differs."),
-            ],
-        },
-    )
-    wide = table(kube, *arguments, "-o", "wide")
-    del wide["AGE"]
-    assert wide == {
-        **columns,
-        "NAME": "a",
-        "CLUSTER": "prod",
-        "CLUSTERS": "",
-        "ENTITY": "user=alice",
-        "READY": "True",
-        "REASON": "Applied",
-        "DRIFTED": "False",
-        "MESSAGE": "All limits hold.",
-    }
-
-
-def test_the_columns_of_a_cluster_show_its_state(
-    kube: KubeCluster, kube_namespace: str, own_cluster: str
-) -> None:
-    set_status(
-        kube,
-        own_cluster,
-        {
-            "clusterId": "abc",
-            "counts": {"documents": 12, "drifted": 3},
-            "conditions": [condition("Ready", "False", "Drifted", "Three limits differ.")],
-        },
-    )
-    wide = table(kube, "qcl", kube_namespace, "-o", "wide")
-    del wide["AGE"]
-    assert wide == {
-        "NAME": kube_namespace,
-        "POLICY": "Sync",
-        "READY": "False",
-        "REASON": "Drifted",
-        "DOCUMENTS": "12",
-        "DRIFTED": "3",
-        "CLUSTERID": "abc",
-        "SYNCED": "",
-    }
 
 
 SELECTED = {

@@ -13,7 +13,7 @@ from reconciler.quota.keys import Key
 from tests.kube.crds.judging import GROUP, judge
 from tests.kube.crds.resources import SINCE, condition, create, full_keys, set_status
 from tests.manifest.samples import cluster, quota
-from tests.servers.kube.api import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, Answer
+from tests.servers.kube.api import MERGE_PATCH, Answer
 from tests.servers.kube.cluster import KubeCluster
 
 pytestmark = pytest.mark.integration
@@ -57,56 +57,12 @@ def test_the_cluster_cannot_be_changed(change: Change) -> None:
     assert cause["reason"] == "FieldValueForbidden"
 
 
-def test_everything_else_can_be_changed(change: Change) -> None:
-    same = {"clusterRef": {"name": "prod"}, "entity": {"user": {"name": "alice"}}}
-    limits = {"producerByteRate": None, "consumerByteRate": "1Gi", "requestPercentage": 50}
-    spec = same | {"limits": limits, "deletionPolicy": "Delete", "suspend": True}
-    changed = change(spec).need()
-    assert changed["metadata"]["generation"] == 2
-    declaration = from_resource(changed).declaration
-    assert declaration.limits == (None, 2.0**30, 50.0, None, None)
-    assert declaration.suspended
-
-
-def test_server_side_apply_cannot_change_the_entity_either(
-    kube: KubeCluster, kube_namespace: str
-) -> None:
-    path = create(kube, quota(), namespace=kube_namespace)
-    changed = quota(entity={"user": {"name": "bob"}})
-    changed["metadata"] = {"name": "a", "namespace": kube_namespace}
-    answer = kube.api.call(
-        "PATCH", path, changed, kind=APPLY_PATCH, query={"fieldManager": "ci", "force": "true"}
-    )
-    assert answer.status == 422
-    assert "entity cannot be changed" in answer.message
-
-
 def test_a_limit_cannot_be_changed_to_one_that_the_entity_cannot_carry(change: Change) -> None:
     answer = change({"limits": {"connectionCreationRate": 5}})
     assert "an ip supports only connectionCreationRate" in answer.message
 
 
 # ---- what is no field ---------------------------------------------------------------------------
-
-
-def test_kubectl_refuses_an_unknown_field(kube: KubeCluster, kube_namespace: str) -> None:
-    document = quota(limits={"producerByteRat": 5, "consumerByteRate": 5})
-    document["metadata"]["namespace"] = kube_namespace
-    refused = kube.kubectl("apply", "-f", "-", input=json.dumps(document), check=False)
-    assert 'unknown field "spec.limits.producerByteRat"' in refused.stderr
-    assert refused.returncode == 1
-
-
-def test_a_field_that_is_written_twice_is_refused(kube: KubeCluster, kube_namespace: str) -> None:
-    document = quota(limits={"producerByteRate": 5})
-    document["metadata"]["namespace"] = kube_namespace
-    text = json.dumps(document).replace(
-        '"producerByteRate": 5', '"producerByteRate": 5, "producerByteRate": 50'
-    )
-    path = f"{GROUP}/namespaces/{kube_namespace}/clientquotas"
-    answer = kube.api.call("POST", path, text, query={"fieldValidation": "Strict"})
-    assert answer.status == 400
-    assert 'duplicate field "spec.limits.producerByteRate"' in answer.message
 
 
 def test_unknown_fields_of_an_older_client_are_dropped_and_not_stored(
@@ -156,36 +112,6 @@ def test_a_malformed_status_is_refused(
     path = create(kube, quota(), namespace=kube_namespace)
     answer = kube.api.call("PATCH", f"{path}/status", {"status": status}, kind=MERGE_PATCH)
     assert answer.status == 422, answer.message
-
-
-def test_two_writers_apply_their_own_keys_of_a_status(
-    kube: KubeCluster, kube_namespace: str
-) -> None:
-    """Lists of keys and conditions are maps: server-side apply merges them by their name."""
-    path = create(kube, quota(), namespace=kube_namespace)
-    for manager, key in (("one", "producer_byte_rate"), ("two", "consumer_byte_rate")):
-        body = {
-            "apiVersion": "kafka-quotas.io/v1alpha1",
-            "kind": "ClientQuota",
-            "metadata": {"name": "a", "namespace": kube_namespace},
-            "status": {"keys": [{"key": key, "applied": 5}]},
-        }
-        kube.api.call(
-            "PATCH", f"{path}/status", body, kind=APPLY_PATCH, query={"fieldManager": manager}
-        ).need()
-    keys = kube.api.get(path).need()["status"]["keys"]
-    assert [entry["key"] for entry in keys] == ["producer_byte_rate", "consumer_byte_rate"]
-
-
-def test_a_status_is_not_overwritten_with_an_older_resource_version(
-    kube: KubeCluster, kube_namespace: str
-) -> None:
-    path = create(kube, quota(), namespace=kube_namespace)
-    version = kube.api.get(path).need()["metadata"]["resourceVersion"]
-    set_status(kube, path, {"entity": "user=alice"})
-    test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
-    add = {"op": "add", "path": "/status/clusterId", "value": "x"}
-    assert kube.api.call("PATCH", f"{path}/status", [test, add], kind=JSON_PATCH).status == 422
 
 
 # ---- how large ----------------------------------------------------------------------------------

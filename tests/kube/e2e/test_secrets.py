@@ -132,8 +132,8 @@ def test_every_unusable_secret_has_one_condition_and_does_not_delay_other_cluste
     login = {"username": "applier", "password": PASSWORDS["applier"]}
     planted = "planted-pem-word"
     bad: Mapping[str, tuple[str, Mapping[str, str] | None, str]] = {
-        "gone": ("SecretNotFound", None, "there is no Secret"),
-        "keyless": ("SecretKeyMissing", {"ca_crt": ca, "username": "applier"}, "password"),
+        "gone": ("SecretInvalid", None, "there is no Secret"),
+        "keyless": ("SecretInvalid", {"ca_crt": ca, "username": "applier"}, "password"),
         "pem": ("SecretInvalid", {**login, "ca_crt": planted}, "PEM certificate"),
         "path": (
             "SecretInvalid",

@@ -3,7 +3,6 @@
 import base64
 import copy
 import gzip
-import json
 import random
 
 import pytest
@@ -23,7 +22,6 @@ from reconciler.kube.records.stored_records import StoredRecords, selector
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import COLUMNS
 from reconciler.quota.ownership import (
-    Intent,
     Orphaned,
     Owner,
     OwnershipRecords,
@@ -166,20 +164,6 @@ def test_a_hundred_thousand_pairs_fit_and_one_changed_pair_rewrites_its_part_alo
     ]
 
 
-def test_a_batch_of_a_hundred_documents_writes_each_part_once():
-    before = stored_records(*many(500))
-    intents = {
-        (entity(user=f"user-{number}"), key): Intent(
-            value=1.0, owner=Owner(document=f"team/{number}")
-        )
-        for number in range(100)
-        for key in COLUMNS[:3]
-    }
-    during = replace(before, owned=replace(before.owned, intents=intents))
-    assert len(updates(maps(before), maps(during))) == PARTS
-    assert len(updates(maps(during), maps(before))) == PARTS
-
-
 def test_a_changed_part_is_packed_once_whatever_its_names_are(monkeypatch):
     packed_sizes = []
 
@@ -249,26 +233,10 @@ def test_parts_whose_creation_was_interrupted_are_no_records_and_keep_their_salt
     assert back == (replace(NOTHING, salt=SALT) if created else NOTHING)
 
 
-@given(st.sets(st.sampled_from(NAMES), min_size=1))
-def test_records_are_known_once_every_part_was_written(written):
-    objects = empty_parts(ID, SALT, namespace="kquota")
-    value = stored_records(*many(30))
-    objects |= {name: obj for name, obj in maps(value).items() if name in written}
-    back = read(ID, objects.values())
-    assert back.owned.is_known == (len(written) == PARTS)
-    assert back.owned.records.items() <= value.owned.records.items()
-
-
 def test_parts_with_another_salt_are_damage():
     config_map = maps(replace(stored_records(*many(3)), salt="other"))[NAMES[7]]
     with pytest.raises(InventoryError, match=f"{NAMES[7]} is damaged: it has another salt"):
         read_with(config_map)
-
-
-@pytest.mark.parametrize("data", [None, {}, {"salt": ""}, {"salt": 5}])
-def test_a_part_without_its_salt_is_damage(data):
-    with pytest.raises(InventoryError, match=f"{NAMES[0]} is damaged: it has no salt"):
-        read_with({**good(), "data": data})
 
 
 @pytest.mark.parametrize(
@@ -336,12 +304,6 @@ def test_a_pair_in_two_parts_is_damage():
         read(ID, objects.values())
 
 
-@pytest.mark.parametrize("text", ["{", "5", "[[1]]", '[["1", 2]]', "[[1, -2]]", "[[1, true]]"])
-def test_damaged_removals_are_an_error(text):
-    with pytest.raises(InventoryError, match="removals"):
-        read_with({**good(), "data": {"salt": SALT, "removals": text}})
-
-
 # ---- comparing -----------------------------------------------------------------------------------
 
 
@@ -354,19 +316,6 @@ def test_a_changed_part_replaces_the_version_that_was_read():
     difference = updates(before, after)
     assert [o["metadata"]["resourceVersion"] for o in difference] == ["7"]
     assert updates(before, before) == []
-
-
-def test_removals_are_readable_as_plain_text():
-    counts = [
-        RemovalCount(at=at, tenant=tenant, count=count)
-        for at, tenant, count in ((1.0, "a", 3), (5.5, "b", 1))
-    ]
-    objects = maps(stored_records(removals=tuple(counts)))
-    assert json.loads(objects[NAMES[0]]["data"]["removals"]) == [
-        {"tenant": "a", "count": 3, "at": 1.0},
-        {"tenant": "b", "count": 1, "at": 5.5},
-    ]
-    assert all(set(objects[name]["data"]) == {"salt"} for name in NAMES[1:])
 
 
 def test_a_part_is_decoded_once_for_each_resource_version():

@@ -48,15 +48,6 @@ def obj(*present):
     return parsed({"metadata": {"resourceVersion": "7", "finalizers": [*present]}})
 
 
-def test_the_first_finalizer_creates_the_list_and_a_further_one_is_appended():
-    assert finalizers.adding(obj())[1] == {
-        "op": "add",
-        "path": "/metadata/finalizers",
-        "value": [FINALIZER],
-    }
-    assert finalizers.adding(obj("other"))[1]["path"] == "/metadata/finalizers/-"
-
-
 def test_the_patch_that_adds_a_finalizer_tests_the_resource_version():
     assert finalizers.adding(obj())[0] == {
         "op": "test",
@@ -102,17 +93,6 @@ def report(*keys, complete=True, error=None):
 def test_pending_removals_keep_a_document():
     pairs_by_document = finalizers.holds_back(["team/a"], owned(RATE, SHARE), report(RATE))
     assert pairs_by_document == {"team/a": {(ALICE, RATE)}}
-
-
-def test_completed_and_impossible_removals_do_not_keep_a_document():
-    assert finalizers.holds_back(["team/a"], owned(), report()) == {}
-    assert finalizers.holds_back(["team/a"], owned(RATE), report()) == {}
-    assert finalizers.holds_back(["team/a"], owned(RATE, orphaned=[RATE]), report(RATE)) == {}
-
-
-def test_pairs_of_other_documents_do_not_keep_a_document():
-    assert finalizers.holds_back(["team/b"], owned(RATE), report(RATE)) == {}
-    assert finalizers.holds_back([], owned(RATE), report(RATE)) == {}
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,6 @@ from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
 from reconciler.quota.policy import DeletionPolicy
 from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.reviews import quota
-from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE
-from tests.kube.worlds import World, resource
 
 ID = "cluster-1"
 OTHER_FINALIZER = "another.finalizer/x"
@@ -94,17 +92,6 @@ def test_documents_are_released_and_their_records_orphaned() -> None:
     assert ("finalizers", 2, 2) in steps
 
 
-def test_a_second_release_changes_nothing() -> None:
-    api = FakeKubeApi()
-    api.put(CLIENT_QUOTAS, quota_with_finalizer("alice", deletionTimestamp="2026-01-01T00:00:00Z"))
-    released(api)
-    assert (CLIENT_QUOTAS.plural, "payments", "alice") not in api.objects
-    api.calls.clear()
-    result, _ = released(api)
-    assert result == ReleaseResult()
-    assert writes(api) == []
-
-
 def test_an_interrupted_release_is_continued() -> None:
     api = FakeKubeApi()
     for name in ("alice", "bob"):
@@ -126,27 +113,6 @@ def test_an_interrupted_release_is_continued() -> None:
     assert records(api).orphaned == {pair("alice"), pair("bob")}
 
 
-def test_a_document_that_remains_owns_its_record_again_and_a_deleted_one_leaves_an_orphan() -> None:
-    world = World()
-    for name, user in (("alice", ALICE), ("bob", BOB)):
-        world.put(resource(name, user, {RATE: 2048}, deletionPolicy="Delete"))
-    world.turn(resync=True)
-    world.delete("bob")
-    released = asyncio.run(
-        release(world.api, namespaces=(), operator_namespace="ops", progress=lambda *_: None)
-    )
-    assert (released.pairs, released.documents) == (2, ("team/alice", "team/bob"))
-    world.begin()
-    for _ in range(2):
-        world.turn(resync=True)
-    assert set(world.live()) == {ALICE, BOB}
-    stored = asyncio.run(record_store.read(world.api, "ops", world.kafka.cluster_id))
-    assert stored.owned.orphaned == {(BOB, RATE)}
-    world.delete("alice")
-    world.turn(resync=True)
-    assert set(world.live()) == {BOB}
-
-
 def test_each_kafka_cluster_has_its_own_records() -> None:
     api = FakeKubeApi()
     api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
@@ -156,14 +122,6 @@ def test_each_kafka_cluster_has_its_own_records() -> None:
     assert released(api)[0].pairs == 2
     assert records(api).orphaned == {pair("alice")}
     assert records(api, "cluster-2").orphaned == {pair("bob")}
-
-
-def test_only_the_named_namespaces_are_changed() -> None:
-    api = FakeKubeApi()
-    api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
-    api.put(CLIENT_QUOTAS, quota_with_finalizer("bob", namespace="others"))
-    assert released(api, "payments")[0].documents == ("payments/alice",)
-    assert api.find(CLIENT_QUOTAS, "others", "bob")["metadata"]["finalizers"] == [FINALIZER]
 
 
 def test_records_that_cannot_be_orphaned_do_not_block_a_document_and_are_named() -> None:
@@ -180,13 +138,6 @@ def test_records_that_cannot_be_orphaned_do_not_block_a_document_and_are_named()
     assert result.documents == ("payments/alice",)
     assert result.pairs == 0
     assert result.unrecorded == {f"records of cluster {ID}": "no right to ConfigMaps"}
-
-
-def test_a_document_without_any_record_is_released() -> None:
-    api = FakeKubeApi()
-    api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
-    assert released(api)[0] == ReleaseResult(documents=("payments/alice",))
-    assert all(plural == CLIENT_QUOTAS.plural for _, plural, *_ in writes(api))
 
 
 def test_finalizers_that_moved_concurrently_are_removed() -> None:
@@ -250,22 +201,3 @@ def test_documents_that_cannot_be_listed_are_an_error_and_nothing_is_changed() -
     with pytest.raises(KubernetesError):
         released(api)
     assert writes(api) == []
-
-
-def test_two_thousand_documents_are_released_in_one_config_map_write_per_part() -> None:
-    api = FakeKubeApi()
-    names = [f"user-{number}" for number in range(2000)]
-    for name in names:
-        api.put(CLIENT_QUOTAS, quota_with_finalizer(name))
-    apply_limits(api, *names)
-    result, _ = released(api)
-    assert len(result.documents) == 2000
-    assert result.pairs == 2000
-    assert len([call for call in api.calls if call[0] == "patch"]) == 2000
-    parts = [key for key in api.objects if key[0] == CONFIG_MAPS.plural]
-    written = [
-        call
-        for call in writes(api)
-        if call[:2] in {("create", "configmaps"), ("update", "configmaps")}
-    ]
-    assert len(written) == len(parts) > 1

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
-from reconciler.errors import ConnectError, Forbidden, KubernetesUnavailable, WrongCluster
-from reconciler.kube.api.custom_resources import FINALIZER, time_text
+from reconciler.app.loop.cluster_loop import LoopTrigger
+from reconciler.errors import ConnectError, Forbidden, KubernetesUnavailable
+from reconciler.kube.api.custom_resources import time_text
 from reconciler.kube.api.resource_paths import CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.record_parts import PARTS, part_of
@@ -19,7 +19,7 @@ from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideSet
-from tests.kube.worlds import FENCE_SECONDS, World, resource
+from tests.kube.worlds import World, resource
 
 ALICE, BOB = entity(user="alice"), entity(user="bob")
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -29,17 +29,6 @@ DELETED = "2023-11-14T22:13:20Z"
 
 def limits(rate: float | None = None, share: float | None = None) -> Sequence[float | None]:
     return (rate, None, share, None, None)
-
-
-def test_declared_limits_are_applied_and_recorded():
-    world = World()
-    world.put(resource("alice", ALICE, {RATE: 2048}))
-    assert world.turn() == LoopOutcome()
-    assert world.live() == {ALICE: limits(2048.0)}
-    assert world.reason("alice") == "Synced"
-    (key,) = world.obj("alice")["status"]["keys"]
-    assert (key["applied"], key["live"], key["desired"]) == (2048, 2048, 2048)
-    assert [entry.outcome for entry in world.audit.entries] == ["INTENDED", "APPLIED"]
 
 
 def test_a_batch_writes_each_part_of_its_records_twice_and_the_next_reconciliation_none():
@@ -76,90 +65,6 @@ def test_the_quota_cluster_shows_the_next_sync_time_except_while_it_fails():
     assert "nextSyncTime" not in world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
 
 
-def test_a_restart_writes_nothing():
-    world = World()
-    world.put(resource("alice", ALICE, {RATE: 2048}))
-    world.turn(resync=True)
-    world.writes()
-    world.begin()
-    world.turn(resync=True)
-    assert world.writes() == []
-    assert world.audit.entries == []
-
-
-def test_a_crash_between_sending_and_the_status_loses_no_ownership():
-    world = World()
-    world.put(resource("alice", ALICE, {RATE: 2048}))
-
-    def away(verb: str, *_: str) -> None:
-        if verb == "apply":
-            raise KubernetesUnavailable("away")
-
-    world.api.before = away
-    world.turn()
-    assert world.live() == {ALICE: limits(2048.0)}
-    assert "status" not in world.obj("alice")
-    world.api.before = None
-    world.begin()
-    world.audit.entries.clear()
-    world.turn(resync=True)
-    assert world.reason("alice") == "Synced"
-    assert world.audit.entries == []
-    assert world.obj("alice")["status"]["keys"][0]["applied"] == 2048
-
-
-def test_a_finalizer_is_added_before_the_first_write_and_removed_after_the_removal():
-    world = World()
-    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
-    world.turn()
-    order = [call[:2] for call in world.api.calls if call[0] in {"patch", "apply"}]
-    assert order[0] == ("patch", "clientquotas")
-    assert world.obj("alice")["metadata"]["finalizers"] == [FINALIZER]
-    world.delete("alice")
-    world.turn()
-    assert world.live() == {}
-    assert not world.exists("alice")
-
-
-def test_a_retained_limit_remains_and_is_recorded_as_orphaned():
-    world = World()
-    world.put(resource("alice", ALICE, {RATE: 2048}))
-    world.turn()
-    assert "finalizers" not in world.obj("alice")["metadata"]
-    world.delete("alice")
-    world.turn()
-    assert world.live() == {ALICE: limits(2048.0)}
-    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
-    assert status["counts"]["orphaned"] == 1
-    world.begin()
-    world.turn(resync=True)
-    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
-    assert status["counts"]["orphaned"] == 1
-
-
-def test_a_key_removed_from_its_document_is_removed_and_one_of_another_writer_is_not():
-    world = World()
-    world.put(resource("alice", ALICE, {RATE: 2048, SHARE: 50}))
-    world.turn()
-    world.kafka.write(ALICE, Key.CONSUMER_BYTE_RATE, 7000.0)
-    world.change("alice", limits={"producerByteRate": 2048})
-    world.turn()
-    assert world.live() == {ALICE: (2048.0, 7000.0, None, None, None)}
-
-
-def test_drift_after_one_observation_requests_another_reconciliation_that_confirms_it():
-    world = World()
-    world.put(resource("alice", ALICE, {RATE: 2048}))
-    assert not world.turn().confirm
-    world.kafka.write(ALICE, RATE, 9000.0)
-    assert world.turn(resync=True).confirm
-    assert not world.turn().confirm
-    assert world.reason("alice") == "Drifted"
-    world.fenced = True
-    world.kafka.write(ALICE, RATE, 9001.0)
-    assert world.turn().confirm_after == FENCE_SECONDS, "nothing counts as drift before"
-
-
 def test_a_listing_that_fails_removes_nothing():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048, SHARE: 50}))
@@ -177,20 +82,6 @@ def test_a_listing_that_fails_removes_nothing():
     world.api.before = None
     world.turn()
     assert world.live() == {ALICE: limits(2048.0)}
-
-
-def test_of_two_documents_for_one_pair_one_wins_and_the_other_takes_over_later():
-    world = World()
-    world.put(resource("first", ALICE, {RATE: 2048}))
-    world.turn()
-    world.put(resource("second", ALICE, {RATE: 4096}, created="2025-01-01T00:00:00Z"))
-    world.turn()
-    assert world.live() == {ALICE: limits(2048.0)}
-    assert world.reason("second") == "Conflict"
-    world.delete("first")
-    world.turn()
-    assert world.live() == {ALICE: limits(4096.0)}
-    assert world.reason("second") == "Synced"
 
 
 def test_an_unreachable_broker_is_reported_and_retried_and_does_not_block_a_deletion_forever():
@@ -212,40 +103,6 @@ def test_an_unreachable_broker_is_reported_and_retried_and_does_not_block_a_dele
     status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
     assert status["counts"]["orphaned"] == 1
     assert world.live() == {ALICE: limits(2048.0)}
-
-
-def test_a_wrong_cluster_is_never_written():
-    world = World(expectedClusterId="another")
-    world.put(resource("alice", ALICE, {RATE: 2048}))
-    turn = world.turn()
-    assert not turn.retry
-    assert world.live() == {}
-    assert world.reason("alice") == "WrongCluster"
-    assert issubclass(WrongCluster, Exception)
-
-
-def test_a_reference_in_a_custom_resource_is_refused():
-    world = World(properties={"sasl.jaas.config": "${file:/etc/passwd:x}"})
-    world.put(resource("alice", ALICE, {RATE: 2048}))
-    world.turn()
-    assert world.live() == {}
-    assert world.reason("alice") == "ClusterInvalid"
-    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
-    ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
-    assert ready["reason"] == "ReferenceRefused"
-
-
-def test_an_invalid_document_keeps_its_limits_and_does_not_block_others():
-    world = World(policy="Sync", expectedClusterId="fake", confirmSync="fake")
-    world.kafka.cluster_id = "fake"
-    world.put(resource("alice", ALICE, {RATE: 2048}))
-    world.turn()
-    world.change("alice", limits={"producerByteRate": -1})
-    world.put(resource("bob", BOB, {RATE: 4096}))
-    world.turn(resync=True)
-    assert world.reason("alice") == "Invalid"
-    assert world.reason("bob") == "Synced"
-    assert world.live() == {ALICE: limits(2048.0), BOB: limits(4096.0)}
 
 
 def test_a_default_that_a_guard_refuses_stops_no_limit_of_another_namespace():
@@ -307,20 +164,6 @@ def test_an_override_that_was_written_concurrently_is_kept():
     world.turn()
     assert raced
     assert world.reason("alice") == "Synced"
-
-
-@pytest.mark.parametrize("policy", ["Observe", "CreateOnly"])
-def test_stricter_policies_do_not_write_the_rest(policy):
-    world = World(policy=policy)
-    world.kafka.write(BOB, RATE, 9000.0)
-    world.put(resource("alice", ALICE, {RATE: 2048}))
-    world.put(resource("bob", BOB, {RATE: 4096}))
-    world.turn()
-    expected = {BOB: limits(9000.0)}
-    if policy == "CreateOnly":
-        expected |= {ALICE: limits(2048.0)}
-    assert world.live() == expected
-    assert world.reason("bob") == ("ObserveOnly" if policy == "Observe" else "PolicyRestricted")
 
 
 def test_results_that_cannot_be_recorded_are_reported_and_written_to_the_audit_log():

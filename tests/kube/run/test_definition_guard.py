@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from reconciler.errors import Forbidden, KubernetesUnavailable
 from reconciler.kube.api.resource_paths import (
     CLIENT_QUOTA_DEFINITION,
-    CLIENT_QUOTAS,
     DEFINITIONS,
     QUOTA_CLUSTERS,
 )
@@ -92,26 +91,6 @@ def test_while_the_definition_is_deleted_every_limit_is_kept_and_no_document_is_
     assert counts["orphaned"] == 4
 
 
-def test_documents_that_are_created_again_own_their_limits_again() -> None:
-    world = world_of_two()
-    before = world.live()
-    gone(world)
-    world.kafka.clock.advance(700.0)
-    world.turn(resync=True)
-    world.api.put(DEFINITIONS, {"metadata": {"name": CLIENT_QUOTA_DEFINITION}})
-    for name in NAMES:
-        world.put(
-            resource(name, entity(user=name), {RATE: 2048, SHARE: 50}, deletionPolicy="Delete")
-        )
-    world.turn(resync=True)
-    assert world.live() == before
-    assert [world.reason(name) for name in NAMES] == ["Synced", "Synced"]
-    assert world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"].get("orphaned", 0) == 0
-    world.delete("alice")
-    world.turn(resync=True)
-    assert set(world.live()) == {BOB}
-
-
 def test_the_definition_is_read_once_per_reconciliation_with_removals_of_deleted_documents_only() -> (
     None
 ):
@@ -163,21 +142,6 @@ def test_removals_wait_while_the_definition_cannot_be_read_and_other_changes_con
     world.turn(resync=True)
     assert ALICE not in world.live()
     assert ("clientquotas", "team", "alice") not in world.api.objects
-
-
-def test_the_deletion_of_another_definition_delays_nothing() -> None:
-    world = world_of_two()
-    definition = {
-        "metadata": {
-            "name": "quotaclusters.kafka-quotas.io",
-            "deletionTimestamp": "2023-11-14T22:13:20Z",
-        }
-    }
-    world.api.put(DEFINITIONS, definition)
-    world.delete("alice")
-    world.turn(resync=True)
-    assert set(world.live()) == {BOB}
-    assert (CLIENT_QUOTAS.plural, "team", "bob") in world.api.objects
 
 
 OWNER = Owner(document="team/alice", deletion_policy=DeletionPolicy.DELETE)

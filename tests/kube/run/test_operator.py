@@ -168,26 +168,6 @@ def test_a_start_lists_all_documents_from_the_database_before_it_removes_undecla
     following.run(remove)
 
 
-def test_a_start_without_changes_writes_nothing() -> None:
-    running = RunningOperator()
-    for number in range(50):
-        name = f"user-{number}"
-        limits = {Key.PRODUCER_BYTE_RATE: 2048}
-        running.api.put(CLIENT_QUOTAS, resource(name, entity(user=name), limits))
-
-    async def pause() -> None:
-        await running.clock.turn(5)
-
-    running.run(pause)
-    following = RunningOperator(predecessor=running)
-
-    async def compare() -> None:
-        assert following.listings() == ["memory"]
-        assert {call[0] for call in following.api.calls} <= {"get", "list"}
-
-    following.run(compare)
-
-
 def test_the_listing_at_the_start_is_used_for_one_reconciliation_without_changes() -> None:
     running = RunningOperator()
     foreign, listing = (
@@ -242,44 +222,6 @@ def change_document(running: RunningOperator, limit: int) -> None:
     obj["spec"]["limits"] = {"producerByteRate": limit}
 
 
-def test_a_document_missing_in_the_watch_cache_keeps_its_limits() -> None:
-    running = applied_documents("alice", "bob")
-    running.api.memory = deepcopy(running.api.objects)
-    del running.api.memory[CLIENT_QUOTAS.plural, "team", "alice"]
-    following = RunningOperator(predecessor=running)
-
-    async def compare() -> None:
-        assert following.limit() == 2048
-        assert following.listings() == ["memory", ""]
-        assert {call[0] for call in following.api.calls} <= {"get", "list"}
-
-    following.run(compare)
-
-
-def test_a_document_with_an_older_version_in_the_watch_cache_is_not_reverted() -> None:
-    running = applied_documents("alice")
-    running.api.memory = deepcopy(running.api.objects)
-    change_document(running, 4096)
-    second = RunningOperator(predecessor=running)
-
-    async def apply() -> None:
-        _ = second.handlers["clientquotas"](
-            "", seen(second.api.find(CLIENT_QUOTAS, "team", "alice"))
-        )
-        await second.clock.turn(10)
-        assert second.limit() == 4096
-
-    second.run(apply)
-    third = RunningOperator(predecessor=second)
-
-    async def compare() -> None:
-        assert third.limit() == 4096
-        assert third.listings() == ["memory", ""]
-        assert {call[0] for call in third.api.calls} <= {"get", "list"}
-
-    third.run(compare)
-
-
 def test_a_change_missing_in_the_watch_cache_is_applied_when_the_watch_lists_it() -> None:
     running = applied_documents("alice")
     running.api.memory = deepcopy(running.api.objects)
@@ -317,46 +259,6 @@ def test_drift_that_a_fenced_leader_observes_is_confirmed_after_the_fence() -> N
         assert drifted() == "True"
 
     following.run(story)
-
-
-def test_next_sync_time_is_the_start_of_the_next_resync() -> None:
-    running = RunningOperator()
-    running.api.put(CLIENT_QUOTAS, resource("alice", ALICE, {Key.PRODUCER_BYTE_RATE: 2048}))
-
-    async def story() -> None:
-        await running.clock.turn(20)
-        obj = running.api.find(CLIENT_QUOTAS, "team", "alice")
-        obj["metadata"] |= {"generation": 2, "resourceVersion": running.api.next_version()}
-        obj["spec"]["limits"] = {"consumerByteRate": 4096}
-        _ = running.handlers["clientquotas"]("MODIFIED", seen(obj))
-        await running.clock.turn(20)
-        before = running.listings()
-        remaining = running.next_sync_time() - running.clock.now()
-        await running.clock.turn(remaining - 1)
-        assert running.listings() == before
-        await running.clock.turn(2)
-        assert running.listings() == [*before, ""]
-
-    running.run(story)
-
-
-def test_a_quota_cluster_suspended_while_its_status_is_written_shows_it_immediately() -> None:
-    running = RunningOperator()
-
-    def suspend(verb: str, plural: str, *_: str) -> None:
-        obj = running.api.find(QUOTA_CLUSTERS, None, "prod")
-        if (verb, plural) == ("apply", "quotaclusters") and obj["metadata"]["generation"] == 1:
-            obj["metadata"] |= {"generation": 2, "resourceVersion": running.api.next_version()}
-            obj["spec"]["suspend"] = True
-
-    running.api.before = suspend
-
-    async def story() -> None:
-        await running.clock.turn(10)
-        status = running.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
-        assert status["observedGeneration"] == 2
-
-    running.run(story)
 
 
 def test_a_paused_leader_is_not_ready_and_a_standby_is() -> None:

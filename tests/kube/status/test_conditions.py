@@ -103,7 +103,6 @@ def test_each_error_has_its_row(reason):
         (errors.ControllerUnavailable("no controller"), Reason.BROKER_UNAVAILABLE),
         (errors.InventoryLocked("held"), Reason.OTHER_QUOTA_CLUSTER),
         (errors.ConfigError("no such property"), Reason.INVALID),
-        (errors.CredentialsError("odd", reason="Elsewhere"), Reason.SECRET_INVALID),
         (errors.BrokerError("code 35", code=35), Reason.FAILED),
         (errors.DecodeError("leftover"), Reason.FAILED),
         (errors.EncodeError("too long"), Reason.FAILED),

@@ -5,11 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import ConnectError
-from reconciler.kube.status.events import MOST_BYTES, ResourceEvent, releases, transitions
+from reconciler.kube.status.events import MOST_BYTES, ResourceEvent, transitions
 from reconciler.kube.status.reasons import Reason
 from reconciler.quota.entity import entity
 from tests.kube.scenarios import (
-    CLUSTERS,
     CREATED,
     DOCUMENT,
     DOCUMENTS,
@@ -55,14 +54,6 @@ def test_a_new_document_with_an_error_posts_one_event_unless_its_cluster_has_the
     assert list(transitions(status, status, on="Q")) == []
 
 
-@pytest.mark.parametrize("reason", CLUSTERS)
-def test_a_quota_cluster_posts_one_event_for_its_error(reason):
-    status = CLUSTERS[reason]()["status"]
-    reasons = [event.reason for event in transitions({}, status, on="C")]
-    assert reasons == ([reason.event] if reason.event else [])
-    assert list(transitions(status, status, on="C")) == []
-
-
 def test_drift_posts_an_event_when_it_begins_and_when_it_is_corrected():
     world = KubeWorld(driftDetection="Correct", confirm_after=2)
     world.put(CREATED)
@@ -89,16 +80,6 @@ def test_uncorrected_drift_posts_events_when_it_begins_and_ends():
     assert happened(world) == [("Normal", "DriftOver")]
 
 
-def test_a_changed_document_in_effect_posts_reconciled():
-    world = kube_world()
-    ran(world)
-    world.put(resource("a", ALICE, {RATE: 8192}))
-    ran(world)
-    (event,) = [event for _, event in world.happened]
-    assert (event.kind, event.reason) == ("Normal", "Reconciled")
-    assert event.note == "in force as declared: producer_byte_rate"
-
-
 def test_a_rejection_posts_one_event_and_one_when_it_ends():
     world = kube_world()
     world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
@@ -107,17 +88,6 @@ def test_a_rejection_posts_one_event_and_one_when_it_ends():
     world.kafka.faults.rejected.clear()
     ran(world)
     assert happened(world) == [("Normal", "Reconciled")]
-
-
-def test_suspending_and_resuming_post_events():
-    world = kube_world()
-    ran(world)
-    world.put(resource("a", ALICE, {RATE: 4096}, suspend=True))
-    ran(world)
-    assert happened(world) == [("Normal", "Suspended")]
-    world.put(CREATED)
-    ran(world)
-    assert happened(world) == [("Normal", "Resumed")]
 
 
 def test_an_unreachable_broker_posts_one_event_on_the_quota_cluster():
@@ -137,22 +107,6 @@ def test_an_unreachable_broker_posts_one_event_on_the_quota_cluster():
     world.kafka.faults.before = lambda _: None
     ran(world)
     assert [(where, event.reason) for where, event in world.happened] == [("prod", "Reconciled")]
-
-
-def test_a_withheld_change_posts_an_event_on_the_document():
-    world = kube_world(guards=None)
-    ran(world)
-    world.put(resource("a", ALICE, {RATE: 40960000}))
-    ran(world, passes=2)
-    assert happened(world) == [("Warning", "GuardRefused")]
-
-
-def test_a_release_posts_an_event():
-    (event,) = releases({"team/a": [(ALICE, RATE), (BOB, RATE)]})
-    assert event.reason == "Released"
-    assert event.note == (
-        "ClientQuota team/a is released: 2 limits stay in Kafka; they could not be removed within the deletion timeout"
-    )
 
 
 def test_a_deleted_document_whose_limit_stays_posts_one_event_with_the_way_to_remove_it():

@@ -2,19 +2,17 @@
 
 import pytest
 
-from reconciler.errors import ConfigError, ConnectError
-from reconciler.kube.api.custom_resources import REQUESTED_AT, condition_of, time_text
-from reconciler.kube.configuration.credentials import SecretState
+from reconciler.errors import ConnectError
+from reconciler.kube.api.custom_resources import condition_of
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.quota_cluster import MOST_DRIFT, cluster_status
 from reconciler.quota.entity import entity
 from reconciler.quota.results.report import Reconciliation
-from reconciler.quota.state import QuotaState
 from reconciler.reconcile import NewOverride
 from tests.kube.crd_schema import faults
 from tests.kube.scenarios import CREATED, NOW, kube_world, meddle, ran
-from tests.kube.worlds import KubeWorld, quota_cluster, resource, seen
-from tests.reconcile.scenarios import ALICE, BOB, CONSUME, RATE, SHARE
+from tests.kube.worlds import KubeWorld, resource, seen
+from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE
 
 
 def ready(world):
@@ -56,23 +54,6 @@ def test_documents_pairs_and_drift_are_counted():
     assert world.obj["status"]["policyInForce"] == "Upsert"
 
 
-def test_foreign_entities_and_keys_are_counted():
-    live = QuotaState(
-        foreign_values={ALICE: (("x", 1.0), ("y", 2.0))},
-        foreign_entities=(((("client-id-prefix", "a"),), (("producer_byte_rate", 1.0),)),),
-    )
-    world = kube_world()
-    report = world.run()
-    status = cluster_status(
-        seen(world.obj),
-        report=type(report)(cluster="prod", preview=report.preview, live=live),
-        owned=world.owned,
-        previous={},
-        now=NOW,
-    )
-    assert status["counts"]["foreign"] == 3
-
-
 def test_listed_drift_is_bounded_and_counted_completely():
     subjects = [entity(user=f"user-{number:02}") for number in range(MOST_DRIFT + 5)]
     world = kube_world(
@@ -100,34 +81,6 @@ def test_listed_drift_is_bounded_and_counted_completely():
     ran(world)
     assert "drift" not in world.obj["status"]
     assert world.obj["status"]["counts"]["drifted"] == 0
-
-
-def test_errors_of_a_document_are_not_errors_of_the_cluster():
-    world = kube_world(
-        None,
-        CREATED,
-        resource("b", ALICE, {RATE: 1}, created="2025-01-01T00:00:00Z"),
-        resource("c", BOB, {RATE: 5000}),
-        resource("d", BOB, {CONSUME: -1}),
-    )
-    world.kafka.faults.rejected[BOB] = (42, "INVALID_REQUEST", "no")
-    ran(world)
-    assert ready(world)["reason"] == "ChangesUnsent"
-    assert ready(world)["status"] == "True"
-    conflict = condition_of(world.obj["status"], "Conflict")
-    assert conflict["message"] == "1 limit is declared twice; not effective: team/b"
-    # All that could be done was done, so a refused document does not age the last success.
-    first = world.obj["status"]
-    assert first["lastSuccessfulSyncTime"] == time_text(NOW)
-    assert first["counts"]["rejected"] == 1
-    assert first["unsentSince"] == time_text(NOW)
-    ran(world)
-    assert world.obj["status"]["unsentSince"] == first["unsentSince"]
-    world.kafka.faults.rejected.clear()
-    ran(world)
-    assert ready(world)["reason"] == "Synced"
-    assert "unsentSince" not in world.obj["status"]
-    assert faults("QuotaCluster", first) == []
 
 
 def test_withheld_removals_are_shown_in_the_status_of_an_existing_object():
@@ -169,14 +122,6 @@ def test_a_failed_reconciliation_keeps_facts_of_the_previous_status():
     assert condition_of(status, "Drifted") == condition_of(before, "Drifted")
 
 
-def test_a_failure_after_sending_is_reported():
-    world = kube_world()
-    world.kafka.faults.lag = dict.fromkeys((1, 2, 3), 1e9)
-    ran(world)
-    assert world.reason("team/a") == "VerifyTimeout"
-    assert "lastSuccessfulSyncTime" not in world.obj["status"]
-
-
 def test_the_digest_is_that_of_the_last_plan_with_changes():
     world = kube_world()
     ran(world)
@@ -188,52 +133,6 @@ def test_the_digest_is_that_of_the_last_plan_with_changes():
     world.put(resource("a", ALICE, {RATE: 8192}))
     ran(world)
     assert world.obj["status"]["planDigest"] != digest
-
-
-def test_credentials_are_shown_by_resource_version():
-    use = SecretState(
-        version="7", rotated_at=NOW, rejected_version="8", problem=ConfigError("wrong password")
-    )
-    status = cluster_status(seen(quota_cluster()), report=None, previous={}, now=NOW, secret=use)
-    assert status["secret"] == {
-        "resourceVersion": "7",
-        "rotatedAt": "2023-11-14T22:13:20Z",
-        "rejectedVersion": "8",
-    }
-    again = cluster_status(seen(quota_cluster()), report=None, previous=status, now=NOW)
-    assert again["secret"] == status["secret"]
-
-
-def test_a_rejected_secret_does_not_hide_a_worse_reason():
-    use = SecretState(version="7", rotated_at=NOW, rejected_version="8")
-    status = cluster_status(
-        seen(quota_cluster(suspend=True)), report=None, previous={}, now=NOW, secret=use
-    )
-    assert condition_of(status, "Ready")["reason"] == "Suspended"
-
-
-def test_the_version_line_and_the_next_sync_time_are_shown():
-    status = cluster_status(
-        seen(quota_cluster()),
-        report=None,
-        previous={},
-        now=NOW,
-        behaves_as="4.x",
-        next_sync=NOW + 60,
-    )
-    assert status["behavesAs"] == "4.x"
-    assert status["nextSyncTime"] == "2023-11-14T22:14:20Z"
-    assert faults("QuotaCluster", status) == []
-
-
-def test_a_request_is_handled_by_the_reconciliation_that_observed_it():
-    world = KubeWorld()
-    world.obj["metadata"]["annotations"] = {REQUESTED_AT: "now"}
-    assert "lastHandledReconcileAt" not in cluster_status(
-        seen(world.obj), report=None, previous={}, now=NOW
-    )
-    world.run()
-    assert world.obj["status"]["lastHandledReconcileAt"] == "now"
 
 
 @pytest.mark.parametrize("seconds", [0, 100, 599])
@@ -285,3 +184,26 @@ def test_an_unknown_client_property_is_a_doubt_until_it_is_corrected():
     world.obj["metadata"] |= {"generation": 2, "resourceVersion": world.api.next_version()}
     world.run()
     assert condition_of(world.obj["status"], "Doubtful") == {}
+
+
+def test_a_budget_that_is_exceeded_is_a_condition_and_withholds_the_largest_raise():
+    world = kube_world(
+        None,
+        resource("small", ALICE, {RATE: 4096}),
+        resource("large", BOB, {RATE: 90_000}),
+        guards=None,
+        budgets=[{"name": "broker", "limits": {"producerByteRate": 50_000}, "mode": "Refuse"}],
+    )
+    ran(world)
+    over = condition_of(world.obj["status"], "OverBudget")
+    assert over["reason"] == "BudgetExceeded"
+    assert over["message"].startswith("budget broker allows 50 kB/s of producer_byte_rate")
+    assert "91.9 KiB/s would be promised, 0 B/s before" in over["message"]
+    reasons = {
+        name: condition_of(world.objects[name]["status"], "Ready")["reason"]
+        for name in ("team/small", "team/large")
+    }
+    assert reasons == {"team/small": "Synced", "team/large": "GuardRefused"}
+    world.put(resource("large", BOB, {RATE: 9_000}))
+    ran(world)
+    assert condition_of(world.obj["status"], "OverBudget") == {}

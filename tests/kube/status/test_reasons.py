@@ -67,8 +67,8 @@ def test_rows_match_the_interpretation_of_conditions_by_kstatus(row):
 
 
 PRODUCT = {
-    "stalled": "Conflict NotGranted BrokerRejected ClusterNotFound GuardRefused TakeoverPending",
-    "reconciling": "BrokerUnavailable OutcomeUnknown VerifyTimeout Held",
+    "stalled": "Conflict NotGranted BrokerRejected ClusterNotFound GuardRefused",
+    "reconciling": "BrokerUnavailable OutcomeUnknown Held",
     "ready": "ObserveOnly Drifted PolicyRestricted OverrideActive Synced",
     "paused": "Suspended ClusterSuspended",
 }

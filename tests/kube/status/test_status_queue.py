@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +32,10 @@ class QueueWorld:
 
     async def end(self, document: str, *, is_done: bool = True) -> None:
         self.open.pop(document).set_result(is_done)
+        await turn()
+
+    async def fail(self, document: str) -> None:
+        self.open.pop(document).set_exception(ZeroDivisionError("planted"))
         await turn()
 
 
@@ -106,3 +111,22 @@ def test_a_status_that_could_not_be_written_is_written_later() -> None:
         assert world.clock.monotonic() - before == sum(min(2.0**n, 300.0) for n in range(12))
 
     assert len(run(story).begun) == 13
+
+
+def test_a_status_that_cannot_be_computed_is_logged_and_counted_and_delays_no_other_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(world: QueueWorld) -> None:
+        for _ in range(IN_FLIGHT + 1):
+            world.put("a/poisoned", 0)
+            await turn()
+            await world.fail("a/poisoned")
+        world.put("a/1", 0)
+        await turn()
+        await world.end("a/1")
+
+    world = run(story)
+    assert world.queue.faults == IN_FLIGHT + 1
+    assert ("a/1", 0) in world.begun
+    assert "the status of a/poisoned failed" in caplog.text
+    assert "ZeroDivisionError: planted" in caplog.text

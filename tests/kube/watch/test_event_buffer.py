@@ -2,7 +2,7 @@
 
 import asyncio
 
-from reconciler.kube.watch.kopf_watcher import AT_ONCE, EventBuffer
+from reconciler.kube.watch.kopf_watcher import EventBuffer
 
 
 def quota(name, version=1, **metadata):
@@ -64,30 +64,5 @@ def test_a_listing_does_not_hide_an_earlier_change():
         buffer.put("", quota("b", 2))
         await idle_turns()
         assert versions(events) == [("MODIFIED", "a", "2"), ("", "b", "2")]
-
-    story(test)
-
-
-def test_other_tasks_run_between_two_batches_of_events():
-    async def test(buffer, events):
-        for number in range(3 * AT_ONCE):
-            buffer.put("ADDED", quota(f"q-{number}"))
-        counts = []
-        while len(events) < 3 * AT_ONCE:
-            await asyncio.sleep(0)
-            counts.append(len(events))
-        assert {AT_ONCE, 2 * AT_ONCE} <= set(counts)
-
-    story(test)
-
-
-def test_events_that_arrive_during_delivery_are_delivered():
-    async def test(buffer, events):
-        buffer.put("ADDED", quota("a"))
-        await asyncio.to_thread(buffer.put, "ADDED", quota("b"))
-        await idle_turns()
-        buffer.put("ADDED", quota("c"))
-        await idle_turns()
-        assert [name for _, name, _ in versions(events)] == ["a", "b", "c"]
 
     story(test)

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reconciler.kube.api.custom_resources import Resource
-from reconciler.kube.configuration.namespace_limits import NamespaceLimits, excerpt
 from reconciler.kube.watch.projection import (
     labels_in_selectors,
     parts_of,
@@ -55,13 +54,6 @@ def test_a_projection_contains_the_limits_of_that_cluster(
         assert view.cluster_name == name
 
 
-def test_a_document_that_names_its_cluster_is_not_projected() -> None:
-    document = quota()
-    views = projections(seen(document), PROD)
-    assert views == {"prod": seen(document)}
-    assert views["prod"].selected_cluster == ""
-
-
 def test_a_projection_contains_the_part_of_the_status_about_its_cluster() -> None:
     parts = [{"name": "eu-1", "clusterId": "x"}, "damaged", {"clusterId": "y"}]
     document = selecting() | {"status": {"clusters": parts, "clustersReady": "1/2"}}
@@ -78,19 +70,6 @@ def test_a_document_with_an_unreadable_selector_stays_in_the_clusters_of_its_sta
     views = projections(seen(broken), PROD)
     assert list(views) == ["eu-1"]
     assert views["eu-1"].spec == broken["spec"], "so that its own mistake is reported"
-
-
-def test_a_document_with_unreadable_items_stays_in_its_clusters() -> None:
-    broken = selecting(clusterLimits=[{"clusterSelector": 5, "limits": {}}])
-    views = projections(seen(broken), PROD)
-    assert sorted(views) == ["eu-1", "eu-2"]
-    assert views["eu-1"].spec == broken["spec"]
-
-
-def test_an_excerpt_stays_in_the_clusters_of_its_status() -> None:
-    document = selecting() | {"status": {"clusters": [{"name": "eu-2"}]}}
-    small = excerpt(seen(document), NamespaceLimits(documents=1))
-    assert list(projections(small, PROD)) == ["eu-2"]
 
 
 def observed(cache: ResourceCache, document: dict[str, Any], version: str = "1") -> frozenset[str]:
@@ -127,16 +106,3 @@ def test_the_cache_triggers_a_cluster_whose_labels_select_other_limits() -> None
     assert cache.cluster_seen(large) == {"eu-1"}
     assert cache.of("eu-1")["payments/a"].spec["limits"] == {"producerByteRate": 1}
     assert cache.of("eu-2")["payments/a"].spec["limits"] == {"producerByteRate": "10Mi"}
-
-
-def test_only_a_readable_selector_can_deselect_a_cluster() -> None:
-    cache = ResourceCache()
-    for cluster in PROD.values():
-        _ = cache.cluster_seen(cluster)
-    _ = observed(cache, selecting())
-    owners = {"payments/a": "u1", "payments/gone": "u2"}
-    assert list(cache.deselected("lab", owners)) == ["payments/a"]
-    assert cache.deselected("lab", {"payments/a": "another"}) == {}
-    assert cache.deselected("eu-1", owners) == {}
-    _ = observed(cache, selecting(clusterSelector={"matchExpressions": 5}), "2")
-    assert cache.deselected("eu-1", owners) == {}, "its selection is unknown"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.manifest.foreign.import_results import limits, losses, notes, problems, read, sample
+from tests.manifest.foreign.import_results import limits, losses, problems, read, sample
 
 P = "producer_byte_rate"
 C = "consumer_byte_rate"
@@ -22,15 +22,6 @@ def test_every_type_is_imported_as_the_entity_that_jikkou_creates():
         "client-id=probe": {P: 1024.0},
         "client-id=<default>": {C: 8192.0},
     }
-
-
-def test_a_limit_that_jikkou_does_not_have_is_a_loss_and_ignored_fields_are_reported():
-    result = read("jikkou", sample("jikkou.yaml"))
-    assert losses(result) == [(25, "networkRate=7", "the tool has no such limit")]
-    assert notes(result) == [
-        (26, "entity.user is ignored, as Jikkou does for CLIENTS_DEFAULT"),
-        (27, "marked with jikkou.io/delete, so it is not declared"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -72,12 +63,6 @@ def test_an_unsupported_resource_is_a_loss_at_its_line(spec, message):
     result = read("jikkou", resource(spec))
     assert [line for line, _, _ in losses(result)] == [3]
     assert message in losses(result)[0][2]
-
-
-def test_an_invalid_resource_does_not_affect_the_others():
-    good = resource("{type: USER, entity: {user: a}, configs: {producerByteRate: 1024}}")
-    result = read("jikkou", f"{resource('{type: TEAM}')}---\n{good}")
-    assert (len(result.losses), limits(result)) == (1, {"user=a": {P: 1024.0}})
 
 
 @pytest.mark.parametrize(

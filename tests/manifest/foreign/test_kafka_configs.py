@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.manifest.foreign.import_results import limits, losses, notes, problems, read, sample
+from tests.manifest.foreign.import_results import limits, losses, notes, read, sample
 from tests.manifest.samples import ODD_NAMES
 
 P = "producer_byte_rate"
@@ -31,24 +31,6 @@ def test_every_form_of_entity_and_numbers_of_java_are_read_as_in_the_cluster():
     assert [(line, text.partition(";")[0]) for line, text in notes(result)] == [
         (7, "read as a pair of user and client-id")
     ]
-
-
-def test_quotas_that_no_manifest_can_represent_are_listed_with_their_line():
-    assert losses(read("kafka-configs", sample("kafka-configs.txt"))) == [
-        (15, "", "an empty user name"),
-        (16, "leader_rate=3.0", "a quota key that manifests do not support"),
-        (16, f"{P}=1000.5", "producerByteRate must be a whole number (bytes/s per broker)"),
-    ]
-
-
-def test_several_outputs_and_windows_line_ends_are_read_together():
-    result = read(
-        "kafka-configs",
-        ("users", f"Quota configs for user-principal 'a' are {P}=1.0E7\r\n"),
-        ("pairs", f"Configs for user-principal 'a', client-id 'b' are {P}=2048.0"),
-    )
-    assert limits(result) == {"user=a": {P: 1e7}, "user=a,client-id=b": {P: 2048.0}}
-    assert [declaration.path for declaration in result.declarations] == ["pairs", "users"]
 
 
 def test_the_forms_of_older_versions_are_read():
@@ -137,20 +119,6 @@ def test_an_unknown_line_is_not_printed_because_it_may_contain_a_secret():
     )
     assert "c2VjcmV0" not in repr(result.losses)
     assert result.losses
-
-
-def test_output_without_any_line_about_quotas_is_an_error():
-    assert problems("kafka-configs", "\n") == [
-        "f:0:0: nothing about quotas as kafka-configs writes them"
-    ]
-
-
-def test_an_entity_without_limits_declares_nothing():
-    result = read("kafka-configs", "Quota configs for user-principal 'a' are \n")
-    assert (result.declarations, notes(result)) == (
-        (),
-        [(1, "no limits, so there is nothing to declare")],
-    )
 
 
 def quotable(name: str) -> bool:

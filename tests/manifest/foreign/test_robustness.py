@@ -78,12 +78,6 @@ def test_a_resource_of_another_kind_is_a_loss_if_its_kind_is_about_quotas(
     assert loss.text == f"{kind} a is not a supported resource; declare its quotas by hand"
 
 
-def test_resources_without_quotas_are_no_loss() -> None:
-    user = "apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\nmetadata: {name: a}\n"
-    quotas = "spec: {quotas: {producerByteRate: 1024}}\n"
-    assert not read("strimzi", ("a", user), ("b", user + quotas)).losses
-
-
 @pytest.mark.parametrize("text", ["{" * 3000, '{"values": ' * 3000])
 def test_a_too_deeply_nested_text_is_a_problem_with_its_place(text: str) -> None:
     with pytest.raises(ManifestErrors) as caught:

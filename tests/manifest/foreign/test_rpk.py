@@ -2,32 +2,7 @@
 
 import pytest
 
-from tests.manifest.foreign.import_results import limits, losses, notes, problems, read, sample
-
-P = "producer_byte_rate"
-EXPECTED = {
-    "user=billing,client-id=probe": {P: 2.0**63, "request_percentage": 12.5},
-    "client-id=<default>": {"consumer_byte_rate": 8192.0},
-    "ip=10.0.0.7": {"connection_creation_rate": 20.0},
-}
-YAML = """quotas:
-    - entity:
-        - name: "123"
-          type: client-id
-        - name: 'CN=a, O="b"'
-          type: user
-      values:
-        - key: producer_byte_rate
-          value: "4096"
-"""
-
-
-def test_json_is_read_as_in_the_cluster():
-    assert limits(read("rpk", sample("rpk.json"))) == EXPECTED
-
-
-def test_yaml_is_read():
-    assert limits(read("rpk", YAML)) == {'user="CN=a, O=\\"b\\"",client-id=123': {P: 4096.0}}
+from tests.manifest.foreign.import_results import losses, notes, problems, read, sample
 
 
 def test_a_default_that_may_be_a_name_is_reported():
@@ -35,14 +10,6 @@ def test_a_default_that_may_be_a_name_is_reported():
     assert notes(result) == [
         (4, "rpk prints a default and the name <default> alike; taken for the default")
     ]
-
-
-def test_an_entity_type_of_redpanda_is_a_loss():
-    result = read("rpk", sample("rpk.json"))
-    assert losses(result) == [
-        (3, "", "client-id-prefix is an entity type that manifests do not know")
-    ]
-    assert result.losses[0].about == (("client-id-prefix", "batch-"),)
 
 
 def quota(entity: str, values: str = '[{"key": "producer_byte_rate", "value": "1024"}]') -> str:

@@ -52,10 +52,7 @@ def stored(*quotas: tuple[str, list[dict[str, Any]]]) -> str:
 
 
 def instance(name: str, **more: object) -> dict[str, Any]:
-    return {
-        "attributes": {"entity_type": "user", "entity_name": name, "config": {P: 1024}},
-        **more,
-    }
+    return {"attributes": {"entity_type": "user", "entity_name": name, "config": {P: 1024}}, **more}
 
 
 def test_a_state_file_is_read_with_all_instances():

@@ -4,21 +4,12 @@ import math
 
 import pytest
 
-from reconciler.manifest.project.cluster import Grant, bounds_of, from_spec, seconds
+from reconciler.manifest.project.cluster import Grant, bounds_of, from_spec
 from reconciler.quota.entity import ABSENT, Entity
 from reconciler.quota.grants import TenantGrant
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.budgets import BudgetMeasure, BudgetMode
 from reconciler.quota.policy import Policy
-from tests.manifest.test_document import ENTITIES
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("90s", 90.0), ("1h30m", 5400.0), ("500ms", 0.5), ("1m1s", 61.0), ("48h", 172800.0)],
-)
-def test_a_duration_is_parsed_into_seconds(text: str, value: float) -> None:
-    assert seconds(text) == value
 
 
 def test_protected_entities_are_read() -> None:
@@ -30,7 +21,7 @@ def test_protected_entities_are_read() -> None:
                 "protected": [
                     {"user": {"prefix": "admin-"}, "reason": "the platform team's"},
                     {"forms": ["defaultIp"]},
-                ],
+                ]
             },
         },
     ).guards
@@ -74,12 +65,6 @@ def test_bounds_have_the_order_of_the_columns_and_quantities_are_exact() -> None
     ]
 
 
-@pytest.mark.parametrize("slots", ENTITIES)
-def test_bounds_without_a_pattern_apply_to_every_form(slots: Entity) -> None:
-    (bound,) = bounds_of({"requestPercentage": {"max": 1}})
-    assert bound.entities.matches(slots)
-
-
 def test_a_number_beyond_float64_is_no_bound() -> None:
     huge = 10**400
     guards = from_spec(
@@ -94,10 +79,6 @@ def test_a_number_beyond_float64_is_no_bound() -> None:
     ).guards
     assert guards.max_change_factor == math.inf
     assert [bound.maximum for bound in guards.bounds] == [math.inf]
-
-
-def test_a_loop_never_repeats_without_a_pause() -> None:
-    assert from_spec("prod", {"bootstrapServers": "a:1", "interval": "0s"}).interval == 1.0
 
 
 @pytest.mark.parametrize(
@@ -115,19 +96,6 @@ def test_a_grant_covers_files_below_its_folders(path: str, covered: bool) -> Non
     assert Grant(tenant=tenant, paths=("a",)).covers(path) is covered
     assert Grant(tenant=tenant, paths=(".",)).covers(path)
     assert Grant(tenant=tenant).covers(path)
-
-
-@pytest.mark.parametrize("folder", ["team-a", "team-a/", "./team-a", "x/../team-a", "/team-a"])
-def test_a_folder_of_a_tenant_may_be_written_in_several_ways(folder: str) -> None:
-    tenant = {"namespaces": ["a"], "entities": [{"user": {"prefix": "a"}}], "paths": [folder]}
-    (grant,) = from_spec("prod", {"bootstrapServers": "a:1", "tenants": [tenant]}).grants
-    assert grant.covers("team-a/quotas.yaml")
-    assert not grant.covers("team-b/quotas.yaml")
-
-
-def test_a_cluster_without_a_scope_manages_everything() -> None:
-    rules = from_spec("prod", {"bootstrapServers": "a:1"}).rules()
-    assert rules.in_scope(Entity(("anyone", ABSENT, ABSENT)))
 
 
 def test_a_suspended_cluster_is_only_observed_under_every_policy() -> None:

@@ -109,22 +109,6 @@ def test_a_granted_right_applies() -> None:
     assert (declaration.deletion_policy, declaration.suspended) == (DeletionPolicy.DELETE, True)
 
 
-def test_only_the_documents_of_the_cluster_are_returned() -> None:
-    loaded = load_files(
-        [
-            (
-                "f",
-                quota("ns", "{user: {name: a}}")
-                + "---\n"
-                + quota("ns", "{user: {name: b}}", cluster="dev"),
-            )
-        ]
-    )
-    manifests = for_cluster(loaded, parse(PROD).cluster("prod"))
-    assert [declaration.entity[0] for declaration in manifests.declarations] == ["a"]
-    assert not manifests.problems
-
-
 def test_a_path_of_one_cluster_must_not_contain_documents_of_another() -> None:
     project = parse(
         PROD
@@ -147,11 +131,6 @@ def test_a_document_outside_the_scope_is_refused() -> None:
     assert ["outside the scope of prod" in problem.message for problem in manifests.problems] == [
         True
     ]
-
-
-def test_problems_of_the_files_are_kept() -> None:
-    loaded = load_files([("f", "a: [\n")])
-    assert for_cluster(loaded, parse(PROD).cluster("prod")).problems == loaded.problems
 
 
 def test_a_grant_is_compared_with_the_path_relative_to_the_project_file() -> None:

@@ -17,9 +17,7 @@ from reconciler.usage.clients import (
     Clients,
     Span,
 )
-from reconciler.usage.impact.tier_policy import ElasticHandling
 from reconciler.usage.impact.verdict import Tolerance
-from reconciler.usage.recommendation.limit_sizes import BATCH, GOLD, SILVER
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import Bucket, GroupKind, bucket_of
 
@@ -57,17 +55,6 @@ def document(subject, tier):
     )
 
 
-def test_without_settings_everything_is_reported_and_nothing_refused():
-    policy = policy_of({})
-    assert policy.names == ("batch", "gold", "silver")
-    assert (policy.tier_of(PROD, ALICE).tier, policy.tier_of(PROD, ALICE).tolerance) == (
-        SILVER,
-        Tolerance(),
-    )
-    assert policy.elastic is ElasticHandling.REPORT
-    assert [rule.tier for rule in policy.rules] == [GOLD, SILVER, BATCH]
-
-
 def test_every_setting_of_a_tier_is_read_into_its_value():
     rule = policy_of(WRITTEN).tier_of(PROD, entity(user="pay-1", client_id="x"))
     assert (rule.name, rule.tolerance) == (
@@ -94,14 +81,6 @@ def test_zero_tolerates_nothing_and_is_not_the_same_as_unset():
     assert {rule.tolerance for rule in policy.rules} == {nothing}
 
 
-def test_a_number_sets_the_share_and_a_known_tier_keeps_its_other_settings():
-    (gold,) = [rule for rule in policy_of(WRITTEN).rules if rule.name == "gold"]
-    assert gold.tier == replace(GOLD, share_ppm=2_000)
-    assert gold.tolerance == Tolerance(new_throttled_ms_per_day=172_800, max_delay_ms=60_000)
-    (never,) = [rule for rule in policy_of({"tiers": {"x": 0}}).rules if rule.name == "x"]
-    assert (never.tier.share_ppm, never.tolerance.new_throttled_ms_per_day) == (1, 0)
-
-
 @pytest.mark.parametrize(
     ("who", "name"),
     [
@@ -120,37 +99,6 @@ def test_a_number_sets_the_share_and_a_known_tier_keeps_its_other_settings():
 )
 def test_entities_and_buckets_are_assigned_to_their_tier(who, name):
     assert policy_of(WRITTEN).tier_of(PROD, who).name == name
-
-
-def test_another_default_tier_may_be_named_and_must_exist():
-    assert policy_of({"usualTier": "batch"}).tier_of(PROD, ALICE).tier == BATCH
-    with pytest.raises(QuotaValueError, match="unknown tier 'plaid'"):
-        policy_of({"usualTier": "plaid"})
-
-
-def test_a_label_selects_a_tier_for_its_entity_and_for_buckets_that_it_limits():
-    policy = policy_of(
-        {}, {PROD: [document(ALICE, "gold"), document(entity(user=DEFAULT), "batch")]}
-    )
-    assert policy.tier_of(PROD, ALICE).tier == GOLD
-    assert policy.tier_of(PROD, bucket_of("alice")).name == "gold"
-    assert policy.tier_of(PROD, bucket_of("bob")).name == "batch"
-    assert policy.tier_of(PROD, entity(client_id="x")).name == "silver"
-
-
-def test_a_label_applies_to_its_own_cluster_only():
-    policy = policy_of({}, {PROD: [document(ALICE, "gold")], STAGING: [document(ALICE, "batch")]})
-    names = [
-        policy.tier_of(cluster, bucket_of("alice")).name for cluster in (PROD, STAGING, "another")
-    ]
-    assert names == ["gold", "batch", "silver"]
-    stricter = {"tiers": {"strict": {"newThrottledPerDay": "0s"}}}
-    policy = policy_of(stricter, {STAGING: [document(ALICE, "strict")]})
-    daily = [
-        policy.tolerance_of(cluster, QuotaType.PRODUCE, bucket_of("alice")).new_throttled_ms_per_day
-        for cluster in (PROD, STAGING)
-    ]
-    assert daily == [None, 0]
 
 
 def test_labels_of_every_cluster_are_checked():
@@ -254,12 +202,6 @@ def test_an_error_about_impossible_fetch_sizes_names_their_entry(wrong, words):
         policy_of({"consumers": [{"partitions": 1}, {"partitions": 1} | wrong]})
 
 
-def test_labels_without_an_existing_tier_are_listed():
-    policy = policy_of({}, {PROD: [document(ALICE, "gold"), document(BOB, "platinum")]})
-    assert policy.unknown == ("platinum",)
-    assert policy.tier_of(PROD, BOB).name == "silver"
-
-
 def test_consumption_is_never_refused():
     policy = policy_of(WRITTEN)
     assert policy.tolerance_of(PROD, QuotaType.FETCH, bucket_of("pay-1")).elastic
@@ -277,14 +219,6 @@ kind: QuotaCluster
 metadata: {{name: prod}}
 spec: {{bootstrapServers: "k:9092"}}
 """
-
-
-def test_the_simulation_policy_of_a_project_keeps_the_order_of_its_tiers():
-    text = PROJECT.format(
-        "tiers: {b: {entities: [{user: {prefix: p}}]}, a: {entities: [{user: {prefix: pa}}]}}"
-    )
-    policy = policy_of(parse(text).simulate)
-    assert policy.tier_of(PROD, entity(user="pat")).name == "b"
 
 
 @pytest.mark.parametrize(

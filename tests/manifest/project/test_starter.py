@@ -44,13 +44,6 @@ def test_the_example_is_a_valid_suspended_document():
     assert declaration.suspended
 
 
-def test_git_ignores_everything_below_the_folder_of_the_records():
-    files = starter_files(
-        folder="Our Quotas_2", cluster="c", bootstrap="a:1", policy=Policy.OBSERVE
-    )
-    assert files[".kquota/.gitignore"].splitlines()[-1] == "*"
-
-
 def test_a_workflow_names_the_cluster_of_the_project():
     workflow = Workflow(path="w.yml", text="cluster: prod\ngroup: plan-prod-1\nproduct: x\n")
     files = starter_files(

@@ -7,12 +7,7 @@ import pytest
 import yaml
 
 from reconciler.manifest.explanation import broken
-from reconciler.manifest.rules.client_quota import (
-    QUOTA_RULES,
-    StaticRule,
-    canonical_ip,
-    seconds_of,
-)
+from reconciler.manifest.rules.client_quota import QUOTA_RULES, StaticRule, canonical_ip, seconds_of
 from reconciler.manifest.rules.cluster import CLUSTER_RULES
 from reconciler.quota.keys import RULES as KEY_RULES
 from tests.manifest.samples import FORMS, cluster, quota, selecting
@@ -190,7 +185,6 @@ BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
         quota(entity={"ip": {"default": True}}, limits={"connectionCreationRate": 2**31}),
         "maximum",
     ),
-    ("sync-cluster-id", cluster(policy="Sync"), "needs expectedClusterId"),
     (
         "confirm-sync",
         cluster(confirmSync="a", expectedClusterId="b"),
@@ -338,12 +332,7 @@ ACCEPTED = (
         requestPercentage=0.001,
         controllerMutationRate=1,
     ),
-    cluster(
-        policy="Sync",
-        expectedClusterId="x",
-        confirmSync="x",
-        scope=[{"forms": ["user"]}],
-    ),
+    cluster(policy="Sync", expectedClusterId="x", confirmSync="x", scope=[{"forms": ["user"]}]),
     cluster(guards={"bounds": [{"limits": {"producerByteRate": {"min": "1Ki", "max": 1024}}}]}),
     grant(user={"prefix": ""}),
     grant(forms=["defaultUser", "defaultIp", "user+defaultClientId"], user={"exact": "a"}),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.manifest.syntax.nodes import find, from_json, key_place, place, to_json, walk
+from reconciler.manifest.syntax.nodes import from_json, key_place, place, to_json
 from reconciler.manifest.syntax.scalars import AmbiguousScalar
 from tests.manifest.syntax.test_yaml_parser import reading
 
@@ -41,10 +41,6 @@ def test_a_value_without_a_json_form_is_an_error() -> None:
 ROOT = reading("a: 1\nb:\n  - c: x\n    d: yes\n  - {e: [f]}\n")[0][0]
 
 
-def test_ambiguous_scalars_remain_marked() -> None:
-    assert to_json(ROOT) == {"a": 1, "b": [{"c": "x", "d": AmbiguousScalar("yes")}, {"e": ["f"]}]}
-
-
 @pytest.mark.parametrize(
     ("path", "at", "key_at"),
     [
@@ -61,9 +57,3 @@ def test_a_path_has_a_line_and_a_column(
 ) -> None:
     assert place(ROOT, path) == at
     assert key_place(ROOT, path) == key_at
-
-
-def test_walking_returns_every_node_with_its_path() -> None:
-    for path, node in walk(ROOT):
-        assert find(ROOT, path) is node
-    assert len(list(walk(ROOT))) == 9

@@ -9,7 +9,7 @@ from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.ownership import NO_RECORD, Owner, OwnershipRecords
 from reconciler.quota.planner.claims import Claim, resolve_claims
 from reconciler.quota.planner.desired_state import Declaration
-from reconciler.quota.state import NO_LIMITS, limits_of
+from reconciler.quota.state import limits_of
 
 ALICE = entity(user="alice")
 BOB = entity(user="bob")
@@ -84,21 +84,6 @@ def test_a_losing_document_keeps_the_keys_that_it_alone_declares():
     assert declaration.document == "team/b"
 
 
-def test_documents_with_different_keys_do_not_conflict():
-    settled = resolve_claims(
-        [claim("a", producer_byte_rate=1), claim("b", consumer_byte_rate=2)], owned=NOTHING
-    )
-    assert settled.losses == {}
-    assert settled.desired.pair_count == 2
-
-
-def test_equal_values_still_have_one_owner():
-    settled = resolve_claims(
-        [claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=1)], owned=NOTHING
-    )
-    assert set(settled.losses) == {"team/b"}
-
-
 def test_a_document_with_an_end_wins_over_another_one_of_its_namespace_only():
     def ending(namespace, until=9.0):
         raised = claim("raise", producer_byte_rate=20)
@@ -118,14 +103,6 @@ def test_a_document_with_an_end_wins_over_another_one_of_its_namespace_only():
     over = resolve_claims([lasting, ending("team")], owned=NOTHING, now=9.0)
     assert (over.desired.temporary, over.losses) == ({}, {})
     assert over.desired.documents == {"team/a", "team/raise"}
-
-
-def test_a_suspended_document_freezes_its_own_pairs_and_causes_no_conflict():
-    silent = claim("a", suspended=True, producer_byte_rate=1)
-    settled = resolve_claims([silent, claim("b", producer_byte_rate=2)], owned=NOTHING)
-    assert settled.losses == {}
-    assert settled.desired.frozen == {"team/a"}
-    assert settled.desired.halted == {(ALICE, PRODUCE)}
 
 
 def test_frozen_halted_and_other_documents_are_listed_and_claim_nothing():
@@ -171,21 +148,3 @@ def test_every_pair_has_exactly_one_winner_for_any_order(drawn, shuffled):
             lost = settled.losses.get(contender.declaration.document, {})
             assert is_winner != (pair in lost)
             assert is_winner or lost[pair] == has.document
-
-
-def test_an_owner_of_another_key_has_no_precedence():
-    owned = held_by("team/b", key=CONSUME)
-    first, second = claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=2)
-    assert winner(first, second, owned=owned) == "team/a"
-
-
-def test_a_declaration_without_remaining_limits_is_removed():
-    settled = resolve_claims(
-        [claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=1)], owned=NOTHING
-    )
-    assert all(
-        declaration.limits != NO_LIMITS
-        for several in settled.desired.claims.values()
-        for declaration in several
-    )
-    assert replace(settled.desired).limits[ALICE] == limits_of({PRODUCE: 1.0})

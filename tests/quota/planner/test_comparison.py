@@ -157,9 +157,7 @@ def carried_out(world: World) -> World:
     plan = plan_of(world)
     records = itertools.chain(plan.bookkeeping, *map(recorded, plan.changes))
     return replace(
-        world,
-        live=apply_to(world.live, plan.changes),
-        owned=world.owned.with_changes(records),
+        world, live=apply_to(world.live, plan.changes), owned=world.owned.with_changes(records)
     )
 
 

@@ -77,19 +77,6 @@ def test_a_pair_is_desired_exactly_if_one_usable_document_declares_it(documents,
     }
 
 
-def test_two_documents_with_different_keys_of_one_entity_do_not_conflict():
-    first, second = (
-        document("t/one", producer_byte_rate=1.0),
-        document("t/two", request_percentage=2.0),
-    )
-    desired = merge([second, first])
-    assert desired.conflicts == ()
-    assert dict(set_values(desired.limits[ALICE])) == {RATE: 1.0, SHARE: 2.0}
-    assert (desired.claim(ALICE, RATE), desired.claim(ALICE, SHARE)) == (first, second)
-    assert desired.claim(ALICE, Key.CONSUMER_BYTE_RATE) is None
-    assert desired.claim(entity(user="bob"), RATE) is None
-
-
 def test_equal_values_for_one_pair_are_a_conflict_with_both_places_and_no_limit():
     declaration = document("t/one", line=9, producer_byte_rate=1.0)
     two = document("t/two", line=3, producer_byte_rate=1.0)
@@ -108,23 +95,6 @@ def test_a_conflict_is_one_problem_at_each_of_its_places():
         f"a.yaml:6:1: {words} t/one, and by t/three, t/two at a.yaml:6",
         f"a.yaml:6:1: {words} t/two, and by t/three, t/one at a.yaml:6",
     ]
-
-
-def test_the_place_of_a_limit_is_its_own_line_or_that_of_its_document():
-    declaration = document("t/one", line=9, producer_byte_rate=1.0)
-    assert (declaration.place(RATE), declaration.line_of(RATE)) == ("a.yaml:14", 14)
-    assert (declaration.place(SHARE), declaration.line_of(SHARE)) == ("a.yaml:9", 9)
-
-
-def test_a_suspended_document_claims_nothing_and_freezes_all_its_pairs():
-    desired = merge(
-        [
-            document("t/one", producer_byte_rate=1.0),
-            document("t/one", line=20, suspended=True, request_percentage=5.0),
-        ]
-    )
-    assert (desired.limits, desired.claims) == ({}, {})
-    assert desired.frozen == desired.documents == {"t/one"}
 
 
 def test_documents_decide_what_they_declare_unless_a_frozen_one_owns_it():

@@ -67,26 +67,11 @@ def test_each_kind_of_client_is_resolved_before_and_after(live, subject, data):
     assert list(effects) == expected
 
 
-def test_a_user_limit_applies_to_clients_with_and_without_a_client_id():
-    live = state({entity(user=DEFAULT, client_id=DEFAULT): 1000.0})
-    new_change = change(entity(user="alice"), None, 5.0)
-    with_id, without = effects_of(new_change, live, apply_to(live, [new_change]))
-    assert (with_id.before, with_id.after) == (1000.0, 5.0)
-    assert (without.before, without.after) == (None, 5.0)
-
-
 def test_the_effect_is_that_on_clients_to_which_the_limit_applies():
     live = state({entity(user="alice", client_id=DEFAULT): 7.0})
     new_change = change(entity(user="alice"), None, 5.0)
     reach = PlanEffects(live, [new_change]).effects[0]
     assert (reach.before, reach.after) == (None, 5.0)
-
-
-def test_a_change_without_effect_shows_the_limit_that_applies_instead():
-    live = state({entity(user=DEFAULT): 7.0})
-    new_change = change(entity(client_id="app"), None, 5.0)
-    reach = PlanEffects(live, [new_change]).effects[0]
-    assert (reach.before, reach.after) == (7.0, 7.0)
 
 
 @given(entities)

@@ -55,14 +55,6 @@ def test_many_removals_rely_on_the_limits_that_each_of_them_relies_on(live):
     assert {(pair.entity, pair.key) for pair in together} == relied - own
 
 
-def test_removals_of_one_kind_rely_on_the_same_client_ids():
-    row = (1.0, None, None, None, None)
-    users, client = [entity(user="a"), entity(user="b")], entity(client_id="app")
-    live = QuotaState(limits=dict.fromkeys([*users, client], row))
-    basis = fallbacks([change(e, 1.0, None) for e in users], live)
-    assert [pair.entity for pair in basis] == [client]
-
-
 USER_LEVELS = [entity(user="a"), entity(user=DEFAULT)]
 CLIENT_LEVELS = [entity(client_id="app"), entity(client_id=DEFAULT)]
 

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Owner
 from reconciler.quota.patterns import EVERYTHING, EntityPattern, NamePattern
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.effects import PlanEffects
@@ -87,11 +86,6 @@ def broken(
     return [violation.guard for violation in check(new_plan, guards, live or before)]
 
 
-def test_an_ordinary_plan_violates_no_guard():
-    assert broken(Guards(), change(2e6, 4e6), desired_pairs=1) == []
-    assert broken(Guards()) == []
-
-
 @pytest.mark.parametrize("origin", ["those of the plan", "of another state", "of other changes"])
 def test_effects_that_are_known_are_used_if_they_are_those_of_the_plan(origin):
     live = QuotaState().with_values([(ALICE, RATE, 1e6)])
@@ -143,30 +137,6 @@ def test_a_factor_of_ten_is_allowed_despite_binary_rounding():
         assert broken(guards, change(before, after, key=SHARE)) == []
 
 
-def test_an_infinite_factor_allows_every_change():
-    assert broken(OFF, change(0.0, 1e6), change(math.nan, 5.0, key=SHARE)) == []
-
-
-def test_a_change_from_another_level_is_checked_and_the_worst_kind_of_client_is_reported():
-    wide = entity(user=DEFAULT, client_id=DEFAULT)
-    live = QuotaState(
-        limits={wide: limits_of({RATE: 1e9}), entity(user=DEFAULT): limits_of({RATE: 2e6})}
-    )
-    plan = Plan(cluster_id="c", changes=(change(None, 1e6),))
-    (violation,) = check(plan, replace(OFF, max_change_factor=10.0), live)
-    assert violation == Violation(
-        guard=Guard.MAX_CHANGE_FACTOR,
-        message=(
-            "producer_byte_rate goes from 1000000000 (1 GB/s) to 1000000 (1 MB/s) for clients under it:"
-            " a factor of 1,000, 10 is allowed"
-        ),
-        entity=ALICE,
-        key=RATE,
-        place="a.yaml:7",
-        cause=plan.changes[0].cause,
-    )
-
-
 ANYONE = entity(user=DEFAULT)
 FACTORS = replace(OFF, max_change_factor=Guards().max_change_factor)
 """Guards with the factor only."""
@@ -174,27 +144,6 @@ FACTORS = replace(OFF, max_change_factor=Guards().max_change_factor)
 
 def default_of(value: float) -> QuotaState:
     return QuotaState(limits={ANYONE: limits_of({RATE: value})})
-
-
-@pytest.mark.parametrize(
-    ("value", "refused"),
-    [
-        (20e6, []),
-        (30e6, []),
-        (31e6, [Guard.MAX_CHANGE_FACTOR]),
-        (1e6 / 30, []),
-        (1e6 / 31, [Guard.MAX_CHANGE_FACTOR]),
-        (20e6 * 1024, [Guard.MAX_CHANGE_FACTOR]),
-        (20e6 / 1024, [Guard.MAX_CHANGE_FACTOR]),
-    ],
-)
-def test_a_client_that_had_only_a_default_may_get_thirty_times_its_limit(value, refused):
-    assert broken(FACTORS, change(None, value), live=default_of(1e6)) == refused
-
-
-def test_an_exception_from_a_default_of_zero_is_refused():
-    refused = broken(FACTORS, change(None, 1e6), live=default_of(0.0))
-    assert refused == [Guard.MAX_CHANGE_FACTOR]
 
 
 BATCH = ValueRange(
@@ -224,15 +173,6 @@ def test_a_range_of_a_tenant_approves_values_declared_by_its_documents():
     assert broken(replace(FACTORS, granted=(granted,)), new_change, live=default_of(1e3)) == []
     refused = broken(replace(FACTORS, granted=(foreign,)), new_change, live=default_of(1e3))
     assert refused == [Guard.MAX_CHANGE_FACTOR]
-
-
-def test_the_removal_of_an_exception_belongs_to_the_namespace_of_its_last_document():
-    granted = replace(BATCH, namespaces=frozenset({"t"}))
-    live = QuotaState(limits={ALICE: limits_of({RATE: 2e8}), ANYONE: limits_of({RATE: 1e3})})
-    removal = replace(change(2e8, None), owner=Owner(document="t/one"))
-    guards = replace(FACTORS, granted=(granted,))
-    assert broken(guards, removal, live=live) == []
-    assert broken(guards, replace(removal, owner=None), live=live) == [Guard.MAX_CHANGE_FACTOR]
 
 
 SLIPS = (1e3, 1024.0, 1e6, 1024.0**2, 1e9, 1024.0**3, 8e3, 8 * 1024.0)
@@ -273,19 +213,6 @@ def test_a_value_and_its_unit_slip_are_never_both_allowed_for_clients_with_a_lim
         return after == before or not broken(guards, change(before, after), live=live)
 
     assert not (passes(value) and passes(value * slip))
-
-
-@given(default=_values, value=_values)
-def test_an_exception_may_be_created_exactly_if_it_may_be_removed(default, value):
-    live = QuotaState(limits={ALICE: limits_of({RATE: value}), ANYONE: limits_of({RATE: default})})
-    guards = broken(FACTORS, change(None, value), live=default_of(default))
-    assert guards == broken(FACTORS, change(value, None), live=live)
-
-
-def test_a_change_without_effect_violates_no_factor():
-    live = QuotaState(limits={entity(user=DEFAULT): limits_of({RATE: 1e6})})
-    shadowed = change(None, 1e9, subject=entity(client_id="app"))
-    assert broken(replace(OFF, max_change_factor=10.0), shadowed, live=live) == []
 
 
 def test_the_removal_of_the_last_limit_of_clients_is_refused_only_if_configured():
@@ -350,11 +277,6 @@ def test_the_first_bound_for_entity_and_key_applies():
     assert broken(replace(OFF, bounds=bounds), change(None, 6e6)) == [Guard.BOUNDS_RANGE]
 
 
-def test_bounds_do_not_apply_to_removals():
-    bounds = (ValueRange(entities=EVERYTHING, key=RATE, minimum=1.0),)
-    assert broken(replace(OFF, bounds=bounds), change(5e6, None)) == []
-
-
 @pytest.mark.parametrize(
     "subject",
     [entity(user=DEFAULT), entity(user="alice", client_id=DEFAULT), entity(client_id=DEFAULT)],
@@ -401,12 +323,6 @@ def test_of_two_protections_the_first_gives_the_reason():
         plan = Plan(cluster_id="c", changes=(protected_change,))
         (violation,) = check(plan, replace(OFF, protected=order), QuotaState())
         assert violation.message == f"create on a protected entity{words}"
-
-
-def test_an_override_is_exempt_from_protection():
-    guards = replace(OFF, protected=(Protection(entities=EVERYTHING),))
-    for cause in (Cause.OVERRIDE, Cause.ENDED):
-        assert broken(guards, change(1e6, 2e6, cause=cause)) == []
 
 
 def test_a_plan_without_documents_is_refused_while_pairs_are_owned():
@@ -457,25 +373,6 @@ def test_every_violation_names_the_setting_that_allows_it():
         assert "--" not in violation.setting
     removals = Violation(guard=Guard.MAX_REMOVALS, message="m")
     assert removals.allow_with == "guards.maxRemovals or --max-removals N"
-
-
-STRICT = Guards(max_removals=0, newly_unlimited=NewlyUnlimited.REFUSE)
-
-
-def test_an_override_is_exempt_from_every_guard():
-    for new_change in (
-        change(1e6, 1.0, cause=Cause.OVERRIDE),
-        change(1e6, None, cause=Cause.OVERRIDE),
-        change(1e6, 1e9, cause=Cause.OVERRIDE, subject=entity(user=DEFAULT)),
-    ):
-        assert broken(STRICT, new_change) == []
-
-
-def test_the_end_of_an_override_is_exempt_from_every_guard():
-    back = Cause.ENDED
-    assert broken(STRICT, change(1e9, 1e6, cause=back, subject=entity(user=DEFAULT))) == []
-    assert broken(STRICT, change(1e9, None, cause=back)) == []
-    assert broken(STRICT, change(1e9, 5.0, cause=back)) == []
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,14 @@
 """The impact of a plan: directions, affected principals, rules that never apply, keys without limit."""
 
-import math
-
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, Entity, entity
-from reconciler.quota.keys import COLUMNS, RULES, Key
+from reconciler.quota.keys import RULES, Key
 from reconciler.quota.planner.effects import Direction
 from reconciler.quota.planner.impact import (
     AffectedPrincipal,
     BucketSharing,
-    ShadowedLimit,
     assess,
     own_entity,
     principals_with_quotas,
@@ -41,50 +37,6 @@ def plan(live: QuotaState, *values: tuple[Entity, Key, float | None]) -> Plan:
 def rates(**values: float) -> QuotaState:
     return QuotaState(
         limits={entity(user=user): limits_of({RATE: value}) for user, value in values.items()}
-    )
-
-
-def test_directions_are_computed_for_clients_and_not_for_pairs():
-    live = QuotaState().with_values(
-        [
-            (entity(user=DEFAULT), RATE, 10.0),
-            (entity(user="same"), RATE, 10.0),
-            (entity(user="up"), RATE, 10.0),
-            (entity(user="last"), SHARE, 1.0),
-        ]
-    )
-    impact = assess(
-        plan(
-            live,
-            (entity(user="new"), RATE, 5.0),
-            (entity(user="same"), RATE, None),
-            (entity(user="up"), RATE, 20.0),
-            (entity(user="first"), SHARE, 1.0),
-            (entity(user="last"), SHARE, None),
-        ),
-        live,
-    )
-    assert [(effect.direction, effect.factor) for effect in impact.effects] == [
-        (Direction.TIGHTENED, 0.5),
-        (Direction.UNCHANGED, 1.0),
-        (Direction.LOOSENED, 2.0),
-        (Direction.NEWLY_LIMITED, None),
-        (Direction.NEWLY_UNLIMITED, None),
-    ]
-    assert [impact.count(direction) for direction in Direction] == [1, 1, 1, 1, 1, 0]
-    assert [(effect.before, effect.after) for effect in impact.effects][:2] == [
-        (10.0, 5.0),
-        (10.0, 10.0),
-    ]
-
-
-def test_an_empty_plan_affects_no_client():
-    impact = assess(Plan(cluster_id="c"), rates(alice=1.0), known_principals=[ALICE])
-    assert (impact.effects, impact.affected, impact.silent, impact.principal_count) == (
-        (),
-        (),
-        (),
-        1,
     )
 
 
@@ -119,20 +71,6 @@ def test_a_limit_of_the_empty_client_id_is_that_of_no_client():
     clients = [Principal(user="alice", client_id="")]
     impact = assess(plan(live, (nameless, RATE, 4.0)), live, known_principals=clients)
     assert (impact.affected, impact.affected_count) == ((), 0)
-
-
-def test_nothing_changes_for_a_client_whose_limit_is_no_number_or_of_another_spelling():
-    address = entity(ip="0:0::1")
-    connections = Key.CONNECTION_CREATION_RATE
-    live = QuotaState(
-        limits={
-            entity(user="alice"): limits_of({RATE: math.nan}),
-            address: limits_of({connections: 5.0}),
-        }
-    )
-    clients = [Principal(user="alice"), Principal(ip="0:0::1")]
-    new_plan = plan(live, (address, connections, 4.0), (entity(user="bob"), RATE, 1.0))
-    assert assess(new_plan, live, known_principals=clients).affected_count == 0
 
 
 def test_a_client_whose_new_limit_is_its_own_is_counted_and_not_named():
@@ -227,32 +165,6 @@ def test_a_shadowed_limit_applies_to_no_client_and_any_other_may_apply(state):
             assert subject in sources
 
 
-def test_shadows_are_sorted_and_limited_to_the_requested_keys():
-    over, both = entity(user=DEFAULT), limits_of({RATE: 1.0, SHARE: 1.0})
-    state = QuotaState(
-        limits={entity(client_id="b"): both, over: both, entity(client_id="a"): both}
-    )
-    assert shadows(state, [SHARE]) == (
-        ShadowedLimit(entity=entity(client_id="a"), key=SHARE, by=over),
-        ShadowedLimit(entity=entity(client_id="b"), key=SHARE, by=over),
-    )
-    assert len(shadows(state)) == 4
-    assert shadows(state, [COLUMNS[4]]) == ()
-
-
-def test_a_plan_lists_new_shadows():
-    old, new = entity(client_id="old"), entity(client_id="new")
-    live = QuotaState(
-        limits={old: limits_of({SHARE: 1.0}), entity(user=DEFAULT): limits_of({SHARE: 2.0})}
-    )
-    live = live.with_values([(new, RATE, 1.0)])
-    impact = assess(
-        plan(live, (entity(user=DEFAULT), RATE, 5.0), (entity(user="x"), SHARE, 1.0)), live
-    )
-    assert [shadow.entity for shadow in impact.new_shadows] == [new]
-    assert {shadow.entity for shadow in impact.shadows} == {old, new}
-
-
 @pytest.mark.parametrize(
     ("subject", "total"),
     [
@@ -274,21 +186,6 @@ def test_a_limit_of_the_beginning_of_known_client_ids_is_reported(subject, total
     assert [(row.entity, row.total, row.example) for row in impact.unmatched] == (
         [(subject, total, "app-1")] if total else []
     )
-
-
-# -- keys without limit -------------------------------------------------------------------------------
-
-
-@given(st.booleans(), st.booleans())
-def test_metrics_of_a_key_end_with_its_last_quota(another_there, another_set):
-    live = rates(alice=1.0)
-    if another_there:
-        live = live.with_values([(entity(client_id="c"), RATE, 1.0)])
-    values = [(entity(user="alice"), RATE, None)]
-    if another_set:
-        values.append((entity(user="bob"), RATE, 1.0))
-    impact = assess(plan(live, *values), live)
-    assert impact.silent == (() if another_there or another_set else (RATE,))
 
 
 # ---- what one client sees ---------------------------------------------------------------------
@@ -325,23 +222,6 @@ BOTH, USER, CLIENT = (
 )
 def test_a_bucket_is_split_joined_or_unchanged(before, after, sharing):
     assert change_for_client(before, after).sharing is sharing
-
-
-def test_a_client_has_the_direction_and_the_factor_of_its_change():
-    assert (change_for_client(USER, BOTH).direction, change_for_client(USER, BOTH).factor) == (
-        Direction.TIGHTENED,
-        0.5,
-    )
-    assert (change_for_client(None, USER).direction, change_for_client(None, USER).factor) == (
-        Direction.NEWLY_LIMITED,
-        None,
-    )
-    assert change_for_client(USER, None).direction is Direction.NEWLY_UNLIMITED
-    address = Principal(ip="10.0.0.1")
-    live = QuotaState(limits={entity(ip=DEFAULT): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})})
-    new_plan = plan(live, (entity(ip="10.0.0.1"), Key.CONNECTION_CREATION_RATE, 10.0))
-    (principal,) = assess(new_plan, live, known_principals=[address]).affected
-    assert (principal.sharing, principal.direction) == (BucketSharing.SAME, Direction.LOOSENED)
 
 
 def test_the_effect_on_clients_of_a_foreign_limit_is_unknown():

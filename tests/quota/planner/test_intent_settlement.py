@@ -43,14 +43,6 @@ def recorded(value: float) -> Recorded:
     return Recorded(entity=BOB, key=KEY, value=value, owner=OWNER)
 
 
-@pytest.mark.parametrize("at", [OPEN, OVER, 0.0, NOW + 9])
-def test_an_intended_value_that_is_live_is_recorded_at_any_age(at):
-    settlement = settle_intents(owned(4.0, at), live(4.0), now=NOW)
-    assert settlement.changes == (recorded(4.0),)
-    assert settlement.owned.records[BOB].applied[0] == 4.0
-    assert settlement.owned.intents == {}
-
-
 def test_a_landed_write_of_an_override_that_is_gone_leaves_the_record():
     intent = IntentStarted(entity=BOB, key=KEY, intent=Intent(value=4.0, owner=NOBODY, at=OPEN))
     records = OwnershipRecords(cluster_id="c").with_changes([recorded(2.0), intent])
@@ -65,19 +57,6 @@ def test_an_intended_removal_that_happened_drops_the_record():
     assert settlement.owned.records == {}
 
 
-@pytest.mark.parametrize(("value", "live_value"), [(4.0, 3.0), (4.0, None), (None, 3.0)])
-def test_an_intent_ends_after_65_seconds_if_another_value_is_live(value, live_value):
-    assert settle_intents(owned(value, OPEN), live(live_value), now=NOW).changes == ()
-    settlement = settle_intents(owned(value, OVER), live(live_value), now=NOW)
-    assert settlement.changes == (IntentEnded(entity=BOB, key=KEY),)
-    assert settlement.owned.intents == {}
-
-
-def test_the_previously_applied_value_remains_recorded_when_an_intent_ends():
-    settlement = settle_intents(owned(4.0, OVER, recorded(3.0)), live(3.0), now=NOW)
-    assert settlement.owned.records[BOB].applied[0] == 3.0
-
-
 def test_an_intent_from_a_fast_clock_ends_65_seconds_after_the_first_describe():
     ahead = owned(4.0, NOW + 3600)
     first = settle_intents(ahead, live(3.0), now=NOW)
@@ -90,15 +69,6 @@ def test_an_abandoned_removal_remains_abandoned_when_an_earlier_write_is_recorde
     orphan = (recorded(3.0), Orphaned(entity=BOB, key=KEY))
     settlement = settle_intents(owned(4.0, OVER, *orphan), live(4.0), now=NOW)
     assert settlement.owned.orphaned == {PAIR}
-
-
-def test_a_nearly_whole_value_counts_as_landed_for_an_integral_key():
-    assert settle_intents(owned(4.0, OVER), live(4.000_000_5), now=NOW).changes == (recorded(4.0),)
-
-
-def test_unknown_records_remain_unknown():
-    unknown = OwnershipRecords(cluster_id="c", is_known=False, intents=owned(4.0, OVER).intents)
-    assert not settle_intents(unknown, live(3.0), now=NOW).owned.is_known
 
 
 def test_every_combination_keeps_an_intent_only_if_the_write_may_still_land():

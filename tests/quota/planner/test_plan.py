@@ -1,6 +1,6 @@
 """Changes, findings and plans as values."""
 
-from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.plan import (
     RESTRICTABLE,
@@ -8,10 +8,8 @@ from reconciler.quota.planner.plan import (
     Plan,
     PlanRemainder,
     QuotaChange,
-    apply_to,
 )
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.state import QuotaState, limits_of
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 ALICE = entity(user="alice")
@@ -34,24 +32,6 @@ def finding(cause: Cause, action: Action = Action.REPORT, **more: object) -> Fin
     )
 
 
-def test_a_change_creates_updates_or_removes():
-    assert [
-        change(before=None).action,
-        change().action,
-        change(after=None).action,
-    ] == ["create", "update", "remove"]
-    assert [change().removes, change(after=None).removes] == [False, True]
-
-
-def test_changes_give_a_new_state():
-    live = QuotaState(limits={ALICE: limits_of({RATE: 1.0, SHARE: 3.0})})
-    after = apply_to(live, [change(after=None), change(entity(user=DEFAULT), after=9.0)])
-    assert dict(after.limits) == {
-        ALICE: limits_of({SHARE: 3.0}),
-        entity(user=DEFAULT): limits_of({RATE: 9.0}),
-    }
-
-
 def test_findings_are_listed_by_their_meaning():
     everything = tuple(finding(cause) for cause in Cause)
     plan = Plan(cluster_id="c", findings=everything)
@@ -60,24 +40,6 @@ def test_findings_are_listed_by_their_meaning():
     assert [entry.cause for entry in plan.unmanaged] == [Cause.UNMANAGED]
     assert plan.findings_for(Cause.GONE, Cause.ADOPT) == (finding(Cause.ADOPT), finding(Cause.GONE))
     assert (plan.orphans, plan.ignored) == ((), ())
-
-
-def test_recorded_orphaned_and_ignored_pairs_do_not_count_as_restricted():
-    orphan = finding(Cause.PRUNE, Action.ORPHAN)
-    ignored = finding(Cause.DRIFT, ignored=True)
-    skipped = finding(Cause.SPEC, ignored=True)
-    in_force = finding(Cause.OVERRIDE, Action.NOTHING)
-    plan = Plan(cluster_id="c", findings=(orphan, ignored, skipped, in_force))
-    assert plan.restricted == ()
-    assert plan.orphans == (orphan,)
-    assert plan.ignored == (ignored, skipped)
-    assert plan.drift == ()
-
-
-def test_corrected_drift_is_listed_after_reported_drift():
-    corrected = change(cause=Cause.DRIFT)
-    plan = Plan(cluster_id="c", findings=(finding(Cause.DRIFT),), changes=(corrected, change()))
-    assert plan.drift == (finding(Cause.DRIFT), corrected)
 
 
 def test_live_limits_equal_to_the_declared_ones_are_adopted():

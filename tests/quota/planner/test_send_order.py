@@ -16,7 +16,6 @@ from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import (
     MAX_OPERATIONS,
-    NAMED_OBSTACLES,
     SendSchedule,
     batches,
     chunks,
@@ -26,7 +25,6 @@ from reconciler.quota.state import QuotaState
 from tests.hypothesis_profiles import count_examples
 from tests.quota.log_model import (
     CHANCES,
-    CROWD,
     PLANS,
     Log,
     as_ends,
@@ -110,14 +108,6 @@ def test_an_entity_larger_than_a_chunk_is_sent_alone():
 # -- dependencies -------------------------------------------------------------------------------------
 
 
-def test_the_number_of_named_obstacles_is_limited():
-    schedule = SendSchedule([change(entity(user=DEFAULT), None, 1.0)], live=QuotaState())
-    for number in range(50):
-        schedule.settle(Alteration(entity(user=f"u{number:02}"), ((str(RATE), 1.0),)), REFUSED)
-    (waits,) = schedule.find_held(schedule.batches[0]).values()
-    assert [wait[0] for wait in waits] == [f"u{n:02}" for n in range(NAMED_OBSTACLES)]
-
-
 def test_an_entity_with_an_unknown_outcome_gets_no_second_write_and_a_rejected_one_does():
     for result, obstacles in ((LOST, {(ALICE, SHARE): (ALICE,)}), (REFUSED, {})):
         schedule = SendSchedule(
@@ -126,25 +116,6 @@ def test_an_entity_with_an_unknown_outcome_gets_no_second_write_and_a_rejected_o
         sets, removals = schedule.batches
         schedule.settle(sets.alterations[0], result)
         assert schedule.find_held(removals) == obstacles
-
-
-def test_an_unknown_write_of_an_earlier_run_also_delays_a_change():
-    schedule = SendSchedule([change(ALICE, None, 1.0)], live=QuotaState())
-    schedule.settle(Alteration(ALICE, ((str(RATE), 2.0),)), LOST)
-    assert schedule.find_held(schedule.batches[0]) == {(ALICE, RATE): (ALICE,)}
-
-
-def test_a_held_change_holds_the_changes_that_wait_for_it():
-    pair, everybody = entity(user="alice", client_id="app"), entity(user=DEFAULT)
-    schedule = SendSchedule(
-        [change(pair, None, 1.0), change(ALICE, None, 2.0), change(everybody, None, 3.0)],
-        live=QuotaState(),
-    )
-    first, second, third = schedule.batches
-    schedule.settle(first.alterations[0], REFUSED)
-    entities = schedule.find_held(second)
-    schedule.settle(second.alterations[0], Held(waits_for=entities[ALICE, RATE]))
-    assert schedule.find_held(third) == {(everybody, RATE): (pair, ALICE)}
 
 
 def test_a_change_that_was_never_settled_holds_later_ones():
@@ -158,38 +129,6 @@ def test_a_change_that_was_never_settled_holds_later_ones():
     # A second call gives the same result, and the delay had a reason.
     schedule.settle(sets.alterations[0], Applied())
     assert schedule.find_held(removals) == {(ALICE, RATE): (everybody,)}
-
-
-def test_sets_do_not_wait_for_visibility():
-    pair = entity(user="alice", client_id="app")
-    schedule = SendSchedule([change(pair, None, 1.0), change(ALICE, None, 2.0)], live=QuotaState())
-    first, second = schedule.batches
-    schedule.settle(first.alterations[0], Applied())
-    assert schedule.not_yet_visible(second) == ()
-    assert schedule.find_held(second) == {}
-
-
-def test_a_removal_that_relies_on_nothing_does_not_wait_for_visibility():
-    schedule = SendSchedule(
-        [change(entity(user="bob"), None, 1.0), change(ALICE, 5.0, None)], live=QuotaState()
-    )
-    sets, removals = schedule.batches
-    schedule.settle(sets.alterations[0], Applied())
-    assert schedule.not_yet_visible(removals) == ()
-
-
-@pytest.mark.parametrize("after", [None, 20.0])
-def test_a_change_waits_for_a_withheld_set_in_whose_place_an_override_ends(after):
-    default = entity(user=DEFAULT)
-    end = replace(change(ALICE, 500.0, None), cause=Cause.ENDED)
-    schedule = SendSchedule([end, change(default, 5.0, after)], live=QuotaState())
-    schedule.withhold(change(ALICE, 500.0, 10.0))
-    obstacles = {
-        subject: waits
-        for batch in schedule.batches
-        for (subject, _), waits in schedule.find_held(batch).items()
-    }
-    assert obstacles == {default: (ALICE,)}
 
 
 @pytest.mark.parametrize("result", [REFUSED, LOST, Applied()])
@@ -294,7 +233,3 @@ def test_the_order_law_holds_with_withheld_changes(plan, chances, random):
     sent = [*(change for change in changes if change not in withheld), *in_place]
     log, _ = send_plan(plan[0], sent, chances, withheld=withheld)
     assert breaches(changes, log, ends=ends_of(sent)) == []
-
-
-def test_the_test_entities_have_all_eight_levels_of_one_client():
-    assert sorted(level(subject) for subject in CROWD) == list(range(1, 9))

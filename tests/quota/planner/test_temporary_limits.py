@@ -14,7 +14,6 @@ from reconciler.quota.ownership import (
     OverrideSet,
     Owner,
     OwnershipRecords,
-    ProjectNamed,
     RecordDropped,
 )
 from reconciler.quota.planner.comparison import compare
@@ -142,18 +141,3 @@ def test_a_refused_declaration_under_an_override_in_force_leaves_the_override():
     owned = owned_with(ended(before=2.0))
     remaining = without_refused(plan, {refused}, owned, now=0.5)
     assert (remaining.changes, remaining.pending) == ((begins,), ())
-
-
-def test_the_name_of_the_project_is_recorded_whatever_is_refused():
-    refused = change(Cause.SPEC, 1.0, before=2.0)
-    named = ProjectNamed(project="payments")
-    plan = Plan(cluster_id="c", changes=(refused,), bookkeeping=(named,))
-    owned = OwnershipRecords(cluster_id="c")
-    assert without_refused(plan, {refused}, owned, now=0.5).bookkeeping == (named,)
-
-
-def test_a_refused_change_without_an_override_is_left_out():
-    refused = change(Cause.PRUNE, None, is_declared=False)
-    plan = Plan(cluster_id="c", changes=(refused,))
-    owned = OwnershipRecords(cluster_id="c")
-    assert without_refused(plan, {refused}, owned, now=1.0).changes == ()

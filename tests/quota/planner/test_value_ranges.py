@@ -11,7 +11,7 @@ from reconciler.quota.ownership import Owner
 from reconciler.quota.patterns import EVERYTHING, EntityPattern, NamePattern
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.value_ranges import ValueRange, is_approved, range_of
+from reconciler.quota.planner.value_ranges import ValueRange, is_approved
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import limits_of
 
@@ -65,14 +65,6 @@ def test_no_range_approves_a_value_and_its_unit_slip(least, most, value, slip):
     assert value == 0.0 or not (bound.approves(value) and bound.approves(value * slip))
 
 
-def test_the_first_range_that_covers_the_quota_applies():
-    other_changed_narrow = replace(NARROW, key=Key.CONSUMER_BYTE_RATE)
-    wide = replace(NARROW, entities=EVERYTHING)
-    assert range_of(change(), (other_changed_narrow, wide, NARROW)) == wide
-    assert range_of(change(), (other_changed_narrow,)) == ValueRange(entities=EVERYTHING, key=RATE)
-    assert not is_approved(change(), (replace(NARROW, maximum=None), NARROW), ())
-
-
 def test_a_range_of_a_namespace_covers_pairs_that_its_documents_declare_or_declared_last():
     of_team, of_old = (replace(NARROW, namespaces=frozenset({name})) for name in ("team", "old"))
     assert is_approved(change(), (), (of_team,))
@@ -80,9 +72,3 @@ def test_a_range_of_a_namespace_covers_pairs_that_its_documents_declare_or_decla
     removal = change(before=2e6, after=None)
     assert is_approved(removal, (), (of_old,))
     assert not is_approved(replace(removal, owner=None), (), (of_old,))
-
-
-def test_a_removal_is_checked_by_the_value_that_it_removes():
-    assert is_approved(change(before=2e6, after=None), (NARROW,), ())
-    assert not is_approved(change(before=2e3, after=None), (NARROW,), ())
-    assert not is_approved(change(before=None, after=None), (NARROW,), ())

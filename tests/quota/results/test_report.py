@@ -54,12 +54,6 @@ def test_a_preview_is_applyable_if_it_has_changes_and_no_refusal():
     assert not preview(CHANGE, violation=True).applyable
 
 
-def test_a_preview_is_errored_if_documents_conflict_or_the_broker_would_reject():
-    assert not preview(CHANGE, violation=True).errored
-    assert preview(CHANGE, conflict=True).errored
-    assert preview(CHANGE, refused=True).errored
-
-
 def test_a_preview_is_quiet_if_it_has_no_change_no_refusal_and_no_warning():
     assert preview().is_quiet
     assert not preview(CHANGE).is_quiet
@@ -90,35 +84,10 @@ def test_visible_everywhere_requires_one_broker_that_shows_it_and_none_that_lags
     assert not Visibility(visible=(), lagging=(), unreachable={1: "down"}).everywhere
 
 
-@pytest.mark.parametrize(
-    ("result", "word"),
-    [
-        (None, "NOT SENT"),
-        (Applied(), "APPLIED"),
-        (REFUSED, "REJECTED"),
-        (Held(waits_for=(ALICE,)), "HELD"),
-        (Unknown(reason="cut off"), "UNKNOWN"),
-    ],
-)
-def test_each_result_has_its_status_text(result, word):
-    assert PairOutcome(change=CHANGE, result=result).status_text == word
-
-
 def test_the_digest_of_a_preview_is_that_of_what_is_reviewed():
     ended = replace(preview(CHANGE), plan=replace(preview(CHANGE).plan, changes=()))
     pending = replace(ended, plan=replace(ended.plan, pending=(CHANGE,)))
     assert preview(CHANGE).digest == pending.digest != ended.digest
-
-
-def test_a_pair_is_done_when_it_was_applied_and_is_visible():
-    done = PairOutcome(change=CHANGE, result=Applied(), visibility=PairVisibility.VISIBLE)
-    assert done.is_done
-    assert not PairOutcome(
-        change=CHANGE, result=Applied(), visibility=PairVisibility.CHANGED
-    ).is_done
-    assert not PairOutcome(
-        change=CHANGE, result=Unknown(reason=""), visibility=PairVisibility.VISIBLE
-    ).is_done
 
 
 def outcome(**more: object) -> Outcome:
@@ -249,13 +218,6 @@ def test_a_reported_expired_override_has_the_declared_value_and_its_document():
     (override,) = expired_overrides(plan(findings=(REPORTED,)), OWNED, now=NOW)
     assert (override.override, override.expected, override.live) == (OVERRIDE, 5.0, 50.0)
     assert (override.document, override.pair) == ("team/one", (ALICE, RATE))
-
-
-def test_without_a_declaring_document_the_value_from_before_is_expected():
-    (override,) = expired_overrides(
-        plan(findings=(replace(REPORTED, desired=None, owner=None),)), OWNED, now=NOW
-    )
-    assert (override.expected, override.document) == (7.0, "")
 
 
 def test_a_planned_expired_override_counts_until_it_is_reverted():

@@ -1,5 +1,6 @@
 """The report on one client in words."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -81,7 +82,9 @@ def test_a_limit_that_no_snapshot_has_is_not_called_no_limit() -> None:
     assert headline(unknown).endswith("produce, limit not known; requests waited 1 s on average")
     assert "no limit" not in report_text(unknown)
     late = replace(unknown, throttled=(replace(throttled, snapshot_ms=REPORT.from_ms),))
-    assert "limit not known, it was set after the snapshot of 2026-" in headline(late)
+    assert "limit not known, set after the snapshot of 2026-" in headline(late)
+    between = replace(REPORT, throttled=(replace(REPORT.throttled[0], snapshot_ms=REPORT.from_ms),))
+    assert re.search(r"limit 20 MiB/s of \S+, set after the snapshot of 2026-", headline(between))
     unlimited = replace(unknown, limits=(replace(limits, is_known=True),))
     assert [cell.text for cell in sheets(unlimited)[1].rows[0][2:4]] == ["no limit", "no limit"]
 

@@ -1,28 +1,8 @@
 """Java's hash order, against lists that a JVM printed."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from reconciler.sandbox.broker_rules.hash_order import hash_ordered, string_hash
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("", 0),
-        ("zz", 3904),
-        ("producer_byte_rate", -832502454),
-        ("consumer_byte_rate", -1805480786),
-        ("request_percentage", -965904822),
-        ("controller_mutation_rate", -748852909),
-        ("connection_creation_rate", -1714422113),
-        ("Aa", 2112),
-        ("BB", 2112),
-    ],
-)
-def test_hash_codes_equal_those_of_java(text: str, code: int) -> None:
-    assert string_hash(text) == code % 2**32
+from reconciler.sandbox.broker_rules.hash_order import hash_ordered
 
 
 @pytest.mark.parametrize(
@@ -74,16 +54,3 @@ def test_hash_codes_equal_those_of_java(text: str, code: int) -> None:
 )
 def test_maps_are_iterated_in_the_order_of_a_jvm(capacity: int, put: str, walked: str) -> None:
     assert hash_ordered(put.split("|"), capacity=capacity) == walked.split("|")
-
-
-@given(st.lists(st.text()), st.integers(min_value=0, max_value=40))
-def test_every_key_is_iterated_once(keys: list[str], capacity: int) -> None:
-    walked = hash_ordered(keys, capacity=capacity)
-    assert len(walked) == len(set(keys))
-    assert set(walked) == set(keys)
-
-
-@given(st.lists(st.text(), max_size=12), st.integers(min_value=0, max_value=40))
-def test_the_order_is_idempotent(keys: list[str], capacity: int) -> None:
-    walked = hash_ordered(keys, capacity=capacity)
-    assert hash_ordered(walked, capacity=capacity) == walked

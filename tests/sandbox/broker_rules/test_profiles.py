@@ -9,11 +9,6 @@ from reconciler.errors import ConfigError
 from reconciler.sandbox import NEWEST, PROFILES, profile_named
 
 
-def test_version_lines_are_in_order_and_the_last_is_the_newest() -> None:
-    assert list(PROFILES) == ["3.4", "3.9", "4.3", "4.x"]
-    assert profile_named("4.x") is NEWEST
-
-
 def test_no_two_version_lines_offer_the_same_api_versions() -> None:
     for first, second in combinations(PROFILES.values(), 2):
         assert first.versions != second.versions
@@ -28,13 +23,6 @@ def test_an_unknown_version_line_is_refused_with_the_known_ones() -> None:
 def test_a_version_line_offers_only_versions_that_kquota_can_decode() -> None:
     with pytest.raises(ValueError, match="not on the wire"):
         replace(NEWEST, versions={48: (0, 2)})
-
-
-def test_every_release_of_4_has_a_name():
-    line = {name: profile_named(name) for name in ("4.0", "4.1", "4.2", "4.3")}
-    assert {profile.name for profile in line.values()} == {"4.3"}
-    assert not line["4.0"].refuses_non_finite
-    assert NEWEST.refuses_non_finite
 
 
 def test_redpanda_has_prefixes_of_client_ids_three_keys_and_no_address() -> None:

@@ -17,7 +17,7 @@ from tests.simulation.brokers import CLUSTER_ID, Commit
 from tests.simulation.convergence import difference
 from tests.simulation.kube.api_faults import API_TABLE, LEASE_FAULTS
 from tests.simulation.kube.api_network import ApiNetwork
-from tests.simulation.kube.api_server import ApiServer, ApiWrite, Place
+from tests.simulation.kube.api_server import ApiServer, ApiWrite, Obj, Place
 from tests.simulation.kube.command_line import CommandLine, break_glass, pipeline
 from tests.simulation.kube.lease_time import LeaseTime
 from tests.simulation.kube.logins import (
@@ -351,6 +351,8 @@ class OperatorWorld(World):
                 yield f"{document_of(obj)} has no status of its newest spec"
             elif ready.get("status") != "True" and ready.get("reason") != "Suspended":
                 yield f"{document_of(obj)} is {ready.get('reason')}: {ready.get('message')}"
+            elif ready.get("status") == "True" and not _is_compared(obj):
+                yield f"{document_of(obj)} does not say whether it has drifted"
 
     # -- checks --------------------------------------------------------------------------------------
 
@@ -434,6 +436,10 @@ def _hold(handle: asyncio.Handle) -> bool:
         return False
     process.paused_calls.append(handle)
     return True
+
+
+def _is_compared(obj: Obj) -> bool:
+    return condition(obj["status"], "Drifted").get("status") != "Unknown"
 
 
 def _shown(write: ApiWrite) -> str:

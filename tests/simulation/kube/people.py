@@ -86,7 +86,7 @@ def edit_status(world: "OperatorWorld", chance: random.Random) -> None:
 
 
 def request_reconciliation(world: "OperatorWorld") -> None:
-    """Request a reconciliation, as ``kquota reconcile`` does."""
+    """Request a reconciliation by its annotation."""
     obj = world.server.find("quotaclusters", "", CLUSTER)
     assert obj is not None
     annotations = {REQUESTED_AT: str(world.clock.now())}

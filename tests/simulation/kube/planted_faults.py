@@ -74,8 +74,8 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
     _fault(
         "intents are not written before the alterations are sent",
         "records/inventory.py",
-        "not in self._foreign_overrides\n        )\n        await self._save()",
-        "not in self._foreign_overrides\n        )\n        await asyncio.sleep(0)",
+        "self.owned = self.owned.with_changes(changes)\n        await self._save()",
+        "self.owned = self.owned.with_changes(changes)\n        await asyncio.sleep(0)",
     ),
     _fault(
         "removals are forgotten when the process ends",
@@ -85,15 +85,24 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
     ),
     _fault(
         "a conflict of records overwrites another writer's update",
-        "records/inventory.py",
-        "overrides=merge(own.overrides, own.overrides, before.overrides, now.overrides),",
-        "overrides=own.overrides,",
+        "records/record_store.py",
+        "            objects[name] = await api.replace(CONFIG_MAPS, namespace, name, dict(config_map))\n",
+        "            present = await api.get(CONFIG_MAPS, namespace, name)\n"
+        '            newest = {"resourceVersion": present["metadata"]["resourceVersion"]}\n'
+        '            newest = {**config_map, "metadata": {**config_map["metadata"], **newest}}\n'
+        "            objects[name] = await api.replace(CONFIG_MAPS, namespace, name, newest)\n",
     ),
     _fault(
         "a status is written again in every reconciliation",
         "status/comparison.py",
         "    return _bare(_without_foreign_conditions(before)) == _bare(after)",
         "    return False",
+    ),
+    _fault(
+        "a document never says that it has not drifted",
+        "status/client_quota.py",
+        "        if not message and any(each.drifts or each.is_settling for _, each in statuses):",
+        "        if not message:",
     ),
     _fault(
         "an unfinished reconciliation is not tried again",
@@ -116,8 +125,8 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
     _fault(
         "a Secret that is withdrawn keeps its session",
         "configuration/client_sessions.py",
-        "                await self._end(cluster.name)\n                raise\n            except KquotaError",
-        "                pass\n            except KquotaError",
+        "            await self.forget(cluster.name)\n            raise\n        except KquotaError",
+        "            pass\n        except KquotaError",
     ),
     _fault(
         "a rotated Secret is not used",

@@ -430,6 +430,26 @@ def test_a_status_that_is_written_again_at_rest_is_reported() -> None:
     assert violation.startswith("a status is written again although nothing has changed")
 
 
+@pytest.mark.parametrize(("drifted", "is_reported"), [("Unknown", True), ("False", False)])
+def test_a_document_that_does_not_say_after_the_faults_whether_it_drifted_is_reported(
+    drifted: str, is_reported: bool
+) -> None:
+    world = OperatorWorld(scenario_of(1, "operator"))
+    quota = client_quota(ALICE, {RATE: 1.0}, policy=None, suspended=False)
+    obj = world.server.put("author", "clientquotas", quota)
+    conditions = [
+        {"type": "Ready", "status": "True", "reason": "Synced"},
+        {"type": "Drifted", "status": drifted},
+    ]
+    status = {"observedGeneration": obj["metadata"]["generation"], "conditions": conditions}
+    world.server.replace_status("operator-a-1", PLACE, status)
+    problems = list(world._unready())
+    world._close()
+    assert (
+        problems == [f"{TEAM}/{NAME_OF[ALICE]} does not say whether it has drifted"] * is_reported
+    )
+
+
 def test_the_writes_of_commands_are_those_of_another_writer_for_the_operators() -> None:
     world = OperatorWorld(scenario_of(1, "operator"))
     operators, commands = world.laws, world.command_line.laws

@@ -408,7 +408,7 @@ def test_the_interval_of_unstated_consumers_contains_what_stated_ones_get() -> N
 
 
 def test_a_limit_that_is_worse_only_in_the_worst_case_is_worse_and_not_refused() -> None:
-    result = consumers(QUARTER, 245_000, UNSTATED_CONSUMERS)
+    result = consumers(QUARTER, 248_000, UNSTATED_CONSUMERS)
     assert result.after is not None
     assert result.worst is not None
     assert (result.after.throttled_ms, result.verdict) == (0, ImpactVerdict.WORSE)

@@ -185,137 +185,52 @@ PLAIN = Tier(name="plain", share_ppm=5_000, max_delay_ms=None)
 EMPTY = case()
 
 
+RULES = """
+                                     |      |                   |      0 | 1150 |                  | margin
+margin_percent=0                     |      |                   |      0 | 1000 |                  | no margin
+                                     |      |                   |  5_000 | 1150 |                  | censored, within the share
+                                     |      |                   |  5_001 | 1380 | BUMP             | censored
+                                     |      | bumped            |  5_001 | 1150 |                  | raised once, not twice
+                                     | 1380 | bumped            |  5_001 | 1380 | IGNORED          | a raised limit is kept
+                                     | 1380 | bumped            |  5_000 | 1150 |                  | not censored any more
+                                     | 9000 | bumped            |  5_001 | 4500 | CUT              | far above the raised limit
+                                     | 2000 | bumped            |  5_001 | 1380 |                  | kept up to the maximum raise
+                                     |  900 | bumped            |  5_001 | 1150 |                  | raised, and more is needed now
+ceiling=1200                         | 1380 | bumped            |  5_001 | 1200 | CEILING          | kept, not above the ceiling
+                                     |      | pinned            |  5_001 | 1150 |                  | a pinned number is not raised
+bump_percent=0                       |      |                   |  5_001 | 1150 |                  | a tier that is never raised
+ceiling=1200                         |      |                   |  5_001 | 1200 | BUMP CEILING     | never above the ceiling
+floor=4321                           |      |                   |      0 | 4330 | FLOOR            | floor
+                                     |      | budget=1100       |      0 | 1100 | BUDGET           | budget
+                                     |      | budget=1105       |      0 | 1100 | BUDGET           | rounded down to keep the budget
+floor=1104                           |      | budget=1105       |      0 | 1105 | BUDGET           | not below the floor by rounding
+floor=4321                           |      | budget=900        |      0 |  900 | FLOOR BUDGET     | the budget has precedence
+                                     | 1046 |                   |      0 | 1046 | IGNORED          | hardly a change
+ceiling=1200                         | 1250 |                   |      0 | 1150 |                  | hardly a change, and above the ceiling
+                                     | 1210 | budget=1200       |      0 | 1150 |                  | hardly a change, and beyond the budget
+ceiling=1200                         | 1200 |                   |      0 | 1200 | IGNORED          | hardly a change, at the ceiling
+                                     | 1045 |                   |      0 | 1150 |                  | a tenth is a change
+                                     | 10011|                   |      0 | 5010 | CUT              | halved at most
+                                     | 10011| budget=100        |      0 | 5010 | BUDGET CUT       | even then
+"""
+"""Settings of the tier | current limit | marks of the case | censored ppm | target | rules | what it shows."""
+
+
+def values(text: str) -> dict[str, object]:
+    """Settings such as `floor=1` or, for true ones, their names."""
+    pairs = (word.partition("=") for word in text.split())
+    return {name: int(value) if value else True for name, _, value in pairs}
+
+
 @pytest.mark.parametrize(
-    ("tier", "marks", "censored_ppm", "value", "rules"),
-    [
-        pytest.param({}, {}, 0, 1150, (), id="margin"),
-        pytest.param({"margin_percent": 0}, {}, 0, 1000, (), id="no margin"),
-        pytest.param({}, {}, 5_000, 1150, (), id="censored, within the share"),
-        pytest.param({}, {}, 5_001, 1380, (SizingRule.BUMP,), id="censored"),
-        pytest.param({}, {"bumped": True}, 5_001, 1150, (), id="raised once, not twice"),
-        pytest.param(
-            {},
-            {"bumped": True, "current": 1380},
-            5_001,
-            1380,
-            (SizingRule.IGNORED,),
-            id="a raised limit is kept",
-        ),
-        pytest.param(
-            {}, {"bumped": True, "current": 1380}, 5_000, 1150, (), id="not censored any more"
-        ),
-        pytest.param(
-            {},
-            {"bumped": True, "current": 9_000},
-            5_001,
-            4500,
-            (SizingRule.CUT,),
-            id="far above the raised limit",
-        ),
-        pytest.param(
-            {},
-            {"bumped": True, "current": 2_000},
-            5_001,
-            1380,
-            (),
-            id="kept up to the maximum raise",
-        ),
-        pytest.param(
-            {},
-            {"bumped": True, "current": 900},
-            5_001,
-            1150,
-            (),
-            id="raised, and more is needed now",
-        ),
-        pytest.param(
-            {"ceiling": 1200},
-            {"bumped": True, "current": 1380},
-            5_001,
-            1200,
-            (SizingRule.CEILING,),
-            id="kept, not above the ceiling",
-        ),
-        pytest.param({}, {"pinned": True}, 5_001, 1150, (), id="a pinned number is not raised"),
-        pytest.param({"bump_percent": 0}, {}, 5_001, 1150, (), id="a tier that is never raised"),
-        pytest.param(
-            {"ceiling": 1200},
-            {},
-            5_001,
-            1200,
-            (SizingRule.BUMP, SizingRule.CEILING),
-            id="never above the ceiling",
-        ),
-        pytest.param({"floor": 4321}, {}, 0, 4330, (SizingRule.FLOOR,), id="floor"),
-        pytest.param({}, {"budget": 1100}, 0, 1100, (SizingRule.BUDGET,), id="budget"),
-        pytest.param(
-            {},
-            {"budget": 1105},
-            0,
-            1100,
-            (SizingRule.BUDGET,),
-            id="rounded down to keep the budget",
-        ),
-        pytest.param(
-            {"floor": 1104},
-            {"budget": 1105},
-            0,
-            1105,
-            (SizingRule.BUDGET,),
-            id="not below the floor by rounding",
-        ),
-        pytest.param(
-            {"floor": 4321},
-            {"budget": 900},
-            0,
-            900,
-            (SizingRule.FLOOR, SizingRule.BUDGET),
-            id="the budget has precedence",
-        ),
-        pytest.param({}, {"current": 1046}, 0, 1046, (SizingRule.IGNORED,), id="hardly a change"),
-        pytest.param(
-            {"ceiling": 1200},
-            {"current": 1250},
-            0,
-            1150,
-            (),
-            id="hardly a change, and above the ceiling",
-        ),
-        pytest.param(
-            {},
-            {"current": 1210, "budget": 1200},
-            0,
-            1150,
-            (),
-            id="hardly a change, and beyond the budget",
-        ),
-        pytest.param(
-            {"ceiling": 1200},
-            {"current": 1200},
-            0,
-            1200,
-            (SizingRule.IGNORED,),
-            id="hardly a change, at the ceiling",
-        ),
-        pytest.param({}, {"current": 1045}, 0, 1150, (), id="a tenth is a change"),
-        pytest.param({}, {"current": 10_011}, 0, 5010, (SizingRule.CUT,), id="halved at most"),
-        pytest.param(
-            {},
-            {"current": 10_011, "budget": 100},
-            0,
-            5010,
-            (SizingRule.BUDGET, SizingRule.CUT),
-            id="even then",
-        ),
-    ],
+    "row",
+    [pytest.param(line, id=line.split("|")[-1].strip()) for line in RULES.strip("\n").split("\n")],
 )
-def test_a_rule_gives_the_expected_target_for_a_need_of_a_thousand(
-    tier, marks, censored_ppm, *, value, rules
-):
-    assert priced(1000, replace(PLAIN, **tier), replace(EMPTY, **marks), censored_ppm) == (
-        value,
-        rules,
-    )
+def test_a_rule_gives_the_expected_target_for_a_need_of_a_thousand(row):
+    tier, current, marks, censored_ppm, value, rules, _ = (cell.strip() for cell in row.split("|"))
+    sizing = replace(EMPTY, current=int(current) if current else None, **values(marks))
+    expected = int(value), tuple(SizingRule[name] for name in rules.split())
+    assert priced(1000, replace(PLAIN, **values(tier)), sizing, int(censored_ppm)) == expected
 
 
 @given(

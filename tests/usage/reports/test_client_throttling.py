@@ -155,6 +155,9 @@ def test_a_limit_that_was_set_after_the_last_snapshot_is_not_known_and_not_none(
     assert (first.limit_units, first.snapshot_ms) == (None, 0)
     (row,) = report(before).limits
     assert (row.is_known, row.limit_units, row.target_units) == (False, None, 573)
+    between = replace(THROTTLED, limits=((0, state({})), (TO, state({USER: 2_000}))))
+    (first, _) = report(between).throttled
+    assert (first.limit_units, first.snapshot_ms) == (2_000, 0)
     removed = replace(THROTTLED, limits=((0, state({})), (TO, state({}))))
     (row,) = report(removed).limits
     assert (row.is_known, row.limit_units, row.target_units) == (True, None, None)

@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from random import Random
 
 import pytest
 from hypothesis import given
@@ -7,11 +6,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import DecodeError, EncodeError
 from reconciler.wire.messages import alter_client_quotas
-from reconciler.wire.messages.alter_client_quotas import (
-    Alteration,
-    AlterClientQuotasRequest,
-    Result,
-)
+from reconciler.wire.messages.alter_client_quotas import Alteration
 from tests.wire import samples
 
 versions = st.sampled_from([0, 1])
@@ -22,18 +17,6 @@ entities = st.one_of(samples.parts(), st.just(()))
 alterations = st.lists(st.tuples(entities, operations), min_size=1, max_size=6).map(tuple)
 
 ALICE: Alteration = ((("user", "alice"),), (("producer_byte_rate", 1024.0),))
-
-
-@given(versions, alterations, st.booleans())
-def test_a_request_is_read_back(
-    version: int, requested_alterations: tuple[Alteration, ...], validate_only: bool
-) -> None:
-    body = alter_client_quotas.encode_request(
-        version, requested_alterations, validate_only=validate_only
-    )
-    assert alter_client_quotas.decode_request(version, body) == AlterClientQuotasRequest(
-        alterations=requested_alterations, validate_only=validate_only
-    )
 
 
 @given(versions, alterations)
@@ -51,28 +34,6 @@ def test_entries_can_be_split_into_requests_at_any_place(
     )
 
 
-@given(
-    versions,
-    st.lists(
-        st.tuples(
-            samples.parts(), st.integers(-(2**15), 2**15 - 1), st.one_of(st.none(), st.text())
-        ),
-        max_size=5,
-    ),
-    st.integers(-1, 2**31 - 1),
-)
-def test_a_response_is_read_back_with_sorted_components(
-    version: int, results: list[Result], throttle: int
-) -> None:
-    body = alter_client_quotas.encode_response(version, results=results, throttle_time_ms=throttle)
-    altered = alter_client_quotas.decode_response(version, body)
-    assert altered.throttle_time_ms == throttle
-    assert altered.results == tuple(
-        (tuple(sorted(parts, key=lambda part: part[0])), code, message)
-        for parts, code, message in results
-    )
-
-
 def is_decoded_success(version: int, body: bytes, requested: Sequence[Alteration]) -> bool:
     """Whether a response, fully decoded, has no error for each of these entities."""
     try:
@@ -86,19 +47,6 @@ def is_decoded_success(version: int, body: bytes, requested: Sequence[Alteration
 requests = st.lists(
     st.tuples(samples.parts(), operations), min_size=1, max_size=6, unique_by=lambda item: item[0]
 )
-
-
-@given(versions, requests, st.integers(0, 2**31 - 1), st.randoms())
-def test_an_answer_that_accepts_each_entity_in_any_order_need_not_be_decoded(
-    version: int, requested: list[Alteration], throttle: int, random: Random
-) -> None:
-    entries = alter_client_quotas.encode_entries(version, requested)
-    results: list[Result] = [(parts, 0, None) for parts, _ in requested]
-    random.shuffle(results)
-    body = alter_client_quotas.encode_response(version, results=results, throttle_time_ms=throttle)
-    assert alter_client_quotas.is_plain_success(version, body, entries)
-    assert not alter_client_quotas.is_plain_success(version, body, entries[1:])
-    assert not alter_client_quotas.is_plain_success(version, body, [*entries, (b"\x01", b"\x01")])
 
 
 @given(versions, requests, st.data())
@@ -155,23 +103,9 @@ def test_a_string_beyond_kafkas_limit_is_rejected(version: int, alteration: Alte
         alter_client_quotas.encode_entries(version, [ALICE, alteration])
 
 
-@pytest.mark.parametrize("version", [0, 1])
-def test_the_longest_name_can_be_sent(version: int) -> None:
-    long: Alteration = ((("user", "x" * 32767),), (("a", 1.0),))
-    body = alter_client_quotas.encode_request(version, [long], validate_only=False)
-    assert alter_client_quotas.decode_request(version, body).alterations == (long,)
-
-
 def test_a_lone_surrogate_is_rejected() -> None:
     with pytest.raises(EncodeError, match=r"'a\\ud800' cannot be written as UTF-8"):
         alter_client_quotas.encode_entries(1, [((("user", "a\ud800"),), (("x", 1.0),))])
-
-
-def test_the_value_of_a_removal_is_ignored() -> None:
-    body = alter_client_quotas.encode_request(1, [ALICE], validate_only=False)
-    removed = body[:-5] + b"\x01" + body[-4:]
-    (alteration,) = alter_client_quotas.decode_request(1, removed).alterations
-    assert alteration == (ALICE[0], (("producer_byte_rate", None),))
 
 
 @pytest.mark.parametrize("version", [0, 1])

@@ -2,17 +2,7 @@ import pytest
 
 from reconciler.errors import DecodeError, EncodeError
 from reconciler.wire.messages import api_versions
-from reconciler.wire.messages.api_versions import (
-    ApiRange,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    Feature,
-)
-
-
-@pytest.mark.parametrize("text", ["kquota", "1.0.0", "a", "1-2.3", "kafka-quota-reconciler"])
-def test_software_names_that_brokers_accept_are_sent(text: str) -> None:
-    assert api_versions.is_valid_software(text)
+from reconciler.wire.messages.api_versions import ApiRange, ApiVersionsRequest, ApiVersionsResponse
 
 
 @pytest.mark.parametrize("text", ["", "1.0+local", "1_0", "-a", "a.", "a b", "é", "1.0\n"])
@@ -35,22 +25,6 @@ def test_a_rejection_in_the_layout_of_version_0_is_decoded_in_every_version(vers
     assert api_versions.decode_response(version, body) == refusal
 
 
-def test_a_rejection_by_an_old_broker_contains_no_range() -> None:
-    assert api_versions.decode_response(3, b"\x00\x23\x00\x00\x00\x00") == ApiVersionsResponse(
-        error_code=35, apis=()
-    )
-
-
-@pytest.mark.parametrize(("version", "names"), [(3, ["a"]), (4, ["a", "zero"])])
-def test_features_from_level_0_are_shown_from_version_4_on(version: int, names: list[str]) -> None:
-    features = (Feature(name="a", lowest=1, highest=2), Feature(name="zero", lowest=0, highest=1))
-    body = api_versions.encode_response(
-        version, ApiVersionsResponse(error_code=0, apis=(), features=features)
-    )
-    displayed_features = api_versions.decode_response(version, body).features
-    assert [feature.name for feature in displayed_features] == names
-
-
 def test_unknown_tags_of_the_response_are_skipped() -> None:
     body = b"\x00\x00\x01\x00\x00\x00\x00" + b"\x01\x63\x03zzz"
     assert api_versions.decode_response(3, body) == ApiVersionsResponse(error_code=0, apis=())
@@ -70,11 +44,3 @@ def test_unknown_tags_of_the_response_are_skipped() -> None:
 def test_malformed_features_are_refused(tags: bytes) -> None:
     with pytest.raises(DecodeError):
         api_versions.decode_response(3, b"\x00\x00\x01\x00\x00\x00\x00" + tags)
-
-
-@pytest.mark.parametrize(
-    ("tags", "ready"), [(b"\x00", False), (b"\x01\x03\x01\x00", False), (b"\x01\x03\x01\x01", True)]
-)
-def test_a_flag_among_the_tags_is_one_byte(tags: bytes, ready: bool) -> None:
-    body = b"\x00\x00\x01\x00\x00\x00\x00" + tags
-    assert api_versions.decode_response(3, body).zk_migration_ready is ready

@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import DecodeError
 from reconciler.wire.messages import describe_client_quotas
-from reconciler.wire.messages.describe_client_quotas import (
-    Component,
-    DescribeClientQuotasRequest,
-    EntryLayout,
-)
+from reconciler.wire.messages.describe_client_quotas import EntryLayout
 from tests.wire import reference, samples
 
 versions = st.sampled_from([0, 1])
@@ -35,20 +31,6 @@ def compare(version: int, body: bytes, layout: EntryLayout) -> bool:
     return True
 
 
-@given(
-    versions,
-    st.lists(
-        st.tuples(st.text(max_size=5), st.integers(-128, 127), st.one_of(st.none(), st.text())),
-        max_size=4,
-    ),
-    st.booleans(),
-)
-def test_a_request_is_read_back(version: int, components: list[Component], strict: bool) -> None:
-    request = DescribeClientQuotasRequest(components=tuple(components), strict=strict)
-    body = describe_client_quotas.encode_request(version, request)
-    assert describe_client_quotas.decode_request(version, body) == request
-
-
 @given(versions, samples.answers(), layouts, st.integers(-1, 2**31 - 1))
 def test_a_response_is_decoded_as_by_the_reference(
     version: int, entries: list[describe_client_quotas.Entry], layout: EntryLayout, throttle: int
@@ -57,16 +39,6 @@ def test_a_response_is_decoded_as_by_the_reference(
         version, entries=entries, throttle_time_ms=throttle
     )
     assert compare(version, body, layout)
-
-
-@given(versions, st.integers(-(2**15), 2**15 - 1), st.one_of(st.none(), st.text(max_size=200)))
-def test_an_error_response_is_read_back(version: int, code: int, message: str | None) -> None:
-    body = describe_client_quotas.encode_response(
-        version, entries=None, error_code=code or 31, error_message=message
-    )
-    described = describe_client_quotas.decode_response(version, body, samples.LAYOUT)
-    assert (described.error_code, described.error_message) == (code or 31, message)
-    assert (described.entries, described.foreign_entities) == ({}, ())
 
 
 def mutations(frame: bytes, at: int) -> list[bytes]:
@@ -128,24 +100,3 @@ def test_random_damage_has_the_result_of_the_reference(
             at = chance.randrange(len(mutant))
             mutant[at] = chance.choice((0, 1, 2, 3, 0x7F, 0x80, 0xFF, chance.randrange(256)))
         compare(1, bytes(mutant), layout)
-
-
-@pytest.mark.parametrize("version", [0, 1])
-def test_a_repeated_entity_is_refused(version: int) -> None:
-    body = describe_client_quotas.encode_response(version, entries=[STEADY[0], STEADY[0]])
-    with pytest.raises(DecodeError, match="the same entity occurs twice"):
-        describe_client_quotas.decode_response(version, body, samples.LAYOUT)
-
-
-def test_equal_limits_share_one_row() -> None:
-    entries = [((("user", f"u{number}"),), STEADY[0][1]) for number in range(100)]
-    body = describe_client_quotas.encode_response(1, entries=entries)
-    described = describe_client_quotas.decode_response(1, body, samples.LAYOUT)
-    assert len({id(row) for row in described.entries.values()}) == 1
-
-
-def test_keys_and_rows_are_exact_tuples() -> None:
-    body = describe_client_quotas.encode_response(1, entries=STEADY + MIXED)
-    described = describe_client_quotas.decode_response(1, body, samples.LAYOUT)
-    shapes = {(type(key), len(key), type(row), len(row)) for key, row in described.entries.items()}
-    assert shapes == {(tuple, 3, tuple, 5)}

@@ -22,23 +22,6 @@ def test_a_layout_requires_two_or_more_short_names(
         EntryLayout(slots=slots, columns=columns)
 
 
-def test_entries_are_stored_in_columns_and_foreign_parts_separately() -> None:
-    gathering = EntryCollection(layout=LAYOUT, most_entities=100)
-    gathering.add([("client-id", None), ("user", "a")], [("z", 2.0), ("y", 1.0)], offset=0)
-    gathering.add([("user", "a")], [("request_percentage", 1.0), ("y", 1.0)], offset=0)
-    gathering.add([("user", "a"), ("group", "g")], [("y", 1.0)], offset=0)
-    assert len(gathering) == 3
-    assert gathering.entries == {
-        ("a", None, False): (None,) * 5,
-        ("a", False, False): (None, None, 1.0, None, None),
-    }
-    assert gathering.foreign_values == {
-        ("a", None, False): (("y", 1.0), ("z", 2.0)),
-        ("a", False, False): (("y", 1.0),),
-    }
-    assert gathering.foreign == {(("group", "g"), ("user", "a")): (("y", 1.0),)}
-
-
 @pytest.mark.parametrize(
     ("parts", "values", "words"),
     [

@@ -49,27 +49,6 @@ def user(name: str | None, *values: tuple[str, float]) -> Entry:
     return (("user", name),), values
 
 
-def test_usual_entries_are_decoded_by_the_fast_reader() -> None:
-    entries = [
-        user("a", (PRODUCER, 1.0)),
-        user(None, (CONSUMER, 2.0), (PRODUCER, 1.0)),
-        ((("client-id", "c"), ("user", "a")), ((PRODUCER, 1.0),)),
-        ((("user", "a"), ("client-id", None)), ((PRODUCER, 1.0),)),
-        ((("ip", "::1"),), ()),
-        user("x" * 126, (PRODUCER, 1.0)),
-        user("x" * 127, (PRODUCER, 1.0)),
-        ((("user", "y"), ("client-id", "x" * 32767)), ((PRODUCER, 1.0),)),
-        user("", (PRODUCER, 1.0)),
-    ]
-    gathering, handed = read(entries)
-    assert (len(gathering), handed) == (len(entries), 0)
-    assert gathering.entries["a", None, False] == (1.0, None, None, None, None)
-    assert gathering.entries["a", "c", False] == (1.0, None, None, None, None)
-    assert gathering.entries[None, False, False] == (1.0, 2.0, None, None, None)
-    assert gathering.entries[False, False, "::1"] == (None,) * 5
-    assert gathering.entries["", False, False] == (1.0, None, None, None, None)
-
-
 @pytest.mark.parametrize(
     "entry",
     [
@@ -85,29 +64,6 @@ def test_entries_outside_the_layout_are_left_to_the_general_reader(entry: Entry)
     assert (len(gathering), handed) == (3, 1)
 
 
-def test_tags_and_overlong_lengths_are_left_to_the_general_reader() -> None:
-    plain = describe_client_quotas.encode_response(1, entries=[user("abc", (PRODUCER, 1.0))])
-    name, tail = plain.index(b"\x04abc"), plain.index(b"\x13producer")
-    end = len(plain) - 2
-    value_tag = end - 1
-    cases = {
-        "tag of the component": plain[: name + 4] + b"\x01\x07\x02zz" + plain[name + 5 :],
-        "tag of the value": plain[:value_tag] + b"\x01\x07\x00" + plain[value_tag + 1 :],
-        "tag of the entry": plain[:end] + b"\x01\x07\x00" + plain[end + 1 :],
-        "length of the key": plain[:tail] + b"\x93\x00" + plain[tail + 1 :],
-        "count of values": plain[: tail - 1] + b"\x82\x00" + plain[tail:],
-    }
-    for what, body in cases.items():
-        gathering, handed = read_body(body)
-        assert handed == 1, what
-        assert gathering.entries == {("abc", False, False): (1.0, None, None, None, None)}, what
-    long_name = plain[:name] + b"\x84\x00" + plain[name + 1 :]
-    assert read_body(long_name)[1] == 0
-    null_name = plain[:name] + b"\x80\x00" + plain[name + 4 :]
-    gathering, handed = read_body(null_name)
-    assert (list(gathering.entries), handed) == ([(None, False, False)], 1)
-
-
 def test_a_damaged_entry_is_left_to_the_general_reader_for_its_reason() -> None:
     body = describe_client_quotas.encode_response(1, entries=[user("abc", (PRODUCER, 1.0))])
     for size in range(9, len(body) - 1):
@@ -121,16 +77,6 @@ def test_a_damaged_entry_is_left_to_the_general_reader_for_its_reason() -> None:
     )
     with pytest.raises(DecodeError, match="the same key twice"):
         read_body(twice)
-
-
-def test_a_template_is_created_and_replaced_when_the_order_of_keys_changes() -> None:
-    first = [user(f"a{n}", (PRODUCER, n + 0.5), (CONSUMER, 1.0)) for n in range(5)]
-    second = [user(f"b{n}", (CONSUMER, n + 0.5), (PRODUCER, 1.0)) for n in range(5)]
-    gathering, handed = read([*first, user("alone", (PRODUCER, 9.0)), *second])
-    assert handed == 0
-    assert gathering.entries["a4", False, False] == (4.5, 1.0, None, None, None)
-    assert gathering.entries["b4", False, False] == (1.0, 4.5, None, None, None)
-    assert gathering.entries["alone", False, False] == (9.0, None, None, None, None)
 
 
 def test_rows_preserve_every_bit_of_a_double() -> None:

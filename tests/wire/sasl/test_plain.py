@@ -1,19 +1,7 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reconciler.errors import AuthenticationError, EncodeError
 from reconciler.wire.sasl.plain import PlainClient, read_plain
-
-names = st.text(min_size=1, max_size=20).filter(lambda text: "\x00" not in text)
-
-
-@given(names, names)
-def test_the_message_of_a_client_is_read_by_a_server(user: str, password: str) -> None:
-    client = PlainClient(user=user, password=password)
-    assert read_plain(client.start()) == (user, password)
-    assert client.receive(b"") is None
-    assert repr(client) == "Plain(...)"
 
 
 @pytest.mark.parametrize(

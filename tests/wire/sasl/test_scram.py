@@ -75,12 +75,6 @@ def test_any_user_and_password_are_encoded_unchanged(
     assert (server.user, server.is_complete) == (user, True)
 
 
-@given(st.text())
-def test_escaped_names_are_read_back(user: str) -> None:
-    assert "," not in escape(user)
-    assert unescape(escape(user)) == user
-
-
 def test_names_with_commas_and_equals_signs_are_escaped_as_in_the_rfc() -> None:
     assert escape("a=b,c") == "a=3Db=2Cc"
     assert unescape("=3D2C") == "=2C"
@@ -127,15 +121,6 @@ def test_a_malformed_first_message_is_refused(challenge: bytes, words: str) -> N
         client().receive(challenge)
 
 
-@pytest.mark.parametrize("iterations", [4096, 1_000_000])
-def test_the_lowest_and_the_highest_number_of_iterations_are_accepted(iterations: int) -> None:
-    assert isinstance(client().receive(f"r={NONCE}x,s=AAAA,i={iterations}".encode()), DeferredStep)
-
-
-def test_extensions_after_the_iterations_are_signed_and_otherwise_ignored() -> None:
-    assert work(client(), (FIRST + ",x=y").encode()) != PROOF.encode()
-
-
 @pytest.mark.parametrize(
     ("final", "words"),
     [
@@ -152,12 +137,6 @@ def test_a_server_without_a_valid_signature_is_refused(final: str, words: str) -
     work(stepper, FIRST.encode())
     with pytest.raises(AuthenticationError, match=words):
         stepper.receive(final.encode())
-
-
-def test_extensions_after_the_signature_are_ignored() -> None:
-    stepper = client()
-    work(stepper, FIRST.encode())
-    assert stepper.receive((FINAL + ",x=y").encode()) is None
 
 
 def test_messages_in_the_wrong_order_are_refused() -> None:
@@ -197,12 +176,6 @@ def test_a_server_refuses_malformed_first_messages(first: str, words: str) -> No
         server_for({"user": CREDENTIAL}).receive(first.encode())
 
 
-@pytest.mark.parametrize("prefix", ["n,,", "n,a=user,"])
-def test_a_server_accepts_an_authorization_id_equal_to_the_user(prefix: str) -> None:
-    challenge = server_for({"user": CREDENTIAL}).receive(f"{prefix}n=user,r=abc".encode())
-    assert challenge == b"r=abcserver,s=c2FsdA==,i=4096"
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -221,12 +194,6 @@ def test_a_server_refuses_a_wrong_proof(change: object, words: str) -> None:
     with pytest.raises(AuthenticationError, match=words):
         server.receive(change(final))
     assert not server.is_complete
-
-
-def test_a_wrong_password_is_refused_by_the_server() -> None:
-    server, stepper = server_for({"user": CREDENTIAL}), client(password="wrong")  # noqa: S106
-    with pytest.raises(AuthenticationError, match="invalid credentials"):
-        server.receive(work(stepper, server.receive(stepper.start())))
 
 
 def test_a_user_removed_during_the_exchange_is_refused() -> None:

@@ -1,1 +1,1 @@
-"""Readers of recorded series: the Prometheus HTTP API and files."""
+"""Readers of Prometheus and of OpenMetrics text: what a source has, as recorded series."""

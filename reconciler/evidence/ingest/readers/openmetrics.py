@@ -9,20 +9,18 @@ from typing import Final
 
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.readers.series import RecordedSeries, milliseconds, number_of
+from reconciler.evidence.ingest.points import RecordedSeries, milliseconds, number_of
 
-_SIMPLE: Final = re.compile(
-    r"(?P<head>[a-zA-Z_:][\w:]*(?:\{.*\})?|\{.*\})[ \t]+(?P<value>[^\s{}\"]+)(?:[ \t]+(?P<at>[^\s{}\"#]+))?[ \t]*",
+_LABELS: Final = r"\{(?:[^\"{}]++|\"(?:[^\"\\]++|\\.)*+\")*+\}"
+_LINE: Final = re.compile(
+    rf"(?P<head>[a-zA-Z_:][\w:]*+(?:{_LABELS})?+|{_LABELS})[ \t]+(?P<value>[^\s{{}}\"#]+)"
+    rf"(?:[ \t]+(?P<at>[^\s{{}}\"#]+))?[ \t]*(?:#[ \t]*{_LABELS}.*)?",
     re.ASCII,
 )
-_LABELS: Final = r"(?:[^\"{}]++|\"(?:[^\"\\]++|\\.)*+\")*+"
-_EXEMPLAR: Final = re.compile(
-    rf"(?P<sample>[a-zA-Z_:][\w:]*+(?:\{{{_LABELS}\}})?+[^#\"{{}}]*+)#[ \t]*+\{{{_LABELS}\}}.*",
-    re.ASCII,
-)
-_NAME: Final = re.compile(r"[a-zA-Z_:][\w:]*", re.ASCII)
+"""A sample; an exemplar may follow it."""
+
 _LABEL: Final = re.compile(
-    r"[ \t]*+(?:(?P<label>[a-zA-Z_][\w.:-]*+|\"(?:[^\"\\]++|\\.)*+\")[ \t]*+=[ \t]*+)?\"(?P<value>(?:[^\"\\]++|\\.)*+)\"[ \t]*+(?:,|$)",
+    r"(?:(?P<label>[a-zA-Z_][\w.:-]*+|\"(?:[^\"\\]++|\\.)*+\")[ \t]*+=[ \t]*+)?\"(?P<value>(?:[^\"\\]++|\\.)*+)\"[ \t]*+(?:,[ \t]*+|$)",
     re.ASCII,
 )
 _ESCAPE: Final = re.compile(r"\\(.)")
@@ -35,8 +33,6 @@ _MANY_CHARACTERS: Final = 1 << 23
 
 LONGEST_LINE: Final = 256 * 1024
 """In characters. Kafka names have at most 32,767 bytes, and a line has few labels."""
-
-_REST: Final = re.compile(r"\s*+")
 
 _OTHER_FORMAT: Final = "OpenMetrics text is read, such as the output of promtool tsdb dump; read a saved response from Prometheus itself"
 
@@ -112,74 +108,53 @@ class _SeriesBuilder:
     """Collects points by series from lines."""
 
     def __init__(self, source: str, counts: DropCounts) -> None:
-        self.points = 0
         self.samples = 0
         self.seconds = False
         self.ended = False
         self._where = source
         self._counts = counts
         self._heads: dict[str, RecordedSeries] = {}
-        self._characters = 0
+        self._characters = self._points = 0
 
     @property
     def is_full(self) -> bool:
         """Whether the collected series should be yielded."""
-        return self.points >= _MANY or self._characters >= _MANY_CHARACTERS
+        return self._points >= _MANY or self._characters >= _MANY_CHARACTERS
 
     def take_series(self) -> Iterator[RecordedSeries]:
-        heads, self._heads, self.points, self._characters = self._heads, {}, 0, 0
+        heads, self._heads, self._points, self._characters = self._heads, {}, 0, 0
         yield from (series for series in heads.values() if series.times)
 
     def line(self, line: str, number: int) -> None:
-        if not line or line.startswith("#"):
-            if line == "# EOF":
-                self.ended = True
-            return
-        if not self.ended and self._again(line):
-            return
-        if line.isspace():
-            return
-        match = None if self.ended else self._sample(line)
-        head = None if match is None else self._head(match["head"])
-        value = None if match is None else number_of(match["value"])
-        if match is None or head is None or value is None:
-            self._bad(line, number)
-            return
-        at = self._moment(match["at"])
-        if at is None and match["at"] is not None:
-            self._bad(line, number)
-            return
+        if line.startswith("#"):
+            self.ended |= line == "# EOF"
+        elif line.strip() and (self.ended or not self._add(line)):
+            problem = "follows # EOF" if self.ended else f"is not a sample: {line[:80]!r}"
+            self._counts.add(DropReason.BAD_LINE, 1, f"{self._where}:{number}: {problem}")
+
+    def _add(self, line: str) -> bool:
+        """Add the sample of a line; return whether it is one."""
+        end = line.rfind("} ") + 1
+        head, numbers = line[:end], line[end:].split()
+        if head not in self._heads or not 1 <= len(numbers) <= 2:
+            match = _LINE.fullmatch(line)
+            if match is None:
+                return False
+            head, numbers = match["head"], [match["value"], *filter(None, [match["at"]])]
+        series, value = self._series(head), number_of(numbers[0])
+        at = self._moment(numbers[1]) if len(numbers) > 1 else None
+        if series is None or value is None or (at is None and len(numbers) > 1):
+            return False
         self.samples += 1
         if at is None:
             self._counts.add(DropReason.NO_TIME)
-            return
-        head.append(at, value)
-        self.points += 1
-
-    def _again(self, line: str) -> bool:
-        """Read a line with known labels, a value and a time on a fast path; return whether it was one."""
-        end = line.rfind("} ")
-        head = self._heads.get(line[: end + 1])
-        if head is None:
-            return False
-        value, _, at = line[end + 2 :].partition(" ")
-        number, moment = number_of(value), self._moment(at) if at else None
-        if number is None or moment is None:
-            return False
-        head.append(moment, number)
-        self.samples += 1
-        self.points += 1
+        else:
+            series.append(at, value)
+            self._points += 1
         return True
 
-    def _sample(self, line: str) -> re.Match[str] | None:
-        match = _SIMPLE.fullmatch(line)
-        if match is not None and self._head(match["head"]) is not None:
-            return match
-        cut = _EXEMPLAR.fullmatch(line)
-        return None if cut is None else _SIMPLE.fullmatch(cut["sample"])
-
-    def _moment(self, text: str | None) -> int | None:
-        number = None if text is None else number_of(text)
+    def _moment(self, text: str) -> int | None:
+        number = number_of(text)
         if number is None:
             return None
         if abs(number) < _SECONDS:
@@ -187,62 +162,41 @@ class _SeriesBuilder:
             return milliseconds(number)
         return milliseconds(number / 1000)
 
-    def _head(self, text: str) -> RecordedSeries | None:
-        try:
-            return self._heads[text]
-        except KeyError:
-            parsed = labels_of(text)
+    def _series(self, head: str) -> RecordedSeries | None:
+        if head not in self._heads:
+            parsed = labels_of(head)
             if parsed is None:
                 return None
-            self._heads[text] = RecordedSeries.of(*parsed)
-            self._characters += len(text)
-            return self._heads[text]
-
-    def _bad(self, line: str, number: int) -> None:
-        problem = "follows # EOF" if self.ended else f"is not a sample: {line[:80]!r}"
-        self._counts.add(DropReason.BAD_LINE, 1, f"{self._where}:{number}: {problem}")
+            self._heads[head] = RecordedSeries.of(*parsed)
+            self._characters += len(head)
+        return self._heads[head]
 
 
 def labels_of(head: str) -> tuple[str, dict[str, str]] | None:
-    """Parse name and labels before a value; ``None`` if they are invalid."""
-    name_match = _NAME.match(head)
-    name = name_match[0] if name_match else ""
-    remaining_text = head[len(name) :]
-    if not remaining_text:
-        return (name, {}) if name else None
-    if not (remaining_text.startswith("{") and remaining_text.endswith("}")):
-        return None
-    inner = remaining_text[1:-1]
+    """Parse name and labels before a value, as a line has them; ``None`` if they are invalid."""
+    name, _, inner = head.partition("{")
+    inner = inner[:-1].strip(" \t")
     labels: dict[str, str] = {}
     at = 0
-    while at < len(inner) and not _is_blank(inner, at):
-        label_match = _LABEL.match(inner, at)
-        if label_match is None:
+    while at < len(inner):
+        match = _LABEL.match(inner, at)
+        if match is None:
             return None
-        value = _unescaped(label_match["value"])
-        label = label_match["label"]
+        at, label, value = match.end(), match["label"], _unescaped(match["value"])
         if label is not None and label.startswith('"'):
             label = _unescaped(label[1:-1])
         if value is None or (label is None and name) or label in labels:
             return None
-        if label is None or label == "__name__":
-            if name:
-                return None
-            name = value
+        if label not in {None, "__name__"}:
+            labels[label or ""] = value
+        elif name:
+            return None
         else:
-            labels[label] = value
-        at = label_match.end()
+            name = value
     return (name, labels) if name else None
 
 
-def _is_blank(text: str, at: int) -> bool:
-    match = _REST.match(text, at)
-    return match is not None and match.end() == len(text)
-
-
 def _unescaped(text: str) -> str | None:
-    if "\\" not in text:
-        return text
     if any(escape not in _ESCAPES for escape in _ESCAPE.findall(text)):
         return None
     return _ESCAPE.sub(lambda escape: _ESCAPES[escape[1]], text)

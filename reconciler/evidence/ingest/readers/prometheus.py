@@ -17,8 +17,8 @@ from reconciler.base.http.retry import POLICIES, Failure, Peer, with_retries
 from reconciler.base.protocols import Clock
 from reconciler.errors import TelemetryError, TelemetryUnavailable
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
+from reconciler.evidence.ingest.points import RecordedSeries, milliseconds, number_of
 from reconciler.evidence.ingest.readers.http_config import HttpConfig
-from reconciler.evidence.ingest.readers.series import RecordedSeries, milliseconds, number_of
 
 _SPLIT_WORDS: Final = (
     "too many samples",
@@ -34,8 +34,6 @@ _SPLIT_WORDS: Final = (
 )
 _SLOW_STATUSES: Final = frozenset({408, 504})
 _SLOW_WORDS: Final = ("timed out", "timeout", "deadline exceeded")
-_SLOW_TRIES: Final = 3
-"""Number of consecutive timeouts, of any query, after which a query is considered too large."""
 
 _HINTS: Final[dict[int, str]] = {
     400: "the server could not read the query: check telemetry.matchers",
@@ -48,14 +46,6 @@ _MOST_WORDS: Final = 300
 
 class ResponseTooLarge(TelemetryError):
     """The response, or the work for it, exceeds a limit of the server or client: request less at once."""
-
-
-class ResponseTooSlow(ResponseTooLarge, TelemetryUnavailable):
-    """Requests timed out repeatedly: request less at once, or later."""
-
-
-class _AttemptTimeout(TelemetryUnavailable):
-    """One attempt timed out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +92,6 @@ class PrometheusClient:
         login = urlsplit(proxy).password
         if login:
             self._config = replace(self._config, secrets=(*self._config.secrets, login))
-        self._late = 0
         self._http = HttpClient(
             seconds=bounds.total_seconds,
             connect_seconds=bounds.connect_seconds,
@@ -146,7 +135,7 @@ class PrometheusClient:
         more, which is removed here.
 
         Raises:
-            ResponseTooLarge: It is too much for one query, or takes too long (:class:`ResponseTooSlow`).
+            ResponseTooLarge: It is too much for one query, or takes too long.
             TelemetryError: The server rejects the query.
             TelemetryUnavailable: The server does not answer.
         """
@@ -162,42 +151,38 @@ class PrometheusClient:
         return tuple(series for series in in_range if series.times)
 
     async def _list(self, path: str, matches: Sequence[str], from_ms: int, to_ms: int) -> list[Any]:
-        parameters: dict[str, str | Sequence[str]] = {
-            "match[]": tuple(matches),
-            "start": _seconds(from_ms),
-            "end": _seconds(to_ms - 1),
-        }
-        # The label values API has no POST.
-        method = "GET" if path.startswith("label/") else "POST"
-        answer = await self._query(path, parameters, method=method)
+        answer = await self._query(
+            path, {"match[]": matches, "start": _seconds(from_ms), "end": _seconds(to_ms - 1)}
+        )
         elements = answer.get("data")
         if not isinstance(elements, list):
             raise self._wrong(path, "answered with something that is not a list")
         return elements
 
     async def _query(
-        self, path: str, parameters: Mapping[str, str | Sequence[str]], *, method: str = "POST"
+        self, path: str, parameters: Mapping[str, str | Sequence[str]]
     ) -> dict[str, Any]:
         """Return the decoded response; count warnings and infos."""
-        pairs = [
-            (name, element)
-            for name, value in parameters.items()
-            for element in ((value,) if isinstance(value, str) else value)
-        ]
-        request = self._request(path, pairs, method)
+        form = urlencode(parameters, doseq=True)
+        is_get = path.startswith("label/")  # The label values API has no POST.
+        request = HttpRequest(
+            method="GET" if is_get else "POST",
+            url=f"{self._address}/api/v1/{path}" + (f"?{form}" if is_get else ""),
+            headers={} if is_get else {"Content-Type": "application/x-www-form-urlencoded"},
+            body=b"" if is_get else form.encode(),
+            max_bytes=self._bounds.answer_bytes,
+        )
 
         async def attempt(seconds: float) -> dict[str, Any] | Failure:
             response = await self._http.send(request, seconds=seconds)
-            if isinstance(response, NoResponse):
-                return self._failure(self._unsent(path, response))
-            if response.is_success:
-                decoded = self._decoded(path, response)
-                if isinstance(decoded, TelemetryError):
-                    return self._failure(decoded)
-                self._late = 0
-                return decoded
-            wait = response.retry_after(self._clock.now()) or 0.0
-            return self._failure(self._response_error(path, response), wait)
+            wait, answer = 0.0, self._answer(path, response)
+            if not isinstance(response, NoResponse):
+                wait = response.retry_after(self._clock.now()) or 0.0
+            if not isinstance(answer, TelemetryError):
+                return answer
+            is_short = wait <= self._bounds.wait_seconds
+            is_retriable = isinstance(answer, TelemetryUnavailable) and is_short
+            return Failure(error=answer, is_retriable=is_retriable, wait=wait)
 
         return await with_retries(
             attempt,
@@ -206,31 +191,13 @@ class PrometheusClient:
             before_retry=lambda _: self.counts.add(DropReason.RETRIES),
         )
 
-    def _failure(self, error: TelemetryError, wait: float = 0.0) -> Failure:
-        """Return whether to retry; repeated timeouts become :class:`ResponseTooSlow`, which is not retried."""
-        if isinstance(error, _AttemptTimeout):
-            self._late += 1
-            if self._late >= _SLOW_TRIES:
-                error = ResponseTooSlow(error.message, status=error.status, hint=error.hint)
-                return Failure(error=error, is_retriable=False)
-        is_retriable = isinstance(error, TelemetryUnavailable) and wait <= self._bounds.wait_seconds
-        return Failure(error=error, is_retriable=is_retriable, wait=wait)
-
-    def _request(self, path: str, pairs: list[tuple[str, str]], method: str) -> HttpRequest:
-        address, form = f"{self._address}/api/v1/{path}", urlencode(pairs)
-        if method == "GET":
-            return HttpRequest(
-                method=method, url=f"{address}?{form}", max_bytes=self._bounds.answer_bytes
-            )
-        return HttpRequest(
-            method=method,
-            url=address,
-            headers={"Content-Type": "application/x-www-form-urlencoded"},
-            body=form.encode(),
-            max_bytes=self._bounds.answer_bytes,
-        )
-
-    def _decoded(self, path: str, response: HttpResponse) -> dict[str, Any] | TelemetryError:
+    def _answer(
+        self, path: str, response: HttpResponse | NoResponse
+    ) -> dict[str, Any] | TelemetryError:
+        if isinstance(response, NoResponse):
+            return self._unsent(path, response)
+        if not response.is_success:
+            return self._response_error(path, response)
         try:
             if bounded_json.items(response.body) > self._bounds.answer_items:
                 return ResponseTooLarge(
@@ -252,7 +219,7 @@ class PrometheusClient:
             case NoResponseKind.TLS | NoResponseKind.REQUEST:
                 return self._wrong(path, f"failed: {words}", hint="see --http-config")
             case NoResponseKind.TIMEOUT:
-                return self._away(path, f"failed: {words}", late=True)
+                return self._late(path, f"failed: {words}")
             case _:
                 return self._away(path, f"failed: {words}")
 
@@ -294,22 +261,27 @@ class PrometheusClient:
             (reply.is_transient or reply.status == 422)
             and any(phrase in words.lower() for phrase in _SLOW_WORDS)
         )
-        if slow or reply.is_transient:
-            return self._away(path, problem, status=reply.status, late=slow)
+        if slow:
+            return self._late(path, problem, status=reply.status)
+        if reply.is_transient:
+            return self._away(path, problem, status=reply.status)
         return self._wrong(path, problem, status=reply.status, hint=_HINTS.get(reply.status, ""))
 
     def _wrong(self, path: str, problem: str, *, status: int = 0, hint: str = "") -> TelemetryError:
         return TelemetryError(f"{path} {problem}", location=self.shown, status=status, hint=hint)
 
-    def _away(
-        self, path: str, problem: str, *, status: int = 0, late: bool = False
-    ) -> TelemetryUnavailable:
-        return (_AttemptTimeout if late else TelemetryUnavailable)(
-            f"{path} {problem}",
-            location=self.shown,
-            status=status,
-            hint="check telemetry.prometheus, the network and the load of the server",
+    def _away(self, path: str, problem: str, *, status: int = 0) -> TelemetryUnavailable:
+        hint = "check telemetry.prometheus, the network and the load of the server"
+        return TelemetryUnavailable(
+            f"{path} {problem}", location=self.shown, status=status, hint=hint
         )
+
+    def _late(self, path: str, problem: str, *, status: int = 0) -> TelemetryError:
+        """Return the error of a timeout: samples are then requested in parts, anything else once more."""
+        away = self._away(path, problem, status=status)
+        if path != "query":
+            return away
+        return ResponseTooLarge(away.message, location=self.shown, status=status, hint=away.hint)
 
 
 _HINT_ADDRESS: Final = "such as http://prometheus:9090"

@@ -3,14 +3,14 @@
 Strings are read as dictionaries, so that a repeated string costs a number.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reconciler.errors import LakeDamaged, LakeError
+from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.table_reader import TableReader
 from reconciler.usage.tables import ColumnKind, Table
@@ -24,6 +24,11 @@ MOST_GROUP_BYTES: Final = 2**30
 WRITE_ANEW: Final = (
     "remove the file, then run ingest with --from this day, or the analysis that made it"
 )
+
+TRIES: Final = 4
+"""How often a file is read that is replaced meanwhile."""
+
+T = TypeVar("T")
 
 Key = tuple[str, ...]
 """Values of the first columns, one string per column."""
@@ -93,7 +98,11 @@ def _ranks(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
 
 
 class TableFile:
-    """A Parquet file of a table, of which the footer is read, and rows on request."""
+    """A Parquet file of a table, of which the footer is read, and rows on request.
+
+    All rows that one call returns are of one version of the file. An object in a bucket may be replaced between two
+    requests: then the call begins again with the footer.
+    """
 
     def __init__(
         self, reader: TableReader, path: str, table: Table, content: bytes | None = None
@@ -109,9 +118,44 @@ class TableFile:
             LakeError: It cannot be fetched.
         """
         self._reader, self._path, self._table = reader, path, table
+        self._version = ""  # of an object that may be replaced while it is read
+        if content is not None:
+            self._open(arrow_tables.open_content(content))
+        else:
+            self._again(self._open_object)
+
+    def _again(self, act: Callable[[], T]) -> T:
+        """Return the result of an act on the open file; begin again with the new file if it was replaced meanwhile."""
+        for attempt in range(TRIES):
+            try:
+                if attempt:
+                    self._open_object()
+                result = act()
+            except LakeError:
+                if not self._is_replaced():
+                    raise
+            else:
+                if result is None or not self._is_replaced():
+                    return result
+        raise LakeConflict(
+            "is replaced again and again while it is read", path=self.shown, hint="run it again"
+        )
+
+    def _is_replaced(self) -> bool:
+        return (
+            bool(self._version)
+            and self._reader.version_of(self._reader.open(self._path)) != self._version
+        )
+
+    def _open_object(self) -> None:
+        source = self._reader.open(self._path)
+        self._version = self._reader.version_of(source)
+        self._open(source)
+
+    def _open(self, source: pa.NativeFile) -> None:
+        table = self._table
         texts = [column.name for column in table.columns if column.kind is ColumnKind.TEXT]
         try:
-            source = reader.open(path) if content is None else arrow_tables.open_content(content)
             self._file = pq.ParquetFile(source, read_dictionary=texts, pre_buffer=True)
         except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
             raise self._failed(error) from error
@@ -179,16 +223,40 @@ class TableFile:
             for key in keys
         )
 
-    def read(self, columns: Sequence[str], groups: Sequence[int] | None = None) -> pa.Table:
-        """Return the rows of some row groups (all by default); strings are dictionaries shared by all chunks.
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """Return all rows; strings are dictionaries shared by all chunks.
 
         Raises:
-            LakeError: They are damaged or cannot be fetched.
+            LakeConflict: The file was replaced :data:`TRIES` times meanwhile.
+            LakeError: The rows are damaged or cannot be fetched.
         """
+        return self._again(lambda: self._read(columns, self.all_groups))
+
+    def map_groups(
+        self,
+        columns: Sequence[str],
+        work: Callable[[pa.Table], T],
+        names: Sequence[str] = (),
+        keys: Sequence[Key] | None = None,
+    ) -> list[T]:
+        """Return the result of some work on the rows of each row group; errors as for :meth:`read`.
+
+        Args:
+            work: May be called again for the same rows.
+            names: The columns of ``keys``.
+            keys: Only row groups that may contain one of them (sorted, at least one); all by default.
+        """
+
+        def act() -> list[T]:
+            groups = self.all_groups if keys is None else self.groups(names, keys)
+            return [work(self._read(columns, [at])) for at in groups]
+
+        return self._again(act)
+
+    def _read(self, columns: Sequence[str], groups: list[int]) -> pa.Table:
         present = [name for name in columns if name in self._file.schema_arrow.names]
-        numbers = self.all_groups if groups is None else list(groups)
         try:
-            rows = self._file.read_row_groups(numbers, columns=present, use_threads=False)
+            rows = self._file.read_row_groups(groups, columns=present, use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise self._failed(error) from error
         return rows.unify_dictionaries()

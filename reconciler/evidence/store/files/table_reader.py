@@ -94,6 +94,11 @@ class TableReader:
         """
         return self._asked(path, lambda: self._files.open_input_file(f"{self._root}/{path}"))
 
+    def version_of(self, file: pa.NativeFile) -> str:
+        """Return a text that differs for each object at a path; "" in a folder, where it stays the file that was opened."""
+        is_object = self.at.scheme != address.FOLDER
+        return repr(sorted((file.metadata() or {}).items())) if is_object else ""
+
     def known_failure(self, error: Exception, path: str) -> LakeError | None:
         """Return the error to report for an exception of Arrow that is about the store and not about a file's content."""
         text = str(error)

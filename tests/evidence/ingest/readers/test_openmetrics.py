@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
+from reconciler.evidence.ingest.points import RecordedSeries
 from reconciler.evidence.ingest.readers import openmetrics
-from reconciler.evidence.ingest.readers.series import RecordedSeries
 
 T = 1_700_000_000
 ANY = st.text(st.characters(exclude_categories=["Cs"]))
@@ -132,25 +132,6 @@ def test_an_invalid_line_is_counted_with_its_place(tmp_path: Path, line: str) ->
 def test_lines_after_the_end_marker_are_counted(tmp_path: Path) -> None:
     _, counts = read(tmp_path, f"m 1 {T}\n# EOF\nm 2 {T + 1}\n")
     assert "follows # EOF" in counts.examples(DropReason.BAD_LINE)[0]
-
-
-def test_openmetrics_without_its_end_marker_is_partial(tmp_path: Path) -> None:
-    series, counts = read(tmp_path, f"m 1 {T}\nm 2 {T + 1}\n")
-    assert len(series[0].points) == 2
-    assert counts[DropReason.TRUNCATED] == 1
-    assert "# EOF" in counts.examples(DropReason.TRUNCATED)[0]
-
-
-def test_a_truncated_line_is_not_used(tmp_path: Path) -> None:
-    series, counts = read(tmp_path, f"m 1 {T}000\nm 12 {T}0")
-    assert list(series[0].points) == [(T * 1000, 1.0)]
-    assert counts[DropReason.TRUNCATED] == 1
-    assert "metrics.txt:2" in counts.examples(DropReason.TRUNCATED)[0]
-
-
-def test_an_end_marker_without_a_line_break_is_accepted(tmp_path: Path) -> None:
-    _, counts = read(tmp_path, f"m 1 {T}\n# EOF")
-    assert dict(counts) == {}
 
 
 def test_gzip_is_unpacked_and_a_cut_file_is_truncated(tmp_path: Path) -> None:

@@ -12,15 +12,14 @@ import pytest
 
 from reconciler.errors import TelemetryError, TelemetryUnavailable
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
+from reconciler.evidence.ingest.points import RecordedSeries
 from reconciler.evidence.ingest.readers.http_config import HttpConfig
 from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusClient,
     PrometheusLimits,
     ResponseTooLarge,
-    ResponseTooSlow,
     series_of,
 )
-from reconciler.evidence.ingest.readers.series import RecordedSeries
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus, Fault, error
 
@@ -120,7 +119,6 @@ def test_names_and_labels_are_discovered() -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault(status=503, text=error("query timed out", "timeout")),
         Fault(status=429, text="slow down"),
         Fault(status=500, text="<html>oops</html>"),
         Fault(cut=True),
@@ -167,52 +165,38 @@ def test_a_retry_after_of_an_hour_is_not_waited_for() -> None:
     assert len(server.asked) == 1
 
 
-def test_a_server_that_never_answers_is_abandoned_at_the_timeout() -> None:
-    server = filled()
-    server.faults = [Fault(hang=True)] * 6
-    with pytest.raises(TelemetryUnavailable, match="no answer within"):
-        raw(server, bounds=PrometheusLimits(total_seconds=0.3))
-    assert len(server.asked) == 3
-
-
-def test_a_query_ends_at_one_deadline_whatever_an_attempt_may_take() -> None:
-    server = filled()
-    server.faults = [Fault(hang=True)] * 6
-    with pytest.raises(TelemetryUnavailable, match="no answer within"):
-        raw(server, bounds=PrometheusLimits(total_seconds=9.0, query_seconds=1.0))
-
-
 LATE = error("query timed out in expression evaluation", "timeout")
 
 
 @pytest.mark.parametrize(
     "fault",
     [
+        Fault(hang=True),
         Fault(status=503, text=LATE),
         Fault(status=504, text="<html>Gateway Time-out</html>"),
         Fault(status=422, text=error("context deadline exceeded", "execution")),
     ],
 )
-def test_repeated_timeouts_are_reported_as_a_query_that_is_too_large(fault: Fault) -> None:
+def test_a_query_that_times_out_is_too_large_and_other_requests_are_repeated(fault: Fault) -> None:
+    server, bounds = filled(), PrometheusLimits(total_seconds=0.3)
+    server.faults = [fault]
+    with pytest.raises(ResponseTooLarge):
+        raw(server, bounds=bounds)
     server = filled()
-    server.faults = [fault] * 9
-    with pytest.raises(ResponseTooSlow) as slow:
-        raw(server)
-    assert isinstance(slow.value, ResponseTooLarge)
-    assert slow.value.retriable
-    assert len(server.asked) == 3
+    server.faults = [fault]
+    names, _, _ = run(server, lambda client: client.names([ALL], T, T + 1), bounds=bounds)
+    assert names == ("m",)
 
 
-def test_a_response_resets_the_count_of_timeouts() -> None:
+def test_a_request_ends_at_one_deadline_whatever_an_attempt_may_take() -> None:
     server = filled()
-
-    async def twice(client: PrometheusClient) -> object:
-        for _ in range(2):
-            server.faults = [Fault(status=503, text=LATE)] * 2
-            assert await client.raw(ALL, T, T + 1000)
-        return client.counts[DropReason.RETRIES]
-
-    assert run(server, twice)[0] == 4
+    server.faults = [Fault(hang=True)] * 6
+    with pytest.raises(TelemetryUnavailable, match="no answer within"):
+        run(
+            server,
+            lambda client: client.names([ALL], T, T + 1),
+            bounds=PrometheusLimits(total_seconds=9.0, query_seconds=1.0),
+        )
 
 
 @pytest.mark.parametrize("words", ["compacting", "the pool is empty"])

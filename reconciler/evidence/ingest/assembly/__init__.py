@@ -1,1 +1,0 @@
-"""Assembles the samples of one day and cluster from points."""

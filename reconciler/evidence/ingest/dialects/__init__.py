@@ -1,1 +1,0 @@
-"""The meaning and cluster of a series: dialects of exporters, label matchers, cluster sources, scrape targets."""
