@@ -194,8 +194,8 @@ FAULTS: tuple[Fault, ...] = (
         (
             "usage/kernel/request_loop",
             "requests of a producer that waits are as small as before",
-            "queues[who, IDLE] = 0.0\n        if not",
-            "queues[who, IDLE] = 1.0\n        if not",
+            "queues[queue, IDLE] = 0.0\n        if not",
+            "queues[queue, IDLE] = 1.0\n        if not",
             LOOP,
         ),
         (
@@ -255,11 +255,11 @@ FAULTS: tuple[Fault, ...] = (
             VERDICT,
         ),
         (
-            "base/compiled_code",
+            "evidence/store/compiled_code",
             "compiled code is kept where others may write",
             "usable = is_private(folder) and",
             "usable =",
-            "tests/base/test_compiled_code.py",
+            "tests/evidence/store/test_compiled_code.py",
         ),
         (
             "usage/kernel/series",

@@ -54,13 +54,13 @@ class Row:
             return True
         return self.worst.within(DELAY_BOUND, machine_ms=self.truth.machine_ms)
 
-    def contains(self, shown: ForecastRange, *, within: bool = False) -> bool:
+    def contains(self, forecast_range: ForecastRange, *, within: bool = False) -> bool:
         """Whether the true values are inside a shown forecast, or outside by at most the bounds."""
         time_bound, delay_bound = (TIME_BOUND, DELAY_BOUND) if within else (0.0, 0.0)
         return is_between(
-            self.truth.throttled_ms, [case.throttled_ms for case in shown], time_bound
+            self.truth.throttled_ms, [case.throttled_ms for case in forecast_range], time_bound
         ) and is_between(
-            self.truth.worst_ms, [case.max_delay_ms or 0 for case in shown], delay_bound
+            self.truth.worst_ms, [case.max_delay_ms or 0 for case in forecast_range], delay_bound
         )
 
     def line(self) -> str:
@@ -101,9 +101,9 @@ def is_between(true_ms: int, ends: Sequence[int], bound: float) -> bool:
     return min(ends) - bound * true_ms <= true_ms <= max(ends) + bound * true_ms
 
 
-def _interval(shown: ForecastRange) -> str:
+def _interval(forecast_range: ForecastRange) -> str:
     """Throttled time and worst delay in seconds; "" if it is one figure."""
-    best, worst = shown
+    best, worst = forecast_range
     if best == worst:
         return ""
     pairs = [

@@ -130,7 +130,7 @@ def _unseen(rows: tuple[tuple[object, ...], ...]) -> tuple[Group, ...]:
         "linger_ms",
     )
     return tuple(
-        Group(name=f"team-{place}", **dict(zip(names, row, strict=False)))  # type: ignore[arg-type] # columns of a table
+        Group(name=f"team-{place}", **dict(zip(names, row, strict=False)))
         for place, row in enumerate(rows, start=1)
     )
 

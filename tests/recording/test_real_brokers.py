@@ -36,8 +36,8 @@ def of(number: int, kind: str) -> list[Row]:
     return [row for row in rows(number) if row.case.kind == kind]
 
 
-def names(found: list[Row]) -> list[tuple[int, str, str]]:
-    return [(row.run, row.case.kind, row.case.shape) for row in found]
+def names(named_rows: list[Row]) -> list[tuple[int, str, str]]:
+    return [(row.run, row.case.kind, row.case.shape) for row in named_rows]
 
 
 def test_the_documented_number_of_runs_exists_and_every_recording_is_valid():
@@ -50,8 +50,8 @@ def test_the_documented_number_of_runs_exists_and_every_recording_is_valid():
 
 def test_of_the_known_groups_one_misses_a_bound():
     """Three connections with records of 16 KiB: readings do not show which of them had to wait."""
-    known = [row for row in every() if row.run < compare.FIRST_UNSEEN]
-    missed = [row for row in known if not (row.time_is_within and row.delay_is_within)]
+    known_rows = [row for row in every() if row.run < compare.FIRST_UNSEEN]
+    missed = [row for row in known_rows if not (row.time_is_within and row.delay_is_within)]
     assert names(missed) == [(3, "produce", "walk")]
 
 

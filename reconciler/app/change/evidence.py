@@ -9,9 +9,9 @@ from msgspec import Struct
 from reconciler.app.clusters.targets import place_of
 from reconciler.app.notices import Notices, TextReceiver
 from reconciler.app.requests import AUTO, EvidenceRequest
-from reconciler.base.compiled_code import keep_compiled_code
 from reconciler.base.installation import needs
 from reconciler.errors import ClientError, ConfigError, LakeError, QuotaValueError, UsageError
+from reconciler.evidence.store.compiled_code import keep_compiled_code
 from reconciler.quota.planner.budgets import BudgetMeasure, with_note
 from reconciler.quota.planner.plan import apply_to
 

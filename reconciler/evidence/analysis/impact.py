@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from reconciler.base.compiled_code import keep_compiled_code
 from reconciler.base.protocols import Progress
 from reconciler.codecs.row_values import row_document
 from reconciler.evidence.analysis import results
@@ -15,6 +14,7 @@ from reconciler.evidence.analysis.engine import Engine, Task, by_cluster
 from reconciler.evidence.analysis.portions import portions
 from reconciler.evidence.analysis.window import TimeWindow
 from reconciler.evidence.store import recorded_window, samples
+from reconciler.evidence.store.compiled_code import keep_compiled_code
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
 from reconciler.evidence.store.lake import Lake, LakeReader

@@ -158,7 +158,7 @@ def impact(
         covered_ms=combined.covered_ms,
         censored_ms=combined.censored_ms,
         worst=after.worst if after and bound is FigureBound.BETWEEN else None,
-        why=_doubt(after, clients) if after and figure else "",
+        reason=_doubt(after, clients) if after and figure else "",
     )
 
 
@@ -186,11 +186,11 @@ def forecasts(
         most = [replayed(work, requests, Spread.BURSTS) for requests in clients.worst(limit)]
         return extremes([*least, *most])
     (requests,) = clients.best()
-    one = likely(work, requests)
+    likely_forecast = likely(work, requests)
     cases = [replayed(work, requests, spread) for spread in (Spread.EVEN, Spread.BURSTS)]
-    if all(is_near(case, one) for case in cases):
-        return ForecastRange(best=one, worst=one)
-    return extremes([one, *cases])
+    if all(is_near(case, likely_forecast) for case in cases):
+        return ForecastRange(best=likely_forecast, worst=likely_forecast)
+    return extremes([likely_forecast, *cases])
 
 
 def _doubt(after: ForecastRange, clients: Clients | None) -> str:

@@ -55,7 +55,7 @@ class BucketImpact:
     # The part of `covered_ms` in which the clients wanted more than was recorded.
     censored_ms: int = 0
     worst: Forecast | None = None  # the same in the worst case; None if there is only one figure
-    why: str = ""  # why there are two figures, or why one is less sure
+    reason: str = ""  # why there are two figures, or why one is less sure
 
 
 class ForecastRange(NamedTuple):

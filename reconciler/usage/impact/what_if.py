@@ -156,7 +156,7 @@ def row_of(cluster_id: str, request: ImpactRequest, bucket_impact: BucketImpact)
         unfinished=after.unfinished if after else None,
         covered_ms=bucket_impact.covered_ms,
         censored_ms=bucket_impact.censored_ms,
-        why=NO_SAMPLES if unseen else request.reason or bucket_impact.why,
+        why=NO_SAMPLES if unseen else request.reason or bucket_impact.reason,
         worst_throttled_ms=worst.throttled_ms if worst else None,
         worst_max_delay_ms=worst.max_delay_ms if worst else None,
     )

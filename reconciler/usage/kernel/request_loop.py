@@ -14,19 +14,19 @@ of the time. ``tests/usage/kernel/test_request_loop.py`` runs the same functions
 an independent implementation of the samples.
 """
 
+import importlib
 import importlib.util
 import math
 import pickle
 from collections.abc import Callable
 from functools import cache
-from typing import Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Table: TypeAlias = npt.NDArray[np.float64]
-P = ParamSpec("P")
-R = TypeVar("R")
+Function = TypeVar("Function", bound=Callable[..., object])
 
 # Workers of Spark may have NumPy alone: for them the same results take some hundred times longer.
 HAS_COMPILER: Final = importlib.util.find_spec("numba") is not None
@@ -63,7 +63,7 @@ VALUE, START, LAST = range(3)
 STATE: Final = SAMPLES + 1
 
 
-class Requests(NamedTuple):
+class RequestShape(NamedTuple):
     """The requests of the clients."""
 
     is_produce: bool
@@ -89,14 +89,13 @@ class Waits(NamedTuple):
     steps: int
 
 
-def compilable(function: Callable[P, R]) -> Callable[P, R]:
-    """Let the compiled loop call a function."""
-    if not HAS_COMPILER:
-        return function
-    from numba.extending import register_jitable  # noqa: PLC0415
+_COMPILED_FUNCTIONS: Final[list[Callable[..., object]]] = []
 
-    registered: Callable[P, R] = register_jitable(function)
-    return registered
+
+def compilable(function: Function) -> Function:
+    """Let the compiled loop call a function."""
+    _COMPILED_FUNCTIONS.append(function)
+    return function
 
 
 @compilable
@@ -106,13 +105,13 @@ def drawn(number: int) -> int:
 
 
 @compilable
-def advance(queues: Table, who: int, arrivals: Table, requests: Requests) -> None:
+def advance(queues: Table, queue: int, arrivals: Table, requests: RequestShape) -> None:
     """Move on to the next lump of a connection, or of any for the row behind; of half to one and a half times the usual size.
 
     Connections get lumps in turn; as many as vary like batches that come to a connection at random get another one.
     """
-    chance, owner = int(queues[who, CHANCE]), int(queues[who, OWNER])
-    row, used, rows = int(queues[who, ROW]), queues[who, USED], arrivals.shape[0]
+    chance, owner = int(queues[queue, CHANCE]), int(queues[queue, OWNER])
+    row, used, rows = int(queues[queue, ROW]), queues[queue, USED], arrivals.shape[0]
     while True:
         chance = drawn(chance)
         size = need = requests.lump * (0.5 + chance * SCALE)
@@ -127,42 +126,42 @@ def advance(queues: Table, who: int, arrivals: Table, requests: Requests) -> Non
             chance = drawn(chance)
             owner = chance >> 8
         owner %= requests.connections
-        if row >= rows or who in (owner, requests.connections):
+        if row >= rows or queue in (owner, requests.connections):
             break
-    queues[who, CHANCE] = chance
-    queues[who, ROW] = row
-    queues[who, USED] = used
-    queues[who, TIME] = NEVER
+    queues[queue, CHANCE] = chance
+    queues[queue, ROW] = row
+    queues[queue, USED] = used
+    queues[queue, TIME] = NEVER
     if row < rows:
-        queues[who, TIME] = (
+        queues[queue, TIME] = (
             arrivals[row, BEGIN] + arrivals[row, LENGTH] * used / arrivals[row, UNITS]
         )
-    queues[who, SIZE] = size
-    queues[who, OWNER] = owner
+    queues[queue, SIZE] = size
+    queues[queue, OWNER] = owner
 
 
 @compilable
-def restart(queues: Table, row: int, arrivals: Table, requests: Requests) -> None:
+def restart(queues: Table, row: int, arrivals: Table, requests: RequestShape) -> None:
     """Let the lumps of a row of arrivals be the next, and nothing wait."""
     tail = requests.connections
     queues[tail, ROW] = row
     queues[tail, USED] = 0.0
     advance(queues, tail, arrivals, requests)
-    for who in range(tail):
-        queues[who, LUMP:] = queues[tail, LUMP:]
-        if queues[who, OWNER] != who and queues[who, TIME] < NEVER:
-            advance(queues, who, arrivals, requests)
+    for queue in range(tail):
+        queues[queue, LUMP:] = queues[tail, LUMP:]
+        if queues[queue, OWNER] != queue and queues[queue, TIME] < NEVER:
+            advance(queues, queue, arrivals, requests)
 
 
 @compilable
-def arrive(queues: Table, arrivals: Table, requests: Requests) -> None:
+def arrive(queues: Table, arrivals: Table, requests: RequestShape) -> None:
     """Let the next lump wait, and its connection send a request once it can."""
     tail = requests.connections
-    who, now = int(queues[tail, OWNER]), queues[tail, TIME]
-    if queues[who, WAITING] == 0.0:
-        queues[who, DUE] = max(now, queues[who, READY])
-        queues[who, IDLE] = 1.0 if now >= queues[who, READY] else 0.0
-    queues[who, WAITING] += queues[tail, SIZE]
+    queue, now = int(queues[tail, OWNER]), queues[tail, TIME]
+    if queues[queue, WAITING] == 0.0:
+        queues[queue, DUE] = max(now, queues[queue, READY])
+        queues[queue, IDLE] = 1.0 if now >= queues[queue, READY] else 0.0
+    queues[queue, WAITING] += queues[tail, SIZE]
     advance(queues, tail, arrivals, requests)
 
 
@@ -204,36 +203,38 @@ def pause(samples: Table, limit: float, now: float) -> float:
 
 
 @compilable
-def take(queues: Table, who: int, amount: float, arrivals: Table, requests: Requests) -> float:
+def take(
+    queues: Table, queue: int, amount: float, arrivals: Table, requests: RequestShape
+) -> float:
     """Take bytes from the queue of a connection, whole batches only; return how many."""
-    left = amount
-    while queues[who, WAITING] > 0.0 and left > 0.0:
-        part = queues[who, SIZE]
-        if part <= left + 1e-6:
-            advance(queues, who, arrivals, requests)
+    remaining = amount
+    while queues[queue, WAITING] > 0.0 and remaining > 0.0:
+        part = queues[queue, SIZE]
+        if part <= remaining + 1e-6:
+            advance(queues, queue, arrivals, requests)
         elif requests.lump > requests.batch:
-            part = left
-            queues[who, SIZE] -= part
+            part = remaining
+            queues[queue, SIZE] -= part
         else:
             break
-        left -= part
-        queues[who, WAITING] -= part
-        if queues[who, WAITING] < 1e-3:
-            queues[who, WAITING] = 0.0
-    return amount - left
+        remaining -= part
+        queues[queue, WAITING] -= part
+        if queues[queue, WAITING] < 1e-3:
+            queues[queue, WAITING] = 0.0
+    return amount - remaining
 
 
 @compilable
 def is_empty(queues: Table) -> bool:
     """Return whether nothing waits."""
     waiting = 0.0
-    for who in range(queues.shape[0] - 1):
-        waiting += queues[who, WAITING]
+    for queue in range(queues.shape[0] - 1):
+        waiting += queues[queue, WAITING]
     return waiting == 0.0
 
 
 @compilable
-def counted_of(amount: float, inflation: float, requests: Requests) -> float:
+def counted_of(amount: float, inflation: float, requests: RequestShape) -> float:
     """Return the bytes that a broker counts for some bytes of records; an inflation of 0 = they waited."""
     if inflation > 0.0:
         return amount * inflation
@@ -243,15 +244,15 @@ def counted_of(amount: float, inflation: float, requests: Requests) -> float:
 @compilable
 def earliest(queues: Table, column: int) -> int:
     """Return the connection with the least value of a column, the first of several."""
-    found = 0
-    for who in range(1, queues.shape[0] - 1):
-        if queues[who, column] < queues[found, column]:
-            found = who
-    return found
+    first = 0
+    for queue in range(1, queues.shape[0] - 1):
+        if queues[queue, column] < queues[first, column]:
+            first = queue
+    return first
 
 
 @compilable
-def cut(amount: float, waiting: float, requests: Requests) -> float:
+def cut(amount: float, waiting: float, requests: RequestShape) -> float:
     """Return what a fetch delivers of its bytes: it ends within a batch if more waits."""
     if amount < waiting and requests.lump > requests.batch:
         return amount - min(amount, requests.batch) / 2 * max(1.0, amount / requests.each)
@@ -259,17 +260,21 @@ def cut(amount: float, waiting: float, requests: Requests) -> float:
 
 
 @compilable
-def settle(queues: Table, who: int, samples: Table, arrivals: Table, requests: Requests) -> None:
+def settle(
+    queues: Table, queue: int, samples: Table, arrivals: Table, requests: RequestShape
+) -> None:
     """Let a connection for which nothing waits send nothing, and pass over times in which nothing can be delayed."""
     row = int(queues[requests.connections, ROW])
-    if queues[who, WAITING] == 0.0:
-        queues[who, DUE] = NEVER
+    if queues[queue, WAITING] == 0.0:
+        queues[queue, DUE] = NEVER
         if row < arrivals.shape[0] and arrivals[row, RESUME] > row and is_empty(queues):
             restart(queues, int(arrivals[row, RESUME]), arrivals, requests)
             samples[STATE, 0] = samples[STATE, 1] = 0.0
 
 
-def replay(arrivals: Table, requests: Requests, limit: float, seed: int, most_steps: int) -> Waits:
+def replay(
+    arrivals: Table, requests: RequestShape, limit: float, seed: int, most_steps: int
+) -> Waits:
     """Return what a limit does to the clients of a bucket; nothing waits at the begin.
 
     Args:
@@ -288,35 +293,35 @@ def replay(arrivals: Table, requests: Requests, limit: float, seed: int, most_st
     late = very_late = worst = served = delayed = late_served = since = now = 0.0
     last_late, chance, steps = -1.0, drawn(seed), 0
     while steps < most_steps:
-        who = earliest(queues, DUE)
-        if queues[tail, TIME] <= queues[who, DUE] and queues[tail, TIME] < NEVER:
+        queue = earliest(queues, DUE)
+        if queues[tail, TIME] <= queues[queue, DUE] and queues[tail, TIME] < NEVER:
             arrive(queues, arrivals, requests)
             steps += 1
             continue
-        if queues[who, DUE] >= NEVER:
+        if queues[queue, DUE] >= NEVER:
             now = end
             break
-        now = queues[who, DUE]
+        now = queues[queue, DUE]
         steps += 1
-        amount = min(requests.size, queues[who, WAITING])
+        amount = min(requests.size, queues[queue, WAITING])
         if requests.lump <= requests.batch:
-            amount = max(amount, queues[who, SIZE])
-        wait, oldest = now - queues[who, TIME], queues[earliest(queues, TIME), TIME]
+            amount = max(amount, queues[queue, SIZE])
+        wait, oldest = now - queues[queue, TIME], queues[earliest(queues, TIME), TIME]
         if requests.is_produce:
-            amount = take(queues, who, amount, arrivals, requests)
+            amount = take(queues, queue, amount, arrivals, requests)
         row = min(int(queues[tail, ROW]), arrivals.shape[0] - 1)
-        counted = counted_of(amount, arrivals[row, INFLATION] * queues[who, IDLE], requests)
+        counted = counted_of(amount, arrivals[row, INFLATION] * queues[queue, IDLE], requests)
         record(samples, counted, now)
-        rest = pause(samples, limit, now)
+        delay = pause(samples, limit, now)
         chance = drawn(chance)
-        queues[who, READY] = queues[who, DUE] = now + rest + TURNAROUND_MS * chance * SCALE
-        queues[who, IDLE] = 0.0
+        queues[queue, READY] = queues[queue, DUE] = now + delay + TURNAROUND_MS * chance * SCALE
+        queues[queue, IDLE] = 0.0
         if not requests.is_produce:
-            if rest > 0.0:
+            if delay > 0.0:
                 record(samples, -counted, now)
                 continue
-            amount = cut(amount, queues[who, WAITING], requests)
-            amount = take(queues, who, amount, arrivals, requests)
+            amount = cut(amount, queues[queue, WAITING], requests)
+            amount = take(queues, queue, amount, arrivals, requests)
         until = min(now, end)
         late += max(0.0, until - max(since, oldest + LATE_MS))
         very_late += max(0.0, until - max(since, oldest + VERY_LATE_MS))
@@ -325,7 +330,7 @@ def replay(arrivals: Table, requests: Requests, limit: float, seed: int, most_st
             late_served += amount
         if wait >= LATE_MS:
             delayed, last_late = delayed + amount, now
-        settle(queues, who, samples, arrivals, requests)
+        settle(queues, queue, samples, arrivals, requests)
     is_unfinished = last_late >= end
     return Waits(late, very_late, worst, served, delayed, late_served, is_unfinished, now, steps)
 
@@ -335,18 +340,21 @@ def compiled() -> Callable[..., Waits]:
     """Return :func:`replay`, compiled, or read from where Numba keeps compiled code; without Numba the function itself."""
     if not HAS_COMPILER:
         return replay
-    import numba  # noqa: PLC0415
-
+    # It takes half a second to load, and most plans delay nobody.
+    numba = importlib.import_module("numba")
+    register: Callable[..., object] = importlib.import_module("numba.extending").register_jitable
+    for function in _COMPILED_FUNCTIONS:
+        _ = register(function)
     try:
         return _tried(numba.njit(cache=True)(replay))
     except (EOFError, OSError, RuntimeError, pickle.UnpicklingError):
         # There is no such place, it is full, or what it has is damaged.
-        return _tried(numba.njit(cache=False)(replay))
+        return _tried(numba.njit(replay))
 
 
 def _tried(function: Callable[..., Waits]) -> Callable[..., Waits]:
     """Return a function that has compiled itself: at its first call."""
-    requests = Requests(
+    requests = RequestShape(
         is_produce=True, size=1.0, each=1.0, batch=1.0, lump=1.0, overhead=1.0, connections=1
     )
     _ = function(np.ones((1, RESUME + 1)), requests, 1.0, 1, 1)

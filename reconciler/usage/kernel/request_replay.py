@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reconciler.usage.clients import ROUND_TRIP_MS, Requests, Span
+from reconciler.usage.kernel import request_loop
 from reconciler.usage.kernel.series import IntColumn
 from reconciler.usage.kernel.throttling import Demand, backlogs, delay_ms
 from reconciler.usage.samples import ThrottleModel
@@ -116,7 +117,7 @@ def episodes(demand: Demand, limit: int, closed: IntColumn) -> tuple[Episode, ..
         wider[1:] |= is_warm[:-1] & same
         is_warm = wider
     is_edge = np.flatnonzero(np.diff(np.where(is_warm, session, -1), prepend=-1, append=-1))
-    found = [
+    sections = [
         Episode(
             int(begin),
             int(end),
@@ -126,7 +127,7 @@ def episodes(demand: Demand, limit: int, closed: IntColumn) -> tuple[Episode, ..
         for begin, end in pairwise(is_edge)
         if is_warm[begin]
     ]
-    return tuple(sorted(found, key=lambda episode: (-episode.backlog, episode.begin)))
+    return tuple(sorted(sections, key=lambda episode: (-episode.backlog, episode.begin)))
 
 
 def likely(work: LimitedDemand, requests: Requests) -> Forecast:
@@ -142,7 +143,7 @@ def replayed(work: LimitedDemand, requests: Requests, spread: Spread, seed: int 
     """Compute the effect of a limit in one case of requests, spread and chance."""
     demand = work.demand
     late = very_late = worst = delayed = served = 0.0
-    unfinished, left = 0, MOST_STEPS
+    unfinished, remaining_steps = 0, MOST_STEPS
     ends = set(demand.ends.tolist())
     is_cut = np.zeros(demand.units.size, np.bool_)
     case = Case(work, requests, spread, seed)
@@ -150,9 +151,9 @@ def replayed(work: LimitedDemand, requests: Requests, spread: Spread, seed: int 
         if spread is not Spread.BURSTS and episode.peak <= HOT * work.limit:
             continue
         reached = episode.begin
-        if left > 0:
-            waits = _replayed(case, episode, left)
-            left -= waits.steps + EPISODE_STEPS
+        if remaining_steps > 0:
+            waits = _replayed(case, episode, remaining_steps)
+            remaining_steps -= waits.steps + EPISODE_STEPS
             late, very_late = late + waits.late_ms, very_late + waits.very_late_ms
             worst, delayed = max(worst, waits.worst_ms), delayed + waits.delayed
             served += waits.late_served
@@ -197,7 +198,7 @@ class Case(NamedTuple):
     seed: int
 
 
-class _Waits(NamedTuple):
+class _EpisodeWaits(NamedTuple):
     """As of the loop; ``reached`` is the number of readings that were replayed."""
 
     late_ms: float
@@ -210,10 +211,7 @@ class _Waits(NamedTuple):
     steps: int
 
 
-def _replayed(case: Case, episode: Episode, steps: int) -> _Waits:
-    # Numba takes half a second to load, and most plans delay nobody.
-    from reconciler.usage.kernel import request_loop  # noqa: PLC0415
-
+def _replayed(case: Case, episode: Episode, steps: int) -> _EpisodeWaits:
     demand, limit, requests = case.work.demand, case.work.limit, case.requests
     quantum = max(1, limit * _quantum_ms(case.work, requests) // 1000)
     episode = _within_reach(case, episode, 3 * steps * max(requests.part_bytes, quantum) // 2)
@@ -226,7 +224,7 @@ def _replayed(case: Case, episode: Episode, steps: int) -> _Waits:
         size = min(size, 10 * limit)  # getMaxValueInQuotaWindow
     waits = request_loop.compiled()(
         np.stack((begin, lengths, units, inflation, resumes(rates, limit)), axis=1),
-        request_loop.Requests(
+        request_loop.RequestShape(
             requests.is_produce,
             float(size),
             float(min(requests.most_bytes, size)),
@@ -240,7 +238,7 @@ def _replayed(case: Case, episode: Episode, steps: int) -> _Waits:
         steps,
     )
     ends = np.cumsum(demand.dt_ms[episode.begin : episode.end])
-    return _Waits(
+    return _EpisodeWaits(
         late_ms=waits.late_ms,
         very_late_ms=waits.very_late_ms,
         worst_ms=waits.worst_ms,
@@ -266,8 +264,8 @@ def _within_reach(case: Case, episode: Episode, most_bytes: int) -> Episode:
     is_hot = demand.rate_units[part] > HOT * case.work.limit
     counted = np.cumsum(np.where(is_hot, demand.units[part], 0))
     beside = case.requests.overhead / case.requests.part_bytes if case.requests.part_bytes else 0
-    reach = int(np.searchsorted(counted, most_bytes * (1 + beside))) + 1
-    return episode._replace(end=min(episode.end, episode.begin + reach))
+    last = int(np.searchsorted(counted, most_bytes * (1 + beside))) + 1
+    return episode._replace(end=min(episode.end, episode.begin + last))
 
 
 def parts(demand: Demand, spread: Spread, episode: Episode) -> tuple[FloatColumn, FloatColumn]:

@@ -385,7 +385,7 @@ def test_there_is_one_figure_if_all_is_stated_and_readings_hide_nothing(
     clients: Clients | None, samples: list[Sample], limit: int, bound: FigureBound, why: str
 ) -> None:
     result = consumers(samples, limit, clients)
-    assert (result.bound, result.why) == (bound, why)
+    assert (result.bound, result.reason) == (bound, why)
     assert result.after is not None
     if bound is FigureBound.BETWEEN:
         assert result.worst is not None
@@ -400,11 +400,15 @@ def test_the_interval_of_unstated_consumers_contains_what_stated_ones_get() -> N
     assert unstated.worst is not None
     for fetch in (70_000, 1_000_000, 50_000_000):
         for connections in (1, 4):
-            one = consumers(QUARTER, 200_000, stated(fetch, connections)).after
-            assert one is not None
+            stated_forecast = consumers(QUARTER, 200_000, stated(fetch, connections)).after
+            assert stated_forecast is not None
             least, most = unstated.after, unstated.worst
-            assert least.throttled_ms <= one.throttled_ms <= most.throttled_ms * 1.01
-            assert (least.max_delay_ms or 0) <= (one.max_delay_ms or 0) <= (most.max_delay_ms or 0)
+            assert least.throttled_ms <= stated_forecast.throttled_ms <= most.throttled_ms * 1.01
+            assert (
+                (least.max_delay_ms or 0)
+                <= (stated_forecast.max_delay_ms or 0)
+                <= (most.max_delay_ms or 0)
+            )
 
 
 def test_a_limit_that_is_worse_only_in_the_worst_case_is_worse_and_not_refused() -> None:
@@ -419,13 +423,13 @@ def test_a_limit_that_is_worse_only_in_the_worst_case_is_worse_and_not_refused()
 def test_requests_beyond_the_bound_are_replaced_by_the_closed_form(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whole = consumers(QUARTER, 200_000, stated(20_000))
+    complete = consumers(QUARTER, 200_000, stated(20_000))
     monkeypatch.setattr(request_replay, "MOST_STEPS", 300)
     result = consumers(QUARTER, 200_000, stated(20_000))
-    assert result.why == TOO_MANY_REQUESTS
+    assert result.reason == TOO_MANY_REQUESTS
     assert result.after is not None
-    assert whole.after is not None
-    assert result.after.throttled_ms == pytest.approx(whole.after.throttled_ms, rel=0.2)
+    assert complete.after is not None
+    assert result.after.throttled_ms == pytest.approx(complete.after.throttled_ms, rel=0.2)
 
 
 def test_a_higher_limit_for_the_same_consumers_is_never_worse() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.usage.kernel import request_loop
-from reconciler.usage.kernel.request_loop import Requests, Table, Waits, compiled, replay
+from reconciler.usage.kernel.request_loop import RequestShape, Table, Waits, compiled, replay
 from tests.usage.stepper import SampledWindows, obtained
 
 NEVER = 10**8
@@ -27,8 +27,8 @@ def arrivals(rates: list[int], reading_ms: int = 10_000, inflation: float = 1.0)
 
 def requests(
     *, is_produce: bool = False, size: int = 20_000, batch: int = 1_000, connections: int = 1
-) -> Requests:
-    return Requests(
+) -> RequestShape:
+    return RequestShape(
         is_produce=is_produce,
         size=float(size),
         each=float(size),
@@ -39,7 +39,7 @@ def requests(
     )
 
 
-def replayed(rates: list[int], limit: int, clients: Requests, seed: int = 1) -> Waits:
+def replayed(rates: list[int], limit: int, clients: RequestShape, seed: int = 1) -> Waits:
     return compiled()(arrivals(rates), clients, float(limit), seed, NEVER)
 
 
@@ -118,14 +118,19 @@ def test_a_consumer_that_always_has_more_to_read_gets_the_fetches_that_fit_the_w
     assert waits.served / took_ms / 100 == pytest.approx(expected, abs=0.05)
 
 
-def test_a_fetch_reads_the_batch_again_in_which_the_one_before_ended():
-    whole, cut = (
+@pytest.mark.parametrize("lump", [8_000.0, 50_000.0])
+def test_a_fetch_reads_the_batch_again_in_which_the_one_before_ended(lump):
+    complete, cut = (
         compiled()(
-            arrivals([400_000] * 10), requests(size=20_000, batch=batch), 100_000.0, 1, NEVER
+            arrivals([400_000] * 10),
+            requests(size=20_000, batch=batch)._replace(lump=lump),
+            100_000.0,
+            1,
+            NEVER,
         )
         for batch in (0, 8_000)
     )
-    assert (cut.worst_ms + 100_000) / (whole.worst_ms + 100_000) == pytest.approx(1.25, abs=0.05)
+    assert (cut.worst_ms + 100_000) / (complete.worst_ms + 100_000) == pytest.approx(1.25, abs=0.05)
 
 
 def test_one_connection_starves_while_others_are_served():
@@ -141,7 +146,7 @@ def test_one_connection_starves_while_others_are_served():
 
 def test_requests_of_a_producer_that_waits_are_larger_and_count_less_beside_their_records():
     """15 kB/s of records, of which the broker counts 33 kB/s as long as each has a request of its own."""
-    clients = Requests(
+    clients = RequestShape(
         is_produce=True,
         size=16_384.0,
         each=16_384.0,
@@ -155,8 +160,8 @@ def test_requests_of_a_producer_that_waits_are_larger_and_count_less_beside_thei
     waits = compiled()(counted, clients, limit, 1, NEVER)
     assert waits.late_ms < 2_000
     assert waits.worst_ms < 2_000
-    whole = compiled()(arrivals([15_000 * 229 // 109] * 12), clients, limit, 1, NEVER)
-    assert whole.late_ms > 60_000
+    all_counted = compiled()(arrivals([15_000 * 229 // 109] * 12), clients, limit, 1, NEVER)
+    assert all_counted.late_ms > 60_000
 
 
 def test_a_replay_ends_after_its_steps_and_says_how_far_it_came():

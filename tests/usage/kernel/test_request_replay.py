@@ -39,23 +39,23 @@ def demand(*rates: int, gap_after: int | None = None) -> Demand:
     return demand_of(columns(rows), GAP)
 
 
-def found(series: Demand, limit: int) -> tuple[Episode, ...]:
+def episodes_of(series: Demand, limit: int) -> tuple[Episode, ...]:
     return episodes(series, limit, backlogs(series, limit))
 
 
 def test_episodes_are_the_time_around_a_backlog_under_half_of_the_limit():
     series = demand(*[10] * 20, 900, *[10] * 40, 3_000, *[10] * 40)
-    small, large = sorted(found(series, 700), key=lambda episode: episode.begin)
-    assert found(series, 700) == (large, small)  # the longest waits first
+    small, large = sorted(episodes_of(series, 700), key=lambda episode: episode.begin)
+    assert episodes_of(series, 700) == (large, small)  # the longest waits first
     assert (small.begin, small.end) == (18, 24)
     assert (large.begin, large.backlog) == (59, 23_000)
-    assert found(demand(), 700) == ()
-    assert found(demand(*[10] * 20), 700) == ()
+    assert episodes_of(demand(), 700) == ()
+    assert episodes_of(demand(*[10] * 20), 700) == ()
 
 
 def test_an_episode_ends_with_its_session():
     series = demand(*[10] * 5, *[3_000] * 5, *[10] * 5, gap_after=9)
-    assert [(episode.begin, episode.end) for episode in found(series, 1_000)] == [(3, 10)]
+    assert [(episode.begin, episode.end) for episode in episodes_of(series, 1_000)] == [(3, 10)]
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=20), st.sampled_from(Spread))
@@ -71,11 +71,22 @@ def test_each_spread_has_the_bytes_and_the_time_of_the_readings(rates, spread):
 
 def test_spreads_are_even_stepped_or_in_bursts():
     series = demand(0, 25, 100, 50, 50)
-    whole = Episode(0, 5, 0, 0)
-    assert parts(series, Spread.EVEN, whole)[1].tolist() == [0, 0, 25, 25, 100, 100, 50, 50, 50, 50]
-    lengths, levels = parts(series, Spread.STEPS, whole)
+    complete = Episode(0, 5, 0, 0)
+    assert parts(series, Spread.EVEN, complete)[1].tolist() == [
+        0,
+        0,
+        25,
+        25,
+        100,
+        100,
+        50,
+        50,
+        50,
+        50,
+    ]
+    lengths, levels = parts(series, Spread.STEPS, complete)
     assert (levels[2:4].tolist(), lengths[2:4].tolist()) == ([0, 100], [7_500, 2_500])
-    lengths, levels = parts(series, Spread.BURSTS, whole)
+    lengths, levels = parts(series, Spread.BURSTS, complete)
     assert (levels[2:4].tolist(), lengths[2:4].tolist()) == ([0, 250], [9_000, 1_000])
     assert (levels[4:6].tolist(), lengths[4:6].tolist()) == ([25, 775], [9_000, 1_000])
     assert levels[6:].tolist() == [50] * 4
@@ -125,16 +136,16 @@ def test_a_forecast_lies_between_those_of_an_even_and_an_uneven_spread_or_near_t
     series = demand(*rates)
     clients = Requests(is_produce=False, connections=connections, most_bytes=20_000, part_bytes=0)
     work = limited(series, limit)
-    one = likely(work, clients)
+    likely_forecast = likely(work, clients)
     for spread in Spread:
         case = replayed(work, clients, spread)
         assert (case.samples, case.covered_ms, case.arrived_units) == (
-            one.samples,
-            one.covered_ms,
-            one.arrived_units,
+            likely_forecast.samples,
+            likely_forecast.covered_ms,
+            likely_forecast.arrived_units,
         )
     closed = simulate(QuotaType.FETCH, series, limit // 2)
-    assert one.throttled_ms <= closed.throttled_ms + 20_000 + 10_000 * len(rates) // 10
+    assert likely_forecast.throttled_ms <= closed.throttled_ms + 20_000 + 10_000 * len(rates) // 10
 
 
 def test_a_backlog_at_the_end_of_a_session_is_unfinished():

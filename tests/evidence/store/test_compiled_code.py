@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.base.compiled_code import FOLDER, is_private, keep_compiled_code
+from reconciler.evidence.store.compiled_code import FOLDER, is_private, keep_compiled_code
 
 
 @pytest.mark.parametrize("name", ["XDG_CACHE_HOME", "HOME"])
