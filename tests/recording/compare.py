@@ -153,17 +153,17 @@ BATCH_OVERHEAD = 61
 
 def clients(case: Case) -> Clients:
     """What the owner of a group can state; each connection uses one partition."""
-    one = Span(case.connections, case.connections)
+    connections = Span(case.connections, case.connections)
     if case.kind == "fetch":
         return Clients(
             is_produce=False,
-            connections=one,
+            connections=connections,
             most_bytes=Span(case.fetch_bytes, case.fetch_bytes),
             part_bytes=Span(*[case.record + RECORD_OVERHEAD + BATCH_OVERHEAD] * 2),
         )
     return Clients(
         is_produce=True,
-        connections=one,
+        connections=connections,
         most_bytes=Span(DEFAULT_BATCH_BYTES, DEFAULT_BATCH_BYTES),
         part_bytes=Span(*[case.record + RECORD_OVERHEAD] * 2),
         linger_ms=Span(case.linger_ms, case.linger_ms),
