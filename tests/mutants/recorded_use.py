@@ -199,13 +199,6 @@ FAULTS: tuple[Fault, ...] = (
             LOOP,
         ),
         (
-            "usage/kernel/request_loop",
-            "samples of an earlier time are kept when a replay goes on",
-            "            samples[STATE, 0] = samples[STATE, 1] = 0.0\n",
-            "",
-            LOOP,
-        ),
-        (
             "usage/kernel/request_replay",
             "the shortest waits are replayed first",
             "(-episode.backlog, episode.begin)",
@@ -250,8 +243,8 @@ FAULTS: tuple[Fault, ...] = (
         (
             "usage/impact/replay",
             "bursts that a reading hides are left out",
-            "    if all(is_near(case, one) for case in cases):",
-            "    if any(is_near(case, one) for case in cases):",
+            "    if all(is_near(case, likely_forecast) for case in cases):",
+            "    if any(is_near(case, likely_forecast) for case in cases):",
             VERDICT,
         ),
         (
