@@ -28,7 +28,7 @@ from reconciler.usage.throttle_models import (
 
 FloatColumn: TypeAlias = npt.NDArray[np.float64]
 
-MOST_STEPS: Final = 50_000
+MOST_STEPS: Final = 30_000
 """Maximum number of requests and of lumps that arrive, which are replayed for one series and limit."""
 
 EPISODE_STEPS: Final = 300
