@@ -254,7 +254,7 @@ def _quantum_ms(work: LimitedDemand, requests: Requests) -> int:
     """Return a quantum with which most of the throttled time can be replayed."""
     request_ms = 1000 * requests.most_bytes // work.limit
     most = max(QUANTUM_MS.most, min(request_ms // 8, LONG_QUANTUM_MS))
-    return min(max(QUANTUM_MS.least, 4 * work.busy_ms // MOST_STEPS), most)
+    return min(max(QUANTUM_MS.least, 3 * work.busy_ms // MOST_STEPS), most)
 
 
 def _within_reach(case: Case, episode: Episode, most_bytes: int) -> Episode:
