@@ -40,6 +40,7 @@ apiVersion: kafka-quotas.io/v1alpha1
 kind: QuotaProject
 spec:
   manifests: [quotas]
+  simulate: {stated}
 ---
 apiVersion: kafka-quotas.io/v1alpha1
 kind: QuotaCluster
@@ -139,6 +140,25 @@ def documents(before: dict[str, Any], after: dict[str, Any]) -> list[dict[str, A
     ]
 
 
+def stated(groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """State how the recorded clients send and fetch, as their owners would from their configuration."""
+    simulate: dict[str, Any] = {"consumers": [], "producers": []}
+    for group in groups:
+        names = {"user": group["user"], "clientId": group["clientId"]}
+        clients = {
+            "entities": [{slot: {"exact": name} for slot, name in names.items() if name}],
+            "connections": group["connections"],
+        }
+        record = group["recordBytes"]
+        if group["kind"] == "fetch":
+            # One partition for each, and its producer sends each record alone.
+            fetch = {"maxPartitionFetchBytes": group["fetchBytes"], "partitions": 1}
+            simulate["consumers"].append(clients | fetch | {"batchBytes": record + 70})
+        else:
+            simulate["producers"].append(clients | {"recordBytes": record, "linger": "0s"})
+    return simulate
+
+
 def prepared(folder: Path, number: int) -> dict[str, Any]:
     """Write a project, its manifests and the recording into the folder; return the recorded run."""
     stem = f"run-{number}"
@@ -163,7 +183,11 @@ def prepared(folder: Path, number: int) -> dict[str, Any]:
         json.dumps(before | {"takenAt": first.strftime("%Y-%m-%dT%H:%M:%SZ")}), encoding="utf-8"
     )
     (folder / "kquota.yaml").write_text(
-        PROJECT.format(cluster_id=about["clusterId"], evidence=folder / "evidence"),
+        PROJECT.format(
+            cluster_id=about["clusterId"],
+            evidence=folder / "evidence",
+            stated=json.dumps(stated(about["groups"])),
+        ),
         encoding="utf-8",
     )
     (folder / "quotas").mkdir(exist_ok=True)

@@ -98,7 +98,7 @@ THOROUGH = {
     r"tests/contract/.*(ten_thousand_records|rejected_entities_do_not_count|removal_counts|many_entities_are).*\[sandbox": "the largest request, against each version of the rules",
     r"tests/simulation/.*(same_trace|is_minimised|finds_sets|counted_as_missed|unknown_fault)": "the search for broken laws, which is a tool",
     r"tests/wire/.*every_mutation_at_every_offset": "random damage is compared with the same reference",
-    r"tests/recording/test_real_brokers\.py": "eleven recorded runs; the story of the pipeline compares one with its forecast",
+    r"tests/recording/test_real_brokers\.py": "ten recorded runs; the story of the pipeline compares one with its forecast",
     r"tests/cli/test_demo\.py.*\[sandbox\]": "the demo as a whole; each of its commands has tests",
     r"tests/test_vocabulary\.py.*names_in_tests": "reads all tests",
     r"tests/docs/.*(quick_start|every_example_of_a_document)": "each example of the documents, run",

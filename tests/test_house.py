@@ -20,19 +20,19 @@ LONGER_MODULES = {
 STATEMENTS = {
     "__init__.py": 3,
     "__main__.py": 50,  # the garbage collector of a command
-    "app": 3921,  # files that recommend does not write are named
+    "app": 3923,  # files that recommend does not write are named
     "base": 970,
     "cli": 2665,
     "client": 2900,
-    "codecs": 1077,
+    "codecs": 1078,
     "errors.py": 148,
-    "evidence": 5181,  # a writer reads a day with one request, so that rows and version belong together
+    "evidence": 5208,  # a writer reads a day with one request, so that rows and version belong together
     "forge": 519,
     "git": 461,
     "inventory": 504,  # lines and numbers that no log and no record may contain
     "kafka.py": 17,
     "kube": 5540,
-    "manifest": 2953,  # reads plain manifests by lines, in place of a second process in app
+    "manifest": 2968,  # reads plain manifests by lines, in place of a second process in app
     "metrics": 336,
     "ports.py": 25,
     "quota": 3069,  # effects of a plan are computed once
@@ -40,7 +40,7 @@ STATEMENTS = {
     "render": 2314,  # recommended limits are counted by what they recommend
     "sandbox": 1210,
     "spark": 34,
-    "usage": 1933,
+    "usage": 2355,
     "wire": 1965,
 }
 """A ratchet: the statements of each package or module, docstrings left out. Only lower a number.
@@ -52,6 +52,8 @@ statuses by tasks of their own, warnings at admission, and a bound on the wait o
 Raised for budgets: `quota`, `manifest`, `codecs`, `render` and `reconcile` compare what limits promise together.
 `app`, `inventory`, `render` and `usage` have 23 more, for which `evidence` has 176 less: the page for one client reads the
 audit log and the snapshots on both sides of a moment.
+`usage` has some 420 more: limits on bytes are replayed request by request, and requests that nobody stated give an
+interval; `manifest` reads what is stated, `evidence` finds a private place for compiled code.
 """
 SLACK = 20
 """How far a number of the table may be above the real one."""

@@ -123,6 +123,13 @@ _TIER: Final[dict[str, Any]] = {
     },
 }
 
+_CONNECTIONS: Final[dict[str, Any]] = {
+    "description": "How many of them share one limit on one broker. If unset, forecasts are intervals.",
+    "type": "integer",
+    "minimum": 1,
+    "maximum": 64,
+}
+
 _CONSUMER: Final[dict[str, Any]] = {
     "description": "The configuration of some consumers.",
     "type": "object",
@@ -142,10 +149,29 @@ _CONSUMER: Final[dict[str, Any]] = {
             "maximum": 100_000,
         },
         "batchBytes": side(
-            "Bytes of a record batch. A fetch that ends within a batch reads it again; small batches (the default) "
-            "make no difference.",
+            "Bytes of a record batch as producers send it, with its header of 61 bytes. A fetch that ends within a batch "
+            "reads it again, and a fetch of one small batch counts more than the batch.",
             is_integer=True,
         ),
+        "connections": _CONNECTIONS,
+    },
+}
+
+_PRODUCER: Final[dict[str, Any]] = {
+    "description": "The configuration of some producers.",
+    "type": "object",
+    "minProperties": 1,
+    "properties": {
+        "entities": _ENTITIES
+        | {"description": "Which producers, as in a QuotaCluster's scope; all if unset."},
+        "recordBytes": side(
+            "Bytes of a record: key, value and headers. Requests of small records have as many bytes beside them, "
+            "which vanish when a producer waits.",
+            is_integer=True,
+        ),
+        "linger": _duration("Their linger.ms; 0 to 5 ms, the defaults of Kafka, if unset."),
+        "batchBytes": side("Their batch.size; 16Ki if unset.", is_integer=True),
+        "connections": _CONNECTIONS,
     },
 }
 
@@ -180,11 +206,18 @@ SIMULATE: Final[dict[str, Any]] = {
             "enum": ["Report", "Ignore"],
         },
         "consumers": {
-            "description": "How much one fetch of consumers holds. Without it, forecasts for consumers are intervals. "
+            "description": "How consumers fetch. Forecasts are intervals unless all is known. "
             "Of several entries that match, the first counts.",
             "type": "array",
             "maxItems": 64,
             "items": _CONSUMER,
+        },
+        "producers": {
+            "description": "How producers send. Forecasts are intervals unless all is known. "
+            "Of several entries that match, the first counts.",
+            "type": "array",
+            "maxItems": 64,
+            "items": _PRODUCER,
         },
     },
 }

@@ -41,8 +41,8 @@ def install_hint(extra: str, *, released: bool = RELEASED) -> str:
 MODULES: Final = {
     "http": ("aiohttp",),
     "watch": ("aiohttp", "prometheus_client"),
-    "usage": ("aiohttp", "numpy", "obstore", "pyarrow"),
-    "spark": ("aiohttp", "numpy", "obstore", "pyarrow", "pyspark"),
+    "usage": ("aiohttp", "numba", "numpy", "obstore", "pyarrow"),
+    "spark": ("aiohttp", "numba", "numpy", "obstore", "pyarrow", "pyspark"),
     "operator": ("aiohttp", "kopf", "kubernetes", "prometheus_client"),
 }
 """The import names that each extra of pyproject.toml installs."""

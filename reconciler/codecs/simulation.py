@@ -99,7 +99,8 @@ def _read_row(row: DocumentReader) -> ImpactRow:
     if (impact_row.worst_throttled_ms is None) is (impact_row.bound is FigureBound.BETWEEN):
         row["bound"].fail("the bound that matches the figures")
     throttled_ms = impact_row.worst_throttled_ms or impact_row.after_throttled_ms
-    if impact_row.verdict is ImpactVerdict.WORSE and not throttled_ms:
+    is_known = impact_row.bound is not FigureBound.AT_LEAST
+    if impact_row.verdict is ImpactVerdict.WORSE and is_known and not throttled_ms:
         row["verdict"].fail("the verdict that matches the figures")
     return impact_row
 

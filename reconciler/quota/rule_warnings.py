@@ -28,7 +28,7 @@ DEFAULT_FETCH: Final = 1_048_576
 """Bytes of one partition that a consumer fetches at once: the default of ``max.partition.fetch.bytes``."""
 
 STARVED_SECONDS: Final = 6
-"""A fetch of this many seconds of a limit halves a consumer's throughput (KAFKA-9677; :mod:`reconciler.usage.fetches`)."""
+"""A fetch of this many seconds of a limit halves a consumer's throughput (KAFKA-9677)."""
 
 
 _ENDED: Final = "its end (spec.until) is over, so it declares nothing; delete the document"

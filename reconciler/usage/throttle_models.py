@@ -32,6 +32,7 @@ class Forecast:
     over_timeout_ms: int | None
     delayed_units: int  # units that had to wait; for the rejecting model, refused connections
     unfinished: int  # sessions that end with a backlog: the true figures are higher
+    is_cut: bool = False  # whether requests were too many to replay all of them
 
     @property
     def is_lower_bound(self) -> bool:

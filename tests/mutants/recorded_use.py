@@ -13,6 +13,8 @@ ASSEMBLY = "tests/evidence/ingest/test_day_tables.py"
 DAYS = "tests/evidence/ingest/test_sample_days.py"
 SERVER = "tests/evidence/ingest/test_server_import.py"
 THROTTLING = "tests/usage/kernel/test_throttling.py"
+LOOP = "tests/usage/kernel/test_request_loop.py"
+REPLAY = "tests/usage/kernel/test_request_replay.py"
 POLICY = "tests/manifest/project/test_simulation_policy.py"
 LAKE = "tests/evidence/store/test_lake.py"
 SHOWN = "tests/render/test_use_reports.py"
@@ -169,18 +171,88 @@ FAULTS: tuple[Fault, ...] = (
             THROTTLING,
         ),
         (
-            "usage/kernel/throttling",
-            "a consumer is throttled below its limit",
-            "np.flatnonzero(demand.units > limit * demand.dt_ms // 1000)",
-            "np.flatnonzero(demand.units > obtained * demand.dt_ms // 1000)",
-            THROTTLING,
+            "usage/kernel/request_loop",
+            "the window of a rate is a second longer",
+            "missing = SAMPLES - 1 - math",
+            "missing = SAMPLES - math",
+            LOOP,
         ),
         (
-            "usage/fetches",
-            "a fetch that exactly fills the window fits",
-            "(WINDOW_SECONDS * limit - 1) // fetch",
-            "(WINDOW_SECONDS * limit) // fetch",
-            "tests/usage/test_fetches.py",
+            "usage/kernel/request_loop",
+            "a fetch that was answered empty stays counted",
+            "record(samples, -counted, now)",
+            "record(samples, 0.0, now)",
+            LOOP,
+        ),
+        (
+            "usage/kernel/request_loop",
+            "a batch that a fetch cuts is not read again",
+            "return amount - min(amount, requests.batch) / 2",
+            "return amount - 0 * min(amount, requests.batch) / 2",
+            LOOP,
+        ),
+        (
+            "usage/kernel/request_loop",
+            "requests of a producer that waits are as small as before",
+            "queues[queue, IDLE] = 0.0\n        if not",
+            "queues[queue, IDLE] = 1.0\n        if not",
+            LOOP,
+        ),
+        (
+            "usage/kernel/request_replay",
+            "the shortest waits are replayed first",
+            "(-episode.backlog, episode.begin)",
+            "(episode.backlog, episode.begin)",
+            REPLAY,
+        ),
+        (
+            "usage/kernel/request_replay",
+            "an episode does not begin before clients wait",
+            "        wider[:-1] |= is_warm[1:] & same\n",
+            "",
+            REPLAY,
+        ),
+        (
+            "usage/kernel/request_replay",
+            "a hidden burst is at the wrong end of its reading",
+            "is_last = after > before",
+            "is_last = after < before",
+            REPLAY,
+        ),
+        (
+            "usage/kernel/request_replay",
+            "all bytes of a producer are records",
+            "    if not part:\n",
+            "    if part:\n",
+            REPLAY,
+        ),
+        (
+            "usage/clients",
+            "unstated consumers fetch little at once",
+            "yield from self._cases(self.most_bytes.most, part_bytes",
+            "yield from self._cases(self.most_bytes.least, part_bytes",
+            VERDICT,
+        ),
+        (
+            "usage/impact/replay",
+            "a figure that unstated requests could change is one figure",
+            "return extremes([*least, *most])",
+            "return extremes(least)",
+            VERDICT,
+        ),
+        (
+            "usage/impact/replay",
+            "bursts that a reading hides are left out",
+            "    if all(is_near(case, likely_forecast) for case in cases):",
+            "    if any(is_near(case, likely_forecast) for case in cases):",
+            VERDICT,
+        ),
+        (
+            "evidence/store/compiled_code",
+            "compiled code is kept where others may write",
+            "usable = is_private(folder) and",
+            "usable =",
+            "tests/evidence/store/test_compiled_code.py",
         ),
         (
             "usage/kernel/series",

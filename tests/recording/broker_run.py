@@ -267,7 +267,8 @@ def _clients(cluster: KafkaCluster, run: Run, group: Group, place: int) -> dict[
     patient = {"delivery.timeout.ms": "900000", "linger.ms": "0", "buffer.memory": "134217728"}
     client_id = _client_id(run, group, place)
     if group.kind == "produce":
-        return {"properties": login(group.name, client_id) | patient, "consumer": None}
+        lingering = {"linger.ms": str(group.linger_ms)}
+        return {"properties": login(group.name, client_id) | patient | lingering, "consumer": None}
     return {
         "properties": login("feeder", f"feeder-{group.name}") | patient,
         "consumer": login(group.name, client_id)

@@ -1,10 +1,19 @@
 """T12 on the fixture: the forecast for each group from the half without limits, and the measurement in the other."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reconciler.usage.fetches import UNSTATED, FetchSize
+from reconciler.usage.clients import (
+    DEFAULT_BATCH_BYTES,
+    RECORD_OVERHEAD,
+    UNSTATED_CONSUMERS,
+    UNSTATED_PRODUCERS,
+    Clients,
+    Span,
+)
+from reconciler.usage.impact.replay import forecasts
 from reconciler.usage.impact.verdict import ForecastRange
+from reconciler.usage.kernel.request_replay import likely, limited
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.series import thinned
 from tests.recording import fixture, truth
@@ -17,7 +26,7 @@ LONGEST_BASELINE_MS = 500
 """A recording is valid if 99 of 100 records of each group take at most this long without limits; 1 s more is late."""
 
 FIRST_UNSEEN = 9
-"""From this run on, the recordings were unknown when the model of consumers was developed."""
+"""From this run on, the recordings were made after the model was finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,27 +39,44 @@ class Row:
     worst: Compared  # worst delay, forecast and measured
     observed_ms: int  # throttled time by the broker's own throttle-time
     truth: Truth  # all measurements
-    unstated: ForecastRange  # the forecast without a stated fetch size of consumers
+    stated: ForecastRange  # the shown forecast, with all that an owner can state
+    unstated: ForecastRange  # the shown forecast if nothing is stated
+
+    @property
+    def time_is_within(self) -> bool:
+        """Whether the throttled time is within its bound."""
+        return self.throttled.within(TIME_BOUND, machine_ms=self.truth.machine_ms)
+
+    @property
+    def delay_is_within(self) -> bool:
+        """Whether the worst delay is within its bound; of records that never arrived only a lower bound is known."""
+        if self.truth.is_cut and self.worst.off > 0:
+            return True
+        return self.worst.within(DELAY_BOUND, machine_ms=self.truth.machine_ms)
+
+    def contains(self, forecast_range: ForecastRange, *, within: bool = False) -> bool:
+        """Whether the true values are inside a shown forecast, or outside by at most the bounds."""
+        time_bound, delay_bound = (TIME_BOUND, DELAY_BOUND) if within else (0.0, 0.0)
+        return is_between(
+            self.truth.throttled_ms, [case.throttled_ms for case in forecast_range], time_bound
+        ) and is_between(
+            self.truth.worst_ms, [case.max_delay_ms or 0 for case in forecast_range], delay_bound
+        )
 
     def line(self) -> str:
         """A row of the table."""
         case = self.case
-        who = f"{self.run} | {case.kind} {case.shape}, {case.connections} x {case.record:,} B | {case.limit / 1000:.0f}"
-        return (
-            f"| {who} | {_seconds(self.throttled)} | {_seconds(self.worst)} |"
-            f" {self.observed_ms / 1000:.0f} | {self._interval()} |"
+        size = f", fetches of {case.fetch_bytes / case.limit:.1f} s" if case.kind == "fetch" else ""
+        who = f"{self.run} | {case.kind} {case.shape}, {case.connections} x {case.record:,} B{size}"
+        met = " and ".join(
+            word
+            for word, is_met in (("time", self.time_is_within), ("delay", self.delay_is_within))
+            if is_met
         )
-
-    def _interval(self) -> str:
-        """Throttled time and worst delay in seconds without a stated fetch size; "" for producers."""
-        best, worst = self.unstated
-        if best == worst:
-            return ""
-        pairs = [
-            (best.throttled_ms, worst.throttled_ms),
-            (best.max_delay_ms or 0, worst.max_delay_ms or 0),
-        ]
-        return ", ".join(f"{low / 1000:.0f} to {high / 1000:.0f}" for low, high in pairs)
+        return (
+            f"| {who} | {_seconds(self.throttled)} | {_seconds(self.worst)} | {met or 'none'} |"
+            f" {_interval(self.stated)} | {_interval(self.unstated)} | {self.observed_ms / 1000:.0f} |"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +96,23 @@ class Total:
         return self.throttled.within(TIME_BOUND) and worst
 
 
+def is_between(true_ms: int, ends: Sequence[int], bound: float) -> bool:
+    """Whether a value is between two others, or outside by at most a share of it."""
+    return min(ends) - bound * true_ms <= true_ms <= max(ends) + bound * true_ms
+
+
+def _interval(forecast_range: ForecastRange) -> str:
+    """Throttled time and worst delay in seconds; "" if it is one figure."""
+    best, worst = forecast_range
+    if best == worst:
+        return ""
+    pairs = [
+        (best.throttled_ms, worst.throttled_ms),
+        (best.max_delay_ms or 0, worst.max_delay_ms or 0),
+    ]
+    return ", ".join(f"{low / 1000:.0f} to {high / 1000:.0f}" for low, high in pairs)
+
+
 def rows(run: FixtureRun, skip: int = 0) -> tuple[Row, ...]:
     """All groups of a run; `skip` leaves out the first scrapes: another phase of the same recording."""
     rates, delays = truth.points_of(run.matrix, RATE), truth.points_of(run.matrix, DELAY)
@@ -87,13 +130,10 @@ def _row(
 ) -> Row:
     kind, who = QuotaType(case.kind), (case.kind, case.user, case.client_id)
     samples = truth.samples(kind, rates[who], delays[who], scrapes=moments, scrape_ms=run.scrape_ms)
-    stated = fetch_size(case)
-    forecast, _ = truth.forecast_range(
-        kind, samples, run.free, case.limit, run.scrape_ms, fetch=stated
-    )
-    unstated = truth.forecast_range(
-        kind, samples, run.free, case.limit, run.scrape_ms, fetch=stated and UNSTATED
-    )
+    demand = truth.demand(samples, run.free, run.scrape_ms)
+    stated = clients(case)
+    forecast = likely(limited(demand, case.limit), next(stated.best()))
+    unstated = UNSTATED_PRODUCERS if stated.is_produce else UNSTATED_CONSUMERS
     true = truth.truth(case.free, case.limited)
     return Row(
         run=run.number,
@@ -102,16 +142,32 @@ def _row(
         worst=Compared(told_ms=forecast.max_delay_ms or 0, true_ms=true.worst_ms),
         observed_ms=truth.observed(samples, run.limited) or 0,
         truth=true,
-        unstated=unstated,
+        stated=forecasts(kind, demand, case.limit, stated),
+        unstated=forecasts(kind, demand, case.limit, unstated),
     )
 
 
-def fetch_size(case: Case) -> FetchSize | None:
-    """The fetch size that the owner of consumers can state; each reads one partition. ``None`` for producers."""
-    if case.kind != "fetch":
-        return None
-    size = case.fetch_bytes
-    return FetchSize(least_bytes=size, most_bytes=size, batch_bytes=case.record)
+BATCH_OVERHEAD = 61
+"""Bytes of a record batch beside its records. The driver sends each record of a consumer's topic alone, unless they are late."""
+
+
+def clients(case: Case) -> Clients:
+    """What the owner of a group can state; each connection uses one partition."""
+    connections = Span(case.connections, case.connections)
+    if case.kind == "fetch":
+        return Clients(
+            is_produce=False,
+            connections=connections,
+            most_bytes=Span(case.fetch_bytes, case.fetch_bytes),
+            part_bytes=Span(*[case.record + RECORD_OVERHEAD + BATCH_OVERHEAD] * 2),
+        )
+    return Clients(
+        is_produce=True,
+        connections=connections,
+        most_bytes=Span(DEFAULT_BATCH_BYTES, DEFAULT_BATCH_BYTES),
+        part_bytes=Span(*[case.record + RECORD_OVERHEAD] * 2),
+        linger_ms=Span(case.linger_ms, case.linger_ms),
+    )
 
 
 def total(rows: Iterable[Row]) -> Total:
@@ -135,10 +191,10 @@ def table(skip: int = 0) -> str:
     """All rows and totals of the fixture as Markdown."""
     lines = [
         (
-            "| run | group | limit kB/s | throttled s, forecast / true | worst delay s, forecast / true | broker reported s"
-            " | not stated: throttled s, worst delay s |"
+            "| run | group | throttled s, forecast / true | worst delay s, forecast / true | bound met"
+            " | shown: throttled s, worst delay s | nothing stated: the same | broker reported s |"
         ),
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     totals: list[str] = []
     for number in fixture.numbers():

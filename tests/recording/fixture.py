@@ -36,6 +36,7 @@ class Case:
     connections: int  # number of connections
     record: int  # bytes of a record
     fetch_bytes: int  # maximum size of a fetch of a consumer
+    linger_ms: int  # `linger.ms` of a producer
     limit: int  # bytes per second in the second half
     free: tuple[Way, ...]  # its records without limits
     limited: tuple[Way, ...]  # the same records with limits
@@ -51,6 +52,7 @@ class FixtureRun:
     cluster_id: str
     scrape_ms: int
     load: tuple[float, float]
+    driver_ms: int  # 99 of 100 records were sent at most so late; 0 = not recorded
     free: tuple[int, int]
     limited: tuple[int, int]
     cases: tuple[Case, ...]
@@ -94,6 +96,7 @@ def write(
             "median": round(statistics.median(recorded.load), 2),
             "most": round(max(recorded.load), 2),
         },
+        "driver": _lateness(recorded),
         "spans": {name: [phase.from_ms, phase.to_ms] for name, phase in _phases(recorded)},
         "groups": [_group(recorded, group, rename) for group in run.groups],
     }
@@ -124,6 +127,14 @@ def _phases(recorded: Recorded) -> tuple[tuple[str, Phase], ...]:
     return ("free", recorded.free), ("limited", recorded.limited)
 
 
+def _lateness(recorded: Recorded) -> dict[str, int]:
+    """How late the driver sent records, in milliseconds: 99 of 100 of them, and the latest."""
+    late = sorted(
+        record.sent_ms - record.due_ms for _, phase in _phases(recorded) for record in phase.records
+    )
+    return {"most99": late[len(late) * 99 // 100], "most": late[-1]}
+
+
 def _group(recorded: Recorded, group: Group, rename: Rename) -> dict[str, object]:
     who = subject(recorded.run.level, group.name)
     return {
@@ -134,6 +145,7 @@ def _group(recorded: Recorded, group: Group, rename: Rename) -> dict[str, object
         "connections": group.connections,
         "recordBytes": group.record,
         "fetchBytes": group.fetch_bytes,
+        "lingerMs": group.linger_ms,
         "limit": recorded.limits[group.name],
     }
 
@@ -230,6 +242,7 @@ def read(number: int, folder: Path = FOLDER) -> FixtureRun:
         cluster_id=about["clusterId"],
         scrape_ms=about["scrapeMs"],
         load=(about["load"]["median"], about["load"]["most"]),
+        driver_ms=about.get("driver", {}).get("most99", 0),
         free=spans["free"],
         limited=spans["limited"],
         matrix=matrix,
@@ -242,6 +255,7 @@ def read(number: int, folder: Path = FOLDER) -> FixtureRun:
                 connections=entry["connections"],
                 record=entry["recordBytes"],
                 fetch_bytes=entry["fetchBytes"],
+                linger_ms=entry.get("lingerMs", 0),
                 limit=entry["limit"],
                 free=tuple(ways["free", place]),
                 limited=tuple(ways["limited", place]),

@@ -12,6 +12,9 @@ TICK = 0.1
 BATCH_OVERHEAD = 61 + 100
 """Approximate overhead of a request with one record; used only to choose limits, never to evaluate."""
 
+BATCHED_OVERHEAD = 12
+"""The same of a small record among many in a request."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
@@ -63,7 +66,37 @@ def walk(chance: random.Random, seconds: int) -> Callable[[float], float]:
     return lambda at: levels[int(at)]
 
 
-SHAPES = {"steady": steady, "bursts": bursts, "ramp": ramp, "on/off": on_off, "walk": walk}
+def spikes(chance: random.Random, seconds: int) -> Callable[[float], float]:
+    """Half of the mean, and every 12 to 30 seconds four to eight times the mean, for two to seven seconds."""
+    spans: list[tuple[float, float, float]] = []
+    at = chance.uniform(5, 15)
+    while at < seconds - 10:
+        length = chance.uniform(2, 7)
+        spans.append((at, at + length, chance.uniform(4.0, 8.0)))
+        at += length + chance.uniform(12, 30)
+    return lambda at: next((high for begin, end, high in spans if begin <= at < end), 0.5)
+
+
+def jobs(chance: random.Random, seconds: int) -> Callable[[float], float]:
+    """Nothing, and three or four jobs of 8 to 30 seconds at two to five times the mean."""
+    spans: list[tuple[float, float, float]] = []
+    at = chance.uniform(5, 20)
+    while at < seconds - 20:
+        length = chance.uniform(8, 30)
+        spans.append((at, at + length, chance.uniform(2.0, 5.0)))
+        at += length + chance.uniform(25, 50)
+    return lambda at: next((high for begin, end, high in spans if begin <= at < end), 0.0)
+
+
+SHAPES = {
+    "steady": steady,
+    "bursts": bursts,
+    "ramp": ramp,
+    "on/off": on_off,
+    "walk": walk,
+    "spikes": spikes,
+    "jobs": jobs,
+}
 
 
 def schedule(
@@ -109,10 +142,12 @@ def schedule(
     return tuple(schedules)
 
 
-def drains(streams: tuple[Schedule, ...], limit: int) -> tuple[float, float]:
+def drains(
+    streams: tuple[Schedule, ...], limit: int, overhead: int = BATCH_OVERHEAD
+) -> tuple[float, float]:
     """When a bucket that leaks at the limit is empty, in seconds after the start, and its worst delay."""
     arriving = sorted(
-        (due, size + BATCH_OVERHEAD)
+        (due, size + overhead)
         for stream in streams
         for due, size in zip(stream.due_ms, stream.sizes, strict=True)
     )
@@ -124,14 +159,18 @@ def drains(streams: tuple[Schedule, ...], limit: int) -> tuple[float, float]:
 
 
 def fitting(
-    streams: tuple[Schedule, ...], target_delay: float, latest: float, share: float = 1.0
+    streams: tuple[Schedule, ...],
+    target_delay: float,
+    latest: float,
+    share: float = 1.0,
+    overhead: int = BATCH_OVERHEAD,
 ) -> int:
     """A limit of two digits of which `share` gives the worst delay `target_delay` and an end at `latest`."""
     total = sum(sum(stream.sizes) for stream in streams)
     low, high = total // 1000, total
     while high - low > max(1, low // 100):
         middle = (low + high) // 2
-        end, worst = drains(streams, middle)
+        end, worst = drains(streams, middle, overhead)
         low, high = (middle, high) if worst > target_delay or end > latest else (low, middle)
     high = math.ceil(high / share)
     digits = 10 ** max(0, len(str(high)) - 2)

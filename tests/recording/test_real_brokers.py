@@ -1,7 +1,7 @@
 """T12: the model's forecast from recorded use, against real brokers with the same records. Needs no broker.
 
-The bounds of T12 are 15 % of throttled time and 20 % of the worst delay, run by run. For consumers the size of their
-fetches is stated. docs/recorded-use.md has the results and explains the remaining error.
+The bounds are 15 % of throttled time and 20 % of the worst delay, group by group. All that an owner can state is stated.
+docs/recorded-use.md has the results and explains the remaining error.
 """
 
 from functools import cache
@@ -14,9 +14,8 @@ from tests.recording.fixture import FixtureRun
 from tests.recording.truth import DELAY_BOUND, TIME_BOUND, Compared, Way, truth
 
 PRODUCERS = (1, 2, 3, 4, 5, 6)
-NOT_CAUGHT_UP = (1, 3, 5, 6)
-UNSEEN = (9, 10, 12)
-"""Recorded after the development of the model."""
+UNSEEN = (9, 10)
+"""Recorded after the model was finished."""
 
 
 @cache
@@ -29,86 +28,61 @@ def rows(number: int) -> tuple[Row, ...]:
     return compare.rows(run_of(number))
 
 
+def every() -> list[Row]:
+    return [row for number in fixture.numbers() for row in rows(number)]
+
+
 def of(number: int, kind: str) -> list[Row]:
     return [row for row in rows(number) if row.case.kind == kind]
 
 
-def every(kind: str) -> list[Row]:
-    return [row for number in fixture.numbers() for row in of(number, kind)]
+def names(named_rows: list[Row]) -> list[tuple[int, str, str]]:
+    return [(row.run, row.case.kind, row.case.shape) for row in named_rows]
 
 
-def test_the_documented_number_of_runs_exists():
-    assert fixture.numbers() == (*PRODUCERS, 7, 8, *UNSEEN)
-    assert len(every("produce")) == 30
-    assert len(every("fetch")) == 22 + 5 * len(UNSEEN)
-
-
-def test_every_recording_is_valid():
+def test_the_documented_number_of_runs_exists_and_every_recording_is_valid():
     """A machine with too much load delays records by more than the measured effect."""
-    for kind in ("produce", "fetch"):
-        assert all(row.truth.baseline_ms <= compare.LONGEST_BASELINE_MS for row in every(kind))
+    assert fixture.numbers() == (*PRODUCERS, 7, 8, *UNSEEN)
+    assert len(every()) == 52 + 12
+    assert all(row.truth.baseline_ms <= compare.LONGEST_BASELINE_MS for row in every())
+    assert all(run_of(number).driver_ms <= 1 for number in UNSEEN)
 
 
-@pytest.mark.parametrize("number", PRODUCERS)
-def test_throttled_time_and_worst_delay_of_producers_are_within_the_bounds(number):
-    total = compare.total(of(number, "produce"))
-    assert total.throttled.within(TIME_BOUND), total
-    assert total.worst.within(DELAY_BOUND), total
+def test_of_the_known_groups_one_misses_a_bound():
+    """Three connections with records of 16 KiB: readings do not show which of them had to wait."""
+    known_rows = [row for row in every() if row.run < compare.FIRST_UNSEEN]
+    missed = [row for row in known_rows if not (row.time_is_within and row.delay_is_within)]
+    assert names(missed) == [(3, "produce", "walk")]
 
 
-def test_single_groups_of_producers_are_within_the_bounds_except_for_three():
-    missed = [
-        (row.run, row.case.shape)
-        for row in every("produce")
-        if not row.throttled.within(TIME_BOUND) or not row.worst.within(DELAY_BOUND)
-    ]
-    # Bursts after a pause: the broker lets ten seconds' worth pass first, and the model does not. In run 5 three
-    # connections with four concurrent requests each wait for one another.
-    assert missed == [(2, "on/off"), (3, "walk"), (5, "walk")]
+MISSED = {
+    # A reading of ten seconds hides teeth and spikes: with each record in its place the replay meets the bounds.
+    (9, "fetch", "steady"): ("time",),
+    (9, "fetch", "spikes"): ("time",),
+    (10, "fetch", "spikes"): ("time", "delay"),
+    # Which of four connections waits longest is chance: 16 to 22 s by replays, 23 s in truth.
+    (10, "produce", "steady"): ("delay",),
+    # Records of 100 bytes with linger.ms=50: the replay has too little beside them in requests that no longer wait.
+    (10, "produce", "walk"): ("delay",),
+}
 
 
-def consumers(number: int) -> compare.Total:
-    return compare.total(of(number, "fetch"))
+@pytest.mark.parametrize("row", [row for number in UNSEEN for row in rows(number)], ids=Row.line)
+def test_an_unseen_group_meets_the_bounds_unless_it_is_known_why_not(row: Row) -> None:
+    """The promise of 10 of 12 is not kept: 9 meet that of throttled time, 9 that of the delay, 7 both."""
+    missed = MISSED.get((row.run, row.case.kind, row.case.shape), ())
+    assert (row.time_is_within, row.delay_is_within) == (
+        "time" not in missed,
+        "delay" not in missed,
+    )
+    assert row.contains(row.stated, within=True)
+    assert not missed or not row.stated.is_one_figure
 
 
-@pytest.mark.parametrize("number", [2, 4, 7, 8])
-def test_throttled_time_and_worst_delay_of_consumers_are_within_the_bounds(number):
-    total = consumers(number)
-    assert not total.is_cut
-    assert total.is_within, total
-
-
-@pytest.mark.parametrize("number", NOT_CAUGHT_UP)
-def test_for_consumers_that_had_not_caught_up_at_the_end_the_forecast_is_above_the_measurement(
-    number,
-):
-    total = consumers(number)
-    assert total.is_cut
-    assert total.throttled.within(TIME_BOUND), total
-    assert total.worst.off > 0
-
-
-@pytest.mark.parametrize("number", UNSEEN)
-def test_for_unseen_consumers_the_forecast_is_too_high_where_a_fetch_exceeds_the_waiting_records(
-    number,
-):
-    """The bounds are not met. A fetch holds only waiting records, so several connections lose less of the limit."""
-    total = consumers(number)
-    assert not total.is_cut
-    assert not total.is_within
-    assert total.throttled.off > 0
-    small = [row for row in of(number, "fetch") if row.case.fetch_bytes < 2 * row.case.limit]
-    assert len(small) == 4
-    assert compare.total(small).is_within
-
-
-def test_the_forecast_interval_without_a_stated_size_contains_the_truth():
-    for row in every("fetch"):
-        best, worst = row.unstated
-        assert best.throttled_ms * (1 - TIME_BOUND) <= row.throttled.true_ms
-        assert row.throttled.true_ms <= worst.throttled_ms * (1 + TIME_BOUND)
-        assert (best.max_delay_ms or 0) * (1 - DELAY_BOUND) <= row.worst.true_ms
-        assert row.worst.true_ms <= (worst.max_delay_ms or 0) * (1 + DELAY_BOUND)
+def test_if_nothing_is_stated_the_interval_contains_what_happened():
+    outside = [row for row in every() if not row.contains(row.unstated)]
+    assert all(row.run < compare.FIRST_UNSEEN for row in outside), names(outside)
+    assert all(row.contains(row.unstated, within=True) for row in outside), names(outside)
 
 
 def test_another_phase_of_the_scrapes_gives_the_same_forecast():
@@ -128,10 +102,11 @@ def test_another_phase_of_the_scrapes_gives_the_same_forecast():
 
 def test_the_throttle_time_metric_of_the_broker_persists_after_throttling():
     """It is a mean over the last minute: it shows every throttling, for up to a minute longer."""
-    for row in every("produce"):
+    producers = [row for number in PRODUCERS for row in of(number, "produce")]
+    for row in producers:
         assert row.observed_ms >= row.throttled.true_ms - 20_000
-    total = sum(row.observed_ms for row in every("produce"))
-    true = sum(row.throttled.true_ms for row in every("produce"))
+    total = sum(row.observed_ms for row in producers)
+    true = sum(row.throttled.true_ms for row in producers)
     assert 1.2 < total / true < 1.6
 
 

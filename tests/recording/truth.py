@@ -5,10 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.usage.fetches import FetchSize
-from reconciler.usage.impact.replay import forecasts
-from reconciler.usage.impact.verdict import ForecastRange
-from reconciler.usage.kernel.throttling import demand_of
+from reconciler.usage.kernel.throttling import Demand, demand_of
 from reconciler.usage.samples import QuotaType, cadence
 from tests.usage.reference import (
     Sample,
@@ -131,18 +128,9 @@ def samples(
     return timed(readings, cadence(scrape_ms))
 
 
-def forecast_range(
-    kind: QuotaType,
-    samples: Sequence[Sample],
-    span: tuple[int, int],
-    limit: int,
-    scrape_ms: int,
-    *,
-    fetch: FetchSize | None = None,
-) -> ForecastRange:
-    """The model's forecast of a limit for the recorded use of a time range, as a lower and an upper value."""
-    demand = demand_of(columns(between(samples, *span)), cadence(scrape_ms).max_gap_ms)
-    return forecasts(kind, demand, limit, fetch)
+def demand(samples: Sequence[Sample], span: tuple[int, int], scrape_ms: int) -> Demand:
+    """The recorded demand of a time range."""
+    return demand_of(columns(between(samples, *span)), cadence(scrape_ms).max_gap_ms)
 
 
 def observed(samples: Sequence[Sample], span: tuple[int, int]) -> int | None:

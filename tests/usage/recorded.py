@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reconciler.usage.fetches import FetchSize
+from reconciler.usage.clients import Clients
 from reconciler.usage.impact import replay
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import ImpactQuery
@@ -24,7 +24,7 @@ class OldBucket:
 
     samples: Sequence[Sample]
     limit: int | None
-    fetch: FetchSize | None = None
+    clients: Clients | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +41,13 @@ def impact(
     limit: int | None,
     *,
     max_gap_ms: int,
-    fetch: FetchSize | None = None,
+    clients: Clients | None = None,
 ) -> BucketImpact:
     old = [
-        replay.OldBucket(samples=columns(part.samples), limit=part.limit, fetch=part.fetch)
+        replay.OldBucket(samples=columns(part.samples), limit=part.limit, clients=part.clients)
         for part in parts
     ]
-    return replay.impact(kind, answer, old, limit, max_gap_ms=max_gap_ms, fetch=fetch)
+    return replay.impact(kind, answer, old, limit, max_gap_ms=max_gap_ms, clients=clients)
 
 
 def judged(
@@ -71,11 +71,9 @@ def simulate(
     limit: int | None,
     max_gap_ms: int,
     min_delay_ms: int = MIN_DELAY_MS,
-    *,
-    obtained: int | None = None,
 ) -> Forecast:
     demand = throttling.demand_of(columns(samples), max_gap_ms)
-    return throttling.simulate(kind, demand, limit, min_delay_ms, obtained)
+    return throttling.simulate(kind, demand, limit, min_delay_ms)
 
 
 def recommend(case: SizingCase, tier: limit_sizes.Tier) -> limit_sizes.Recommendation:

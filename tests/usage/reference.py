@@ -211,16 +211,9 @@ def rows(
     limit: int,
     max_gap_ms: int,
     min_delay_ms: int = MIN_DELAY_MS,
-    *,
-    obtained: int | None = None,
 ) -> Iterator[ThrottledSample]:
-    """The effect of a limit on each sample, one after the other.
-
-    Clients that get less than the limit while they are throttled (``obtained``) are throttled from the first sample
-    with more arrivals than the limit permits until their backlog is empty.
-    """
+    """The effect of a limit on each sample, one after the other."""
     model = MODEL_OF[kind]
-    drained = limit if obtained is None or model is not ThrottleModel.BACKLOG else obtained
     level = 0
     last: int | None = None
     for sample in samples:
@@ -229,14 +222,12 @@ def rows(
         last = sample.ts_ms
         units, passes = arrived(sample), limit * sample.dt_ms // 1000
         before = level
-        if before or units > passes:
-            passes = drained * sample.dt_ms // 1000
         match model:
             case ThrottleModel.BACKLOG | ThrottleModel.TOKENS:
                 depth = BURST_WINDOWS * limit if model is ThrottleModel.TOKENS else 0
                 level = max(0, before + units - passes)
                 waits, waited = max(0, level - depth), max(0, before - depth)
-                delay = min(LONGEST_MS, waits * 1000 // drained)
+                delay = min(LONGEST_MS, waits * 1000 // limit)
                 is_throttled = (
                     delay >= min_delay_ms if model is ThrottleModel.BACKLOG else waits > 0
                 )
@@ -256,15 +247,9 @@ def simulate(
     limit: int | None,
     max_gap_ms: int,
     min_delay_ms: int = MIN_DELAY_MS,
-    *,
-    obtained: int | None = None,
 ) -> Forecast:
     """The sums of :func:`rows`."""
-    met = (
-        []
-        if limit is None
-        else list(rows(kind, samples, limit, max_gap_ms, min_delay_ms, obtained=obtained))
-    )
+    met = [] if limit is None else list(rows(kind, samples, limit, max_gap_ms, min_delay_ms))
     pairs = list(zip(samples, met, strict=False))
     ends = [
         row

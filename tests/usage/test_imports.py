@@ -24,7 +24,14 @@ WORKERS = tuple(
 )
 """Modules with functions that run in workers, of which other machines need NumPy, PyArrow and msgspec only."""
 
+LOOP = "reconciler.usage.kernel.request_loop"
 
-def test_workers_load_no_client_of_object_stores() -> None:
-    code = f"import sys; sys.modules['obstore'] = None; import {', '.join(WORKERS)}"
+
+def test_workers_load_no_client_of_object_stores_and_need_no_compiler() -> None:
+    code = f"""\
+import sys
+sys.modules |= dict.fromkeys(("numba", "obstore"))
+import {", ".join(WORKERS)}, {LOOP}
+sys.exit({LOOP}.compiled() is not {LOOP}.replay)
+"""
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

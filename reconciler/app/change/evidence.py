@@ -11,6 +11,7 @@ from reconciler.app.notices import Notices, TextReceiver
 from reconciler.app.requests import AUTO, EvidenceRequest
 from reconciler.base.installation import needs
 from reconciler.errors import ClientError, ConfigError, LakeError, QuotaValueError, UsageError
+from reconciler.evidence.store.compiled_code import keep_compiled_code
 from reconciler.quota.planner.budgets import BudgetMeasure, with_note
 from reconciler.quota.planner.plan import apply_to
 
@@ -285,6 +286,7 @@ def _rows(
     from reconciler.usage.impact.replay import judged
     from reconciler.usage.impact.what_if import TOO_MANY, portions, unread
 
+    keep_compiled_code()
     max_gap_ms = published.cadence.max_gap_ms
     parts, oversized = portions(query, at_once=AT_ONCE, max_buckets=MOST_SERIES)
     impact_rows: list[ImpactRow] = []
@@ -294,6 +296,6 @@ def _rows(
             part,
             {kind: published.series(kind, buckets) for kind, buckets in part.reads.items()},
             max_gap_ms,
-            consumers=policy.consumers,
+            clients=policy.clients,
         )
     return (*impact_rows, *unread(oversized, TOO_MANY))

@@ -14,15 +14,16 @@ from reconciler.evidence.analysis.engine import Engine, Task, by_cluster
 from reconciler.evidence.analysis.portions import portions
 from reconciler.evidence.analysis.window import TimeWindow
 from reconciler.evidence.store import recorded_window, samples
+from reconciler.evidence.store.compiled_code import keep_compiled_code
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
 from reconciler.evidence.store.lake import Lake, LakeReader
 from reconciler.evidence.store.recorded_window import RecordedWindow
 from reconciler.evidence.store.stored_days import Unit
 from reconciler.usage.impact.query import ImpactQuery, ImpactRequest, impact_query
-from reconciler.usage.impact.replay import replayed
+from reconciler.usage.impact.replay import replayed_row
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
-from reconciler.usage.impact.tier_policy import ConsumerFetches, WhatIfPolicy
+from reconciler.usage.impact.tier_policy import StatedClients, WhatIfPolicy
 from reconciler.usage.impact.what_if import MOST_ROWS, summarize
 from reconciler.usage.tables import IMPACT_ROW, USAGE_SAMPLE
 
@@ -50,22 +51,23 @@ class ReplayTask:
     day: dt.date  # the last day of the window
     requests: tuple[ImpactRequest, ...]
     max_gap_ms: int
-    consumers: ConsumerFetches
+    clients: StatedClients
     rows: int
 
     def run(self, lake: LakeReader) -> pa.Table:
-        """Replay the recorded series under the limits before and after (``usage.impact.replay.replayed``)."""
+        """Replay the recorded series under the limits before and after (``usage.impact.replay.replayed_row``)."""
+        keep_compiled_code()
         files = [TableFile(lake.reader, unit.path, USAGE_SAMPLE) for unit in self.units]
         wanted_keys = sorted({key for request in self.requests for key in keys_of(request)})
         runs = samples.read_runs(files, self.window, wanted_keys)
         cluster_id = self.units[0].cluster_id
         rows = (
-            replayed(
+            replayed_row(
                 cluster_id,
                 request,
                 [runs.series(key) for key in keys_of(request)],
                 self.max_gap_ms,
-                self.consumers,
+                self.clients,
             )
             for request in self.requests
         )
@@ -134,6 +136,6 @@ def _tasks(
             day=work.window.last_day,
             requests=requests,
             max_gap_ms=window.cadence.max_gap_ms,
-            consumers=work.policy.consumers,
+            clients=work.policy.clients,
             rows=rows,
         )

@@ -1,6 +1,6 @@
 """``spec.simulate`` of a project as values: tolerances for recorded use, and the tiers of the clients."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -11,13 +11,24 @@ from reconciler.manifest.project.cluster import bounds_of, pattern_of, seconds
 from reconciler.quota.entity import Entity
 from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.planner.desired_state import Declaration
-from reconciler.usage.fetches import DEFAULT_FETCH_BYTES, DEFAULT_PARTITION_BYTES, FetchSize
+from reconciler.usage.clients import (
+    CONNECTIONS,
+    DEFAULT_BATCH_BYTES,
+    DEFAULT_FETCH_BYTES,
+    DEFAULT_LINGER_MS,
+    DEFAULT_PARTITION_BYTES,
+    RECORD_OVERHEAD,
+    UNSTATED_CONSUMERS,
+    UNSTATED_PRODUCERS,
+    Clients,
+    Span,
+)
 from reconciler.usage.impact.tier_policy import (
     LABEL,
     USUAL,
-    ConsumerFetches,
-    ConsumerRule,
+    ClientRule,
     ElasticHandling,
+    StatedClients,
     TierRule,
     WhatIfPolicy,
     share_ms_per_day,
@@ -73,8 +84,11 @@ def policy_of(
             for cluster_id, cluster_declarations in declarations.items()
         },
         elastic=ElasticHandling(simulate.get("elastic", ElasticHandling.REPORT)),
-        consumers=ConsumerFetches(
-            rules=tuple(_consumers(spec, n) for n, spec in enumerate(simulate.get("consumers", ())))
+        clients=StatedClients(
+            rules=(
+                *_stated(simulate, "consumers", _consumers),
+                *_stated(simulate, "producers", _producers),
+            )
         ),
     )
 
@@ -109,23 +123,53 @@ def _rule(name: str, spec: Spec, everywhere: Tolerance) -> TierRule:
         raise QuotaValueError(f"tiers.{name}: {message}") from wrong
 
 
-def _consumers(spec: Spec, n: int) -> ConsumerRule:
-    """Return the fetch sizes of some consumers. The number of partitions per fetch is known only if it is configured."""
+def _stated(
+    simulate: Spec, name: str, clients_of: Callable[[Spec], Clients]
+) -> Iterator[ClientRule]:
+    for n, spec in enumerate(simulate.get(name, ())):
+        try:
+            yield ClientRule(
+                entities=tuple(map(_pattern, spec.get("entities", ()))), clients=clients_of(spec)
+            )
+        except QuotaValueError as wrong:
+            raise QuotaValueError(f"{name}[{n}]: {wrong.message}") from wrong
+
+
+def _consumers(spec: Spec) -> Clients:
+    """Return what is known about some consumers. The number of partitions per fetch is known only if it is configured."""
     partitions: int | None = spec.get("partitions")
-    try:
-        partition = _bytes(spec.get("maxPartitionFetchBytes", DEFAULT_PARTITION_BYTES))
-        at_most = _bytes(spec.get("fetchMaxBytes", DEFAULT_FETCH_BYTES))
-        least = min(at_most, partition * (partitions or 1))
-        return ConsumerRule(
-            entities=tuple(map(_pattern, spec.get("entities", ()))),
-            size=FetchSize(
-                least_bytes=least,
-                most_bytes=at_most if partitions is None else least,
-                batch_bytes=_bytes(spec.get("batchBytes", 0)),
-            ),
-        )
-    except QuotaValueError as wrong:
-        raise QuotaValueError(f"consumers[{n}]: {wrong.message}") from wrong
+    partition = _bytes(spec.get("maxPartitionFetchBytes", DEFAULT_PARTITION_BYTES))
+    at_most = _bytes(spec.get("fetchMaxBytes", DEFAULT_FETCH_BYTES))
+    least = min(at_most, partition * (partitions or 1))
+    return Clients(
+        is_produce=False,
+        connections=_span(spec, "connections", CONNECTIONS),
+        most_bytes=Span(least, at_most if partitions is None else least),
+        part_bytes=_span(spec, "batchBytes", UNSTATED_CONSUMERS.part_bytes),
+    )
+
+
+def _producers(spec: Spec) -> Clients:
+    batch = _bytes(spec.get("batchBytes", DEFAULT_BATCH_BYTES))
+    record = _span(spec, "recordBytes", UNSTATED_PRODUCERS.part_bytes)
+    if "recordBytes" in spec:
+        record = Span(record.least + RECORD_OVERHEAD, record.most + RECORD_OVERHEAD)
+    linger = _ms(spec["linger"]) if "linger" in spec else None
+    return Clients(
+        is_produce=True,
+        connections=_span(spec, "connections", CONNECTIONS),
+        most_bytes=Span(batch, batch),
+        part_bytes=record,
+        linger_ms=DEFAULT_LINGER_MS if linger is None else Span(linger, linger),
+    )
+
+
+def _span(spec: Spec, name: str, otherwise: Span) -> Span:
+    """Return a stated number as a span, or what is plausible."""
+    if name not in spec:
+        return otherwise
+    stated = _bytes(spec[name])
+    return Span(stated, stated)
 
 
 def _bytes(value: str | int) -> int:

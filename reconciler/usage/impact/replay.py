@@ -9,14 +9,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from reconciler.usage.clients import Clients
 from reconciler.usage.demand_bounds import FigureBound, LimitMove, move
-from reconciler.usage.fetches import FetchSize
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import ImpactQuery, ImpactRequest
 from reconciler.usage.impact.result_rows import ImpactRow
-from reconciler.usage.impact.tier_policy import NOT_STATED, ConsumerFetches
-from reconciler.usage.impact.verdict import BucketImpact, ForecastRange, ImpactVerdict, compared
+from reconciler.usage.impact.tier_policy import NOT_STATED, StatedClients
+from reconciler.usage.impact.verdict import (
+    HIDDEN_BURSTS,
+    REQUESTS_UNSTATED,
+    TOO_MANY_REQUESTS,
+    BucketImpact,
+    ForecastRange,
+    ImpactVerdict,
+    compared,
+    extremes,
+    is_near,
+)
 from reconciler.usage.impact.what_if import row_of
+from reconciler.usage.kernel.request_replay import Spread, likely, limited, replayed
 from reconciler.usage.kernel.series import NOTHING, SampleSeries, summed
 from reconciler.usage.kernel.throttling import Demand, demand_of, simulate
 from reconciler.usage.samples import QuotaType
@@ -28,14 +39,14 @@ def judged(
     question: ImpactQuery,
     series: Mapping[QuotaType, Mapping[Bucket, Mapping[str, SampleSeries]]],
     max_gap_ms: int,
-    consumers: ConsumerFetches = NOT_STATED,
+    clients: StatedClients = NOT_STATED,
 ) -> tuple[ImpactRow, ...]:
     """Return one row for each affected bucket on each broker, in the order of the query.
 
     Args:
         series: The samples of each broker, of every bucket that :attr:`ImpactQuery.reads` lists.
         max_gap_ms: A longer gap starts a new session.
-        consumers: The sizes of consumer fetches.
+        clients: What is stated about requests.
 
     Raises:
         QuotaValueError: Rates are out of range, or a limit cannot be simulated.
@@ -46,16 +57,16 @@ def judged(
         parts = [
             by_bucket.get(part.bucket, {}).get(request.broker_id, NOTHING) for part in request.parts
         ]
-        rows.append(replayed(question.cluster_id, request, parts, max_gap_ms, consumers))
+        rows.append(replayed_row(question.cluster_id, request, parts, max_gap_ms, clients))
     return tuple(rows)
 
 
-def replayed(
+def replayed_row(
     cluster_id: str,
     request: ImpactRequest,
     parts: Sequence[SampleSeries],
     max_gap_ms: int,
-    consumers: ConsumerFetches,
+    clients: StatedClients,
 ) -> ImpactRow:
     """Return one row: the old buckets under current limits, and their sum under the new limit.
 
@@ -63,33 +74,37 @@ def replayed(
         request: The future row.
         parts: The samples of the old buckets on the broker, in the order of the request's parts.
         max_gap_ms: A longer gap starts a new session.
-        consumers: The sizes of consumer fetches.
+        clients: What is stated about requests.
 
     Raises:
         QuotaValueError: Rates are out of range, or a limit cannot be simulated.
     """
     kind = request.quota_type
     buckets = [
-        OldBucket(samples=samples, limit=part.limit, fetch=consumers.of(kind, part.bucket))
+        OldBucket(samples=samples, limit=part.limit, clients=clients.of(kind, part.bucket))
         for samples, part in zip(parts, request.parts, strict=True)
     ]
-    fetch = consumers.of(kind, request.bucket)
     return row_of(
         cluster_id,
         request,
         impact(
-            kind, request.answer, buckets, request.after_units, max_gap_ms=max_gap_ms, fetch=fetch
+            kind,
+            request.answer,
+            buckets,
+            request.after_units,
+            max_gap_ms=max_gap_ms,
+            clients=clients.of(kind, request.bucket),
         ),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldBucket:
-    """An old bucket: its samples, its current limit in units (``None`` = unlimited), and the fetch size of its consumers."""
+    """An old bucket: its samples, its current limit in units (``None`` = unlimited), and what is known about its clients."""
 
     samples: SampleSeries
     limit: int | None
-    fetch: FetchSize | None = None
+    clients: Clients | None = None
 
 
 def impact(
@@ -99,7 +114,7 @@ def impact(
     limit: int | None,
     *,
     max_gap_ms: int,
-    fetch: FetchSize | None = None,
+    clients: Clients | None = None,
 ) -> BucketImpact:
     """Compute the effect of a limit on a bucket on one broker.
 
@@ -108,14 +123,14 @@ def impact(
         parts: The old buckets it consists of, with the samples of this broker.
         limit: The new limit in units; ``None`` = unlimited.
         max_gap_ms: A longer gap starts a new session.
-        fetch: The fetch size of the bucket; ``None`` for types other than fetch.
+        clients: What is known about the clients of the bucket; ``None`` for types that do not count bytes.
 
     Raises:
         QuotaValueError: Rates are out of range, or a limit cannot be simulated.
     """
     combined = summed([part.samples for part in parts])
     before = [
-        forecasts(kind, demand_of(part.samples, max_gap_ms), part.limit, part.fetch)
+        forecasts(kind, demand_of(part.samples, max_gap_ms), part.limit, part.clients)
         for part in parts
     ]
     longest = max(before, key=lambda forecast_range: _length(forecast_range.best), default=None)
@@ -126,7 +141,7 @@ def impact(
     elif answer is Identifiability.NOT_IDENTIFIABLE:
         judgement = ImpactVerdict.NOT_IDENTIFIABLE, FigureBound.EXACT, None
     else:
-        after = forecasts(kind, demand_of(combined, max_gap_ms), limit, fetch)
+        after = forecasts(kind, demand_of(combined, max_gap_ms), limit, clients)
         if answer is Identifiability.BOUND:
             judgement = _by_bound(combined, limit, after.worst)
         else:
@@ -143,30 +158,47 @@ def impact(
         covered_ms=combined.covered_ms,
         censored_ms=combined.censored_ms,
         worst=after.worst if after and bound is FigureBound.BETWEEN else None,
+        reason=_doubt(after, clients) if after and figure else "",
     )
 
 
 def forecasts(
-    kind: QuotaType, demand: Demand, limit: int | None, fetch: FetchSize | None
+    kind: QuotaType, demand: Demand, limit: int | None, clients: Clients | None
 ) -> ForecastRange:
-    """Return the best and the worst forecast of a limit for one bucket on one broker; equal if all is known.
+    """Return the best and the worst forecast of a limit for one bucket on one broker; equal if there is one figure.
+
+    There is one if all is stated, and if bursts that a reading may hide change little.
 
     Args:
         demand: The recorded demand.
         limit: Units; ``None`` = unlimited.
-        fetch: The fetch size; ``None`` for types other than fetch.
+        clients: What is known about the clients; ``None`` for types that do not count bytes.
 
     Raises:
         QuotaValueError: The limit cannot be simulated.
     """
-    if fetch is None or limit is None:
+    if clients is None or limit is None:
         forecast = simulate(kind, demand, limit)
         return ForecastRange(best=forecast, worst=forecast)
-    obtained = fetch.obtained(limit)
-    best = simulate(kind, demand, limit, obtained=obtained.most)
-    if obtained.least == obtained.most:
-        return ForecastRange(best=best, worst=best)
-    return ForecastRange(best=best, worst=simulate(kind, demand, limit, obtained=obtained.least))
+    work = limited(demand, limit)
+    if not clients.is_stated:
+        least = [replayed(work, requests, Spread.EVEN) for requests in clients.best()]
+        most = [replayed(work, requests, Spread.BURSTS) for requests in clients.worst(limit)]
+        return extremes([*least, *most])
+    (requests,) = clients.best()
+    likely_forecast = likely(work, requests)
+    cases = [replayed(work, requests, spread) for spread in (Spread.EVEN, Spread.BURSTS)]
+    if all(is_near(case, likely_forecast) for case in cases):
+        return ForecastRange(best=likely_forecast, worst=likely_forecast)
+    return extremes([likely_forecast, *cases])
+
+
+def _doubt(after: ForecastRange, clients: Clients | None) -> str:
+    if after.best.is_cut:
+        return TOO_MANY_REQUESTS
+    if after.is_one_figure or clients is None:
+        return ""
+    return HIDDEN_BURSTS if clients.is_stated else REQUESTS_UNSTATED
 
 
 Judgement: TypeAlias = tuple[ImpactVerdict, FigureBound, Forecast | None]
@@ -185,7 +217,7 @@ def _exactly(
     if limit_move is LimitMove.LOOSER and limit is not None and combined.wanted_more:
         return ImpactVerdict.BETTER, FigureBound.AT_MOST, None
     low = limit is not None and (best.is_lower_bound or combined.may_have_wanted_more)
-    bound = FigureBound.EXACT if _length(best) == _length(after.worst) else FigureBound.BETWEEN
+    bound = FigureBound.EXACT if after.is_one_figure else FigureBound.BETWEEN
     if low:
         bound = FigureBound.AT_LEAST
     verdicts = {compared(before.best, best), compared(before.worst, after.worst)}

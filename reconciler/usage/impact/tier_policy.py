@@ -1,4 +1,4 @@
-"""Tiers and consumers: membership, tolerance of changes, sizing of limits, and fetch sizes. Values only."""
+"""Tiers and clients: membership, tolerance of changes, sizing of limits, and requests. Values only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, is_legal
 from reconciler.quota.patterns import EntityPattern
-from reconciler.usage.fetches import UNSTATED, FetchSize
+from reconciler.usage.clients import UNSTATED_CONSUMERS, UNSTATED_PRODUCERS, Clients
 from reconciler.usage.impact.verdict import Tolerance
 from reconciler.usage.recommendation.limit_sizes import BATCH, GOLD, SILVER, Tier
 from reconciler.usage.samples import MILLION, QuotaType
@@ -63,34 +63,43 @@ USUAL: Final = tuple(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerRule:
-    """Consumers with a configured fetch size."""
+class ClientRule:
+    """Clients whose requests are stated."""
 
-    entities: tuple[EntityPattern, ...]  # entities of the consumers; none = all
-    size: FetchSize
+    entities: tuple[EntityPattern, ...]  # entities of the clients; none = all
+    clients: Clients
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerFetches:
-    """The configured fetch sizes; of several matching rules, the first applies."""
+class StatedClients:
+    """What the project states about requests; of several matching rules of a type, the first applies."""
 
-    rules: tuple[ConsumerRule, ...] = ()
+    rules: tuple[ClientRule, ...] = ()
 
-    def of(self, kind: QuotaType, bucket: Bucket) -> FetchSize | None:
-        """Return the fetch size of a bucket; ``None`` for types other than fetch."""
-        if kind is not QuotaType.FETCH:
+    def of(self, kind: QuotaType, bucket: Bucket) -> Clients | None:
+        """Return what is known about the clients of a bucket; ``None`` for types that do not count bytes."""
+        if kind not in _UNSTATED:
             return None
+        unstated = _UNSTATED[kind]
         entity = own_entity(bucket)
         for rule in self.rules:
-            if not rule.entities or (
-                entity is not None and any(pattern.matches(entity) for pattern in rule.entities)
+            if rule.clients.is_produce is unstated.is_produce and (
+                not rule.entities
+                or (
+                    entity is not None and any(pattern.matches(entity) for pattern in rule.entities)
+                )
             ):
-                return rule.size
-        return UNSTATED
+                return rule.clients
+        return unstated
 
 
-NOT_STATED: Final = ConsumerFetches()
-"""No fetch sizes are configured."""
+_UNSTATED: Final = {
+    QuotaType.PRODUCE: UNSTATED_PRODUCERS,
+    QuotaType.FETCH: UNSTATED_CONSUMERS,
+}
+
+NOT_STATED: Final = StatedClients()
+"""Nothing is stated about requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +114,7 @@ class WhatIfPolicy:
         default_factory=dict[str, Mapping[Entity, str]]
     )
     elastic: ElasticHandling = ElasticHandling.REPORT
-    consumers: ConsumerFetches = NOT_STATED  # the configured fetch sizes of consumers
+    clients: StatedClients = NOT_STATED  # the requests of clients
 
     @property
     def names(self) -> tuple[str, ...]:

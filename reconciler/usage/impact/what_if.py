@@ -32,6 +32,9 @@ from reconciler.usage.impact.result_rows import (
 )
 from reconciler.usage.impact.tier_policy import ElasticHandling, WhatIfPolicy
 from reconciler.usage.impact.verdict import (
+    HIDDEN_BURSTS,
+    REQUESTS_UNSTATED,
+    TOO_MANY_REQUESTS,
     BucketImpact,
     ImpactVerdict,
     Tolerance,
@@ -58,6 +61,9 @@ REASONS: Final = frozenset(
         UNKNOWN_CLIENTS,
         ONLY_PARTLY,
         HISTORY_BREAKS,
+        TOO_MANY_REQUESTS,
+        REQUESTS_UNSTATED,
+        HIDDEN_BURSTS,
         NOTHING_SEEN,
         CUSTOM_CALLBACK,
         FOREIGN_ENTITIES,
@@ -150,7 +156,7 @@ def row_of(cluster_id: str, request: ImpactRequest, bucket_impact: BucketImpact)
         unfinished=after.unfinished if after else None,
         covered_ms=bucket_impact.covered_ms,
         censored_ms=bucket_impact.censored_ms,
-        why=NO_SAMPLES if unseen else request.reason,
+        why=NO_SAMPLES if unseen else request.reason or bucket_impact.reason,
         worst_throttled_ms=worst.throttled_ms if worst else None,
         worst_max_delay_ms=worst.max_delay_ms if worst else None,
     )

@@ -12,9 +12,7 @@ For one bucket on one broker, samples in time order, q the limit in units (``div
 The recursion with a floor of zero is the distance of the running sum S = sum(a - g) from its minimum so far. A session
 begins with an empty backlog; for that, S is reduced by all that arrived in the session before, at least its backlog.
 
-A consumer that is held back gets less than its limit (:mod:`reconciler.usage.fetches`), but only once its rate exceeds
-the limit. So its recursion begins with a sample of which more arrives than the limit allows, uses the rate that the
-consumer gets in place of q, and ends with the backlog.
+Where requests and connections matter, it only finds the time to replay (:mod:`reconciler.usage.kernel.request_replay`).
 
 Source: Kafka delays by X = (O - T) / T * W without a maximum for bytes (ClientQuotaManager.throttleTime), so in the
 long run a client gets its limit and waits for the rest. There is deliberately no credit for a burst: with it, this
@@ -43,10 +41,6 @@ MOST_UNITS: Final = 2**62
 
 CLEAR: Final = 500
 """A limit this far above the peak allows every sample, even of 1 ms, although arrived units are rounded half up."""
-
-
-FIRST_BLOCK: Final = 64
-"""Number of samples first searched for the end of a backlog; doubled each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -113,7 +107,6 @@ def simulate(
     demand: Demand,
     limit: int | None,
     min_delay_ms: int = MIN_DELAY_MS,
-    obtained: int | None = None,
 ) -> Forecast:
     """Compute the effect of a limit on one bucket on one broker.
 
@@ -121,7 +114,6 @@ def simulate(
         demand: The demand of one bucket on one broker.
         limit: In units, at least 1 and below :data:`~reconciler.usage.samples.MAX_UNITS`; ``None`` = unlimited.
         min_delay_ms: A shorter delay is not counted as throttling; at least 1; only used for backlogs.
-        obtained: The rate that clients get while they are held back, from 1 to the limit; ``None`` = the limit. For backlogs.
 
     Raises:
         QuotaValueError: The limit or the delay is out of range, or the limit allows more than :data:`MOST_UNITS`.
@@ -132,17 +124,16 @@ def simulate(
         )
     model = MODEL_OF[kind]
     knows_delay = model in (ThrottleModel.BACKLOG, ThrottleModel.TOKENS)
-    drained = limit if obtained is None or model is not ThrottleModel.BACKLOG else obtained
     throttled = worst = over = delayed = unfinished = 0
-    if limit is not None and drained and limit < demand.peak + CLEAR and demand.units.size:
-        waits = waiting(model, demand, limit, drained)
-        least = -(-min_delay_ms * drained // 1000) if model is ThrottleModel.BACKLOG else 1
+    if limit is not None and limit < demand.peak + CLEAR and demand.units.size:
+        waits = waiting(model, demand, limit)
+        least = -(-min_delay_ms * limit // 1000) if model is ThrottleModel.BACKLOG else 1
         throttled = int(demand.dt_ms[waits >= least].sum())
         if model is not ThrottleModel.APPROXIMATE:
             delayed = int(np.minimum(waits, demand.units).sum())
         if knows_delay:
-            worst = delay_ms(int(waits.max()), drained)
-            late = -(-(DELIVERY_TIMEOUT_MS + 1) * drained // 1000)
+            worst = delay_ms(int(waits.max()), limit)
+            late = -(-(DELIVERY_TIMEOUT_MS + 1) * limit // 1000)
             over = int(demand.dt_ms[waits >= late].sum())
             # A backlog of any size outlives its session; a debt of tokens only if it means a delay of at least a millisecond.
             outlives = 1 if model is ThrottleModel.BACKLOG else -(-limit // 1000)
@@ -160,12 +151,10 @@ def simulate(
     )
 
 
-def waiting(
-    model: ThrottleModel, demand: Demand, limit: int, obtained: int | None = None
-) -> IntColumn:
+def waiting(model: ThrottleModel, demand: Demand, limit: int) -> IntColumn:
     """Return the units that wait after each sample, were refused in it, or exceed the limit.
 
-    - Backlog: B_i; for clients that get less than the limit while they are held back, :func:`held_backlogs`.
+    - Backlog: B_i.
     - Tokens: U_i, by the same recursion, is the used part of the burst; use beyond the burst waits. The bucket starts full
       with :data:`BURST_WINDOWS` seconds of the limit; the broker queues nothing, but a client that obeys waits
       (TokenBucket, ControllerMutationQuotaManager).
@@ -180,8 +169,6 @@ def waiting(
             demand.rate_units - limit if by_rate else demand.units - limit * demand.dt_ms // 1000
         )
     else:
-        if obtained is not None and obtained < limit:
-            return held_backlogs(demand, limit, obtained)
         burst = BURST_WINDOWS * limit if model is ThrottleModel.TOKENS else 0
         excess = backlogs(demand, limit) - burst
     positive: IntColumn = np.maximum(excess, 0)
@@ -205,36 +192,6 @@ def backlogs(demand: Demand, limit: int) -> IntColumn:
     floor = total.copy()
     floor[demand.begins] -= np.maximum(first, 0)
     backlog: IntColumn = total - np.minimum.accumulate(floor)
-    return backlog
-
-
-def held_backlogs(demand: Demand, limit: int, obtained: int) -> IntColumn:
-    """Return B_i of clients that get ``obtained`` units per second while they are held back, which starts once they exceed the limit.
-
-    Raises:
-        QuotaValueError: The limit allows more than :data:`MOST_UNITS`.
-    """
-    backlog = np.zeros_like(demand.units)
-    if not backlogs(demand, limit).any():
-        return backlog
-    over = np.flatnonzero(demand.units > limit * demand.dt_ms // 1000)
-    total = np.cumsum(demand.units - obtained * demand.dt_ms // 1000)
-    session_ends = demand.ends + 1
-    at = 0
-    while (place := int(np.searchsorted(over, at))) < over.size:
-        at = int(over[place])
-        before = int(total[at - 1]) if at else 0
-        end = int(session_ends[np.searchsorted(session_ends, at, side="right")])
-        length = FIRST_BLOCK
-        while at < end:
-            waits = total[at : min(at + length, end)] - before
-            drained = np.flatnonzero(waits <= 0)
-            if drained.size:
-                backlog[at : at + drained[0]] = waits[: drained[0]]
-                at += int(drained[0])
-                break
-            backlog[at : at + waits.size] = waits
-            at, length = at + waits.size, 2 * length
     return backlog
 
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from reconciler.quota.entity import Entity, level
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.state import QuotaState
-from reconciler.usage.fetches import WINDOW_SECONDS
+from reconciler.usage.clients import WINDOW_SECONDS
 from reconciler.usage.kernel.series import SampleSeries
 from reconciler.usage.kernel.throttled_spans import chart_points, throttled_spans
 from reconciler.usage.recommendation.limit_sizes import SizingCase, Tier, priced
@@ -172,7 +172,7 @@ def least_limit(kind: QuotaType, limit: int | None, delay_ms: int) -> int | None
     """Return a limit below which requests that were delayed would have been delayed too; ``None`` without a limit.
 
     A broker delays a request of produce or fetch by (O - T) / T of the window of the rate O (ClientQuotaManager), so O is
-    known from the delay and the limit T. The window is at most :data:`~reconciler.usage.fetches.WINDOW_SECONDS`. Delays of
+    known from the delay and the limit T. The window is at most :data:`~reconciler.usage.clients.WINDOW_SECONDS`. Delays of
     the other types have a maximum, or follow from tokens: there the limit was too small, and no more is known.
     """
     if limit is None:

@@ -10,6 +10,13 @@ from reconciler.manifest.project.simulation_policy import policy_of
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.state import NO_LIMITS
+from reconciler.usage.clients import (
+    CONNECTIONS,
+    UNSTATED_CONSUMERS,
+    UNSTATED_PRODUCERS,
+    Clients,
+    Span,
+)
 from reconciler.usage.impact.verdict import Tolerance
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import Bucket, GroupKind, bucket_of
@@ -111,10 +118,81 @@ def test_a_label_never_weakens_the_gate_or_replaces_a_tier_of_the_policy():
     assert stricter.tolerance.new_throttled_ms_per_day == 172_800
 
 
+CLIENTS = {
+    "consumers": [
+        {
+            "entities": [{"user": {"prefix": "etl-"}}],
+            "maxPartitionFetchBytes": "64Ki",
+            "partitions": 4,
+            "batchBytes": 16_384,
+            "connections": 3,
+        },
+        {"entities": [{"user": {"exact": "bob"}}], "fetchMaxBytes": "2Mi"},
+        {"entities": [{"user": {"exact": "eve"}}], "partitions": 100},
+        {"maxPartitionFetchBytes": 100_000, "fetchMaxBytes": "50k", "partitions": 1},
+    ],
+    "producers": [
+        {
+            "entities": [{"user": {"prefix": "etl-"}}],
+            "recordBytes": "1Ki",
+            "linger": "50ms",
+            "batchBytes": "64Ki",
+            "connections": 2,
+        },
+        {"entities": [{"user": {"exact": "bob"}}], "recordBytes": 100},
+    ],
+}
+
+
+def exactly(number: int) -> Span:
+    return Span(number, number)
+
+
+@pytest.mark.parametrize(
+    ("user", "size", "batch", "is_stated"),
+    [
+        ("etl-1", exactly(262_144), exactly(16_384), True),
+        ("bob", Span(1_048_576, 2_097_152), Span(170, 0), False),
+        ("eve", exactly(52_428_800), Span(170, 0), False),
+        ("joe", exactly(50_000), Span(170, 0), False),
+    ],
+)
+def test_the_fetches_of_consumers_are_read_from_the_settings(user, size, batch, is_stated):
+    clients = policy_of(CLIENTS).clients.of(QuotaType.FETCH, bucket_of(user))
+    assert clients is not None
+    assert (clients.most_bytes, clients.part_bytes) == (size, batch)
+    assert clients.is_stated is is_stated
+    assert clients.connections == (exactly(3) if is_stated else CONNECTIONS)
+
+
+def test_the_requests_of_producers_are_read_from_the_settings():
+    clients = policy_of(CLIENTS).clients
+    assert clients.of(QuotaType.PRODUCE, bucket_of("etl-1")) == Clients(
+        is_produce=True,
+        connections=exactly(2),
+        most_bytes=exactly(65_536),
+        part_bytes=exactly(1_024 + 9),
+        linger_ms=exactly(50),
+    )
+    bob = clients.of(QuotaType.PRODUCE, bucket_of("bob"))
+    assert bob is not None
+    assert (bob.part_bytes, bob.linger_ms, bob.is_stated) == (exactly(109), Span(0, 5), False)
+    assert clients.of(QuotaType.PRODUCE, bucket_of("joe")) == UNSTATED_PRODUCERS
+    assert clients.of(QuotaType.REQUEST, bucket_of("bob")) is None
+
+
+def test_consumers_without_a_setting_may_have_any_fetch_size_up_to_the_default():
+    only_etl = {"consumers": CLIENTS["consumers"][:1]}
+    for policy in (policy_of({}), policy_of(only_etl)):
+        assert policy.clients.of(QuotaType.FETCH, bucket_of("joe")) == UNSTATED_CONSUMERS
+    unstated = policy_of(only_etl).clients.of(QuotaType.FETCH, bucket_of("", "app"))
+    assert unstated == UNSTATED_CONSUMERS
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"maxPartitionFetchBytes": 0}, "a fetch of 0 to"),
+        ({"maxPartitionFetchBytes": 0}, "a request of 0 to"),
         ({"maxPartitionFetchBytes": "1.5"}, "not a whole number"),
         ({"batchBytes": "2Mi"}, "does not hold a batch of 2,097,152"),
     ],

@@ -4,12 +4,22 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.usage.clients import UNSTATED_CONSUMERS, Clients, Span
 from reconciler.usage.demand_bounds import FigureBound
-from reconciler.usage.fetches import UNSTATED, FetchSize
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import ImpactRequest
-from reconciler.usage.impact.verdict import ImpactVerdict, Tolerance, ToleranceBreach, compared
+from reconciler.usage.impact.verdict import (
+    HIDDEN_BURSTS,
+    REQUESTS_UNSTATED,
+    TOO_MANY_REQUESTS,
+    BucketImpact,
+    ImpactVerdict,
+    Tolerance,
+    ToleranceBreach,
+    compared,
+)
 from reconciler.usage.impact.what_if import breaches, row_of
+from reconciler.usage.kernel import request_replay
 from reconciler.usage.samples import DAY_MS, Censored, QuotaType
 from reconciler.usage.tags import bucket_of
 from tests.usage.recorded import OldBucket, impact
@@ -329,55 +339,108 @@ def test_a_policy_refuses_only_known_figures():
     )
 
 
-@pytest.mark.parametrize(
-    ("fetch", "limit", "bound", "throttled_ms"),
-    [
-        (UNSTATED, 500, FigureBound.BETWEEN, (30_000, 70_000)),
-        (UNSTATED, 5_000, FigureBound.EXACT, (0, None)),
-        (FetchSize(least_bytes=500, most_bytes=500), 500, FigureBound.EXACT, (40_000, None)),
-        (None, 500, FigureBound.EXACT, (30_000, None)),
-    ],
-)
-def test_without_a_stated_fetch_size_the_forecast_of_consumers_is_an_interval(
-    fetch: FetchSize | None, limit: int, bound: FigureBound, throttled_ms: tuple[int, int | None]
-) -> None:
-    kind = QuotaType.PRODUCE if fetch is None else QuotaType.FETCH
-    rates = [1_000, 1_000, *[0] * 20]
-    samples = [
+def of_rates(*rates: int) -> list[Sample]:
+    return [
         Sample(
             ts_ms=at * 10_000, dt_ms=10_000, rate_units=rate, throttle_ms=0, censored=Censored.NO
         )
         for at, rate in enumerate(rates, 1)
     ]
-    result = impact(
-        kind,
+
+
+def stated(fetch: int, connections: int = 1) -> Clients:
+    return Clients(
+        is_produce=False,
+        connections=Span(connections, connections),
+        most_bytes=Span(fetch, fetch),
+        part_bytes=Span(0, 0),
+    )
+
+
+def consumers(samples: list[Sample], limit: int, clients: Clients | None) -> BucketImpact:
+    return impact(
+        QuotaType.FETCH,
         Identifiability.EXACT,
-        [OldBucket(samples=samples, limit=None)],
+        [OldBucket(samples=samples, limit=None, clients=clients)],
         limit,
         max_gap_ms=50_000,
-        fetch=fetch,
+        clients=clients,
     )
-    assert result.bound is bound
+
+
+QUARTER = of_rates(*[100_000] * 10, *[250_000] * 15, *[100_000] * 65)
+
+
+@pytest.mark.parametrize(
+    ("clients", "samples", "limit", "bound", "why"),
+    [
+        (UNSTATED_CONSUMERS, QUARTER, 200_000, FigureBound.BETWEEN, REQUESTS_UNSTATED),
+        (UNSTATED_CONSUMERS, QUARTER, 2_000_000, FigureBound.EXACT, ""),
+        (stated(20_000), QUARTER, 200_000, FigureBound.EXACT, ""),
+        (stated(20_000), of_rates(0, 0, 150, 0, 0), 100, FigureBound.BETWEEN, HIDDEN_BURSTS),
+        (None, QUARTER, 200_000, FigureBound.EXACT, ""),
+    ],
+)
+def test_there_is_one_figure_if_all_is_stated_and_readings_hide_nothing(
+    clients: Clients | None, samples: list[Sample], limit: int, bound: FigureBound, why: str
+) -> None:
+    result = consumers(samples, limit, clients)
+    assert (result.bound, result.reason) == (bound, why)
     assert result.after is not None
-    worst = result.worst.throttled_ms if result.worst else None
-    assert (result.after.throttled_ms, worst) == throttled_ms
+    if bound is FigureBound.BETWEEN:
+        assert result.worst is not None
+        assert result.after.throttled_ms < result.worst.throttled_ms
+    else:
+        assert result.worst is None
 
 
-def test_a_limit_that_is_worse_only_in_the_worst_case_is_worse() -> None:
-    samples = series(*[100] * 20, 130, *[95] * 60, *[0] * 40)
-    part = OldBucket(samples=samples, limit=None, fetch=UNSTATED)
-    result = impact(
-        QuotaType.FETCH, Identifiability.EXACT, [part], 128, max_gap_ms=150_000, fetch=UNSTATED
-    )
+def test_the_interval_of_unstated_consumers_contains_what_stated_ones_get() -> None:
+    unstated = consumers(QUARTER, 200_000, UNSTATED_CONSUMERS)
+    assert unstated.after is not None
+    assert unstated.worst is not None
+    for fetch in (70_000, 1_000_000, 50_000_000):
+        for connections in (1, 4):
+            stated_forecast = consumers(QUARTER, 200_000, stated(fetch, connections)).after
+            assert stated_forecast is not None
+            least, most = unstated.after, unstated.worst
+            assert least.throttled_ms <= stated_forecast.throttled_ms <= most.throttled_ms * 1.01
+            assert (
+                (least.max_delay_ms or 0)
+                <= (stated_forecast.max_delay_ms or 0)
+                <= (most.max_delay_ms or 0)
+            )
+
+
+def test_a_limit_that_is_worse_only_in_the_worst_case_is_worse_and_not_refused() -> None:
+    result = consumers(QUARTER, 248_000, UNSTATED_CONSUMERS)
     assert result.after is not None
     assert result.worst is not None
     assert (result.after.throttled_ms, result.verdict) == (0, ImpactVerdict.WORSE)
-    assert result.worst.throttled_ms > 60 * 30_000
+    assert result.worst.throttled_ms > 60_000
+    assert breaches(row(result, QuotaType.FETCH), Tolerance(new_throttled_ms_per_day=0)) == ()
+
+
+def test_requests_beyond_the_bound_are_replaced_by_the_closed_form(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    complete = consumers(QUARTER, 200_000, stated(20_000))
+    monkeypatch.setattr(request_replay, "MOST_STEPS", 300)
+    result = consumers(QUARTER, 200_000, stated(20_000))
+    assert result.reason == TOO_MANY_REQUESTS
+    assert result.after is not None
+    assert complete.after is not None
+    assert result.after.throttled_ms == pytest.approx(complete.after.throttled_ms, rel=0.2)
 
 
 def test_a_higher_limit_for_the_same_consumers_is_never_worse() -> None:
-    part = OldBucket(samples=series(*[90] * 20, *[40] * 60), limit=70, fetch=UNSTATED)
+    samples = of_rates(*[90_000] * 60, *[40_000] * 180)
+    part = OldBucket(samples=samples, limit=70_000, clients=UNSTATED_CONSUMERS)
     result = impact(
-        QuotaType.FETCH, Identifiability.EXACT, [part], 75, max_gap_ms=150_000, fetch=UNSTATED
+        QuotaType.FETCH,
+        Identifiability.EXACT,
+        [part],
+        75_000,
+        max_gap_ms=50_000,
+        clients=UNSTATED_CONSUMERS,
     )
     assert result.verdict in {ImpactVerdict.BETTER, ImpactVerdict.SAME}

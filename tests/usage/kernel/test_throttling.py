@@ -163,46 +163,6 @@ def test_every_forecast_equals_the_reference_row_by_row(kind, samples, limit, le
     assert simulate(kind, samples, limit, GAP, least) == expected
 
 
-@given(all_samples, limits, st.integers(1, 1000), st.integers(1, 5_000))
-def test_forecasts_of_consumers_equal_the_reference_row_by_row(samples, limit, permille, least):
-    obtained = max(1, limit * permille // 1000)
-    forecast, expected = (
-        simulated(QuotaType.FETCH, samples, limit, GAP, least, obtained=obtained)
-        for simulated in (simulate, reference.simulate)
-    )
-    assert forecast == expected
-
-
-@given(all_samples, limits, st.integers(1, 1000), st.integers(1, 1000))
-def test_a_consumer_that_obtains_less_of_its_limit_is_throttled_at_least_as_much(
-    samples, limit, first, second
-):
-    low, high = (max(1, limit * permille // 1000) for permille in sorted((first, second)))
-    worse, better = (
-        simulate(QuotaType.FETCH, samples, limit, GAP, obtained=part) for part in (low, high)
-    )
-    assert better.throttled_ms <= worse.throttled_ms
-    assert (better.max_delay_ms or 0) <= (worse.max_delay_ms or 0)
-
-
-def test_a_consumer_above_its_limit_obtains_less_until_it_has_caught_up():
-    samples = series(90, 90, 120, 60, 60, 20, 90)
-    assert simulate(QuotaType.FETCH, samples, 100, GAP, obtained=50).throttled_ms == 5 * 30_000
-    backlogs = waiting(ThrottleModel.BACKLOG, demand_of(columns(samples), GAP), 100, 50).tolist()
-    assert backlogs == [0, 0, 2100, 2400, 2700, 1800, 3000]
-    calm = [row._replace(rate_units=99) for row in samples]
-    assert simulate(QuotaType.FETCH, calm, 100, GAP, obtained=50).delayed_units == 0
-
-
-def test_a_backlog_longer_than_the_first_block_is_followed_to_its_end():
-    samples = series(1_000, *[45] * 180, 0, 0)
-    backlogs = waiting(ThrottleModel.BACKLOG, demand_of(columns(samples), GAP), 100, 50)
-    assert backlogs[:-2].min() > 0
-    assert simulate(QuotaType.FETCH, samples, 100, GAP, obtained=50) == reference.simulate(
-        QuotaType.FETCH, samples, 100, GAP, obtained=50
-    )
-
-
 @given(all_samples, limits)
 def test_served_rates_equal_the_reference_row_by_row(samples, limit):
     expected = [row.served for row in reference.rows(PRODUCE, samples, limit, GAP)]
