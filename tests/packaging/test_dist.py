@@ -78,6 +78,7 @@ USES = {
             "kquota",
             "operator",
             "release",
+            "--all",
             "--kubeconfig",
             "missing",
             "--operator-namespace",
