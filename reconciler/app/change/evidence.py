@@ -12,7 +12,7 @@ from reconciler.app.requests import AUTO, EvidenceRequest
 from reconciler.base.installation import needs
 from reconciler.errors import ClientError, ConfigError, LakeError, QuotaValueError, UsageError
 from reconciler.evidence.store.compiled_code import keep_compiled_code
-from reconciler.quota.planner.budgets import BudgetMeasure, with_note
+from reconciler.quota.planner.budgets import BudgetMeasure, BudgetUse
 from reconciler.quota.planner.plan import apply_to
 
 if TYPE_CHECKING:
@@ -126,14 +126,21 @@ def _with_observed_budgets(
         return preview
     before = prepared.observation.live
     if isinstance(published, EvidenceUnavailable) or published.note.stale:
-        return preview.with_budgets(with_note(preview.budgets, published.note.stale))
+        return preview.with_budgets(_with_note(preview.budgets, published.note.stale))
     from reconciler.evidence.analysis.budget_loads import observed_uses
 
     try:
         after = apply_to(before, prepared.plan.changes)
         return preview.with_budgets(observed_uses(published, preview.budgets, before, after))
     except (LakeError, QuotaValueError) as error:  # damaged, or samples that cannot be
-        return preview.with_budgets(with_note(preview.budgets, error.message))
+        return preview.with_budgets(_with_note(preview.budgets, error.message))
+
+
+def _with_note(uses: tuple[BudgetUse, ...], note: str) -> tuple[BudgetUse, ...]:
+    """Return the uses with the reason why those that ask for recorded use are promised sums."""
+    return tuple(
+        replace(use, note=note) if use.basis is not use.budget.basis else use for use in uses
+    )
 
 
 async def quota_callback(client: "QuotaClient") -> str | None:

@@ -36,7 +36,7 @@ from reconciler.quota.precedence import (
     principals_with_quotas,
     resolve,
 )
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import NO_LIMITS, QuotaState
 
 SHOWN_SHARES: Final = 5
 """The number of the largest shares that a report names."""
@@ -175,7 +175,7 @@ class BudgetUse(Struct, frozen=True, kw_only=True, gc=False):
 
 def budget_uses(
     plan: Plan,
-    budgets: Iterable[Budget],
+    budgets: Sequence[Budget],
     live: QuotaState,
     *,
     desired: DesiredState,
@@ -192,7 +192,6 @@ def budget_uses(
         owned: The records with the documents of the limits.
         logins: Known clients beside those that have a limit of their own.
     """
-    budgets = tuple(budgets)
     if not budgets:
         return ()
     below, changes = below_overrides(live, owned), plan.reviewed
@@ -207,11 +206,12 @@ def budget_uses(
     clients = [principals_with_quotas(state).union(logins) for state in states]
     keys = tuple(dict.fromkeys(budget.key for budget in budgets))
     clients_by_state = [_known_clients(*each, keys) for each in zip(states, clients, strict=True)]
+    by_namespace = {budget.key for budget in budgets if budget.namespaces}
 
     def namespace_of(entity: Entity, key: Key, *, is_after: bool) -> str:
-        """Return the namespace of the document that owns a limit before, or declares it after, or "" of neither."""
+        """Return the namespace of the document that owns a limit before, or declares it after; "" of neither, or if no budget asks."""
         sources = desired.claim(entity, key), owned.owner_of((entity, key))
-        names = [source.document for source in sources if source is not None] or [""]
+        names = [each.document for each in sources if each and key in by_namespace] or [""]
         return names[0 if is_after else -1].partition("/")[0]
 
     promises = {
@@ -248,7 +248,14 @@ def _known_clients(
 ) -> _KnownClients:
     buckets: set[tuple[Entity, Key, tuple[str, ...]]] = set()
     unlimited = Counter[Key]()
+    columns = [COLUMN_OF[key] for key in keys]
     for principal in principals:
+        user, client_id, ip = principal.user, principal.client_id, principal.ip
+        own = state.limits.get(
+            Entity((user or ABSENT, client_id or ABSENT, ip or ABSENT)), NO_LIMITS
+        )
+        if None not in [own[column] for column in columns]:
+            continue  # Its own limits win, and they are no defaults.
         for effective in resolve(state, principal, keys).effective:
             source = effective.source
             if source is None:
@@ -380,13 +387,6 @@ def observed(use: BudgetUse, *, before: float, after: float, note: str = "") -> 
         basis=BudgetMeasure.OBSERVED,
         note=note,
         raised_by=tuple((change, None) for change, _ in use.raised_by),
-    )
-
-
-def with_note(uses: Iterable[BudgetUse], note: str) -> tuple[BudgetUse, ...]:
-    """Return the uses with the reason why those that ask for recorded use are promised sums."""
-    return tuple(
-        replace(use, note=note) if use.basis is not use.budget.basis else use for use in uses
     )
 
 

@@ -23,10 +23,17 @@ from reconciler.quota.planner.budgets import (
     observed,
 )
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
-from reconciler.quota.planner.guards import Guard, budget_violations
+from reconciler.quota.planner.guards import (
+    Guard,
+    Guards,
+    Violation,
+    budget_violations,
+    check_with_budgets,
+)
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.policy import Cause
+from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.precedence import Principal, principals_with_quotas, resolve
+from reconciler.quota.results.report import Preview, ValidationResult
 from reconciler.quota.state import QuotaState, limits_of
 
 RATE, CONNECTIONS = Key.PRODUCER_BYTE_RATE, Key.CONNECTION_CREATION_RATE
@@ -371,3 +378,65 @@ def test_a_budget_that_is_not_above_zero_cannot_be(number: float) -> None:
         Budget(name="a", key=RATE, amount=number)
     with pytest.raises(QuotaValueError, match="overcommit must be a number above 0"):
         Budget(name="a", key=RATE, amount=1.0, overcommit=number)
+
+
+def test_without_budgets_a_plan_has_the_violations_of_guards_alone() -> None:
+    plan = Plan(cluster_id="c", changes=(change(entity(user=DEFAULT), None, 5.0),))
+    uses, violations = check_with_budgets(
+        plan, Guards(), live_of(), desired=merge(()), owned=OWNED, logins=()
+    )
+    assert uses == ()
+    assert {violation.guard for violation in violations} == {Guard.PROTECTED, Guard.BOUNDS_UNIT}
+
+
+def test_shares_that_overflow_together_are_an_infinite_sum() -> None:
+    live = live_of(a=1e308, b=1e308)
+    assert use_of(BUDGET, live).after == float("inf")
+
+
+def test_a_client_without_a_limit_is_counted_apart_for_the_whole_cluster_alone() -> None:
+    live, logins = live_of(a=1.0), [Principal(user="free")]
+    assert use_of(BUDGET, live, logins=logins).unlimited == 1
+    budget = replace(BUDGET, namespaces=frozenset({"pay"}))
+    assert use_of(budget, live, logins=logins).unlimited == 0
+
+
+def test_a_preview_with_other_figures_has_their_violations_and_warnings_alone() -> None:
+    plan = Plan(cluster_id="c", changes=(change(entity(user="a"), None, 500.0),))
+    promised = use_of(replace(BUDGET, basis=BudgetMeasure.OBSERVED), live_of(), *plan.changes)
+    preview = Preview(
+        plan=plan,
+        budgets=(promised,),
+        violations=(Violation(guard=Guard.MAX_REMOVALS, message="x"),),
+        warnings=("other", promised.words),
+        verdict=ValidationResult(source="none"),
+        policy=Policy.UPSERT,
+        drift_mode=DriftMode.WARN,
+        created_at=0.0,
+    )
+    refused = preview.with_budgets((observed(promised, before=1.0, after=700.0),))
+    assert [violation.guard for violation in refused.violations] == [
+        Guard.MAX_REMOVALS,
+        Guard.BUDGET,
+    ]
+    assert refused.warnings == ("other",)
+    assert preview.with_budgets((promised,)).warnings == ("other", promised.words)
+
+
+def test_a_limit_of_a_client_id_counts_unless_a_limit_of_all_users_is_closer() -> None:
+    etl = QuotaState(limits={entity(client_id="etl"): limits_of({RATE: 5.0})})
+    assert use_of(BUDGET, etl).after == 5.0
+    both = QuotaState(limits={**etl.limits, entity(user=DEFAULT): limits_of({RATE: 3.0})})
+    assert use_of(BUDGET, both).after == 3.0
+    other = QuotaState(limits={**etl.limits, entity(user=DEFAULT): limits_of({CONNECTIONS: 3.0})})
+    assert use_of(BUDGET, other).after == 5.0
+
+
+def test_a_client_whose_user_has_the_limit_is_no_client_of_a_default() -> None:
+    live = QuotaState(
+        limits={
+            entity(user=DEFAULT): limits_of({RATE: 3.0}),
+            entity(user="a"): limits_of({RATE: 9.0}),
+        }
+    )
+    assert use_of(BUDGET, live, logins=[Principal(user="a", client_id="x")]).after == 12.0

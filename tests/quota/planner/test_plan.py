@@ -2,6 +2,7 @@
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Owner, ProjectNamed, Recorded
 from reconciler.quota.planner.plan import (
     RESTRICTABLE,
     Finding,
@@ -65,3 +66,14 @@ def test_a_remainder_adds_findings_and_counts_and_keeps_the_changes():
     assert [item.cause for item in plan.findings] == [Cause.DRIFT, Cause.UNMANAGED]
     assert (plan.documents, plan.desired_pairs, plan.in_sync) == (11, 22, 20)
     assert PlanRemainder().added_to(part) == part
+
+
+def test_records_to_update_are_those_of_other_limits_than_adopted_ones_and_of_no_project():
+    owner, bob = Owner(document="team/a"), entity(user="bob")
+    changes = [Recorded(entity=who, key=RATE, value=2.0, owner=owner) for who in (ALICE, bob)]
+    plan = Plan(
+        cluster_id="c",
+        findings=(finding(Cause.ADOPT, Action.RECORD),),
+        bookkeeping=(*changes, ProjectNamed(project="p")),
+    )
+    assert plan.records_to_update == 1
