@@ -136,9 +136,9 @@ def stated() -> str:
     return json.dumps(simulate)
 
 
-def is_within(told: tuple[int, int], true_ms: int, bound: float, machine_ms: int) -> bool:
+def is_within(forecast: tuple[int, int], true_ms: int, bound: float, machine_ms: int) -> bool:
     """Whether the true time is between both ends of a forecast, with the bound and what the machine may have added."""
-    low, high = told
+    low, high = forecast
     return low <= true_ms * (1 + bound) + machine_ms and high >= true_ms * (1 - bound) - machine_ms
 
 

@@ -428,8 +428,10 @@ def test_a_limit_of_a_client_id_counts_unless_a_limit_of_all_users_is_closer() -
     assert use_of(BUDGET, etl).after == 5.0
     both = QuotaState(limits={**etl.limits, entity(user=DEFAULT): limits_of({RATE: 3.0})})
     assert use_of(BUDGET, both).after == 3.0
-    other = QuotaState(limits={**etl.limits, entity(user=DEFAULT): limits_of({CONNECTIONS: 3.0})})
-    assert use_of(BUDGET, other).after == 5.0
+    of_other_key = QuotaState(
+        limits={**etl.limits, entity(user=DEFAULT): limits_of({CONNECTIONS: 3.0})}
+    )
+    assert use_of(BUDGET, of_other_key).after == 5.0
 
 
 def test_a_client_whose_user_has_the_limit_is_no_client_of_a_default() -> None:
