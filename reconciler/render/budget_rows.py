@@ -11,7 +11,6 @@ from reconciler.render.units import named_clients, quantity
 BAR_WIDTH: Final = 20
 """Characters of a bar, which is full at what a budget allows."""
 
-
 MOST_TIMES: Final = 100
 """Beyond so many times what is allowed, no percentage is shown."""
 
@@ -77,7 +76,7 @@ def budget_section(preview: Preview) -> Section:
 
 
 def budget_lines(preview: Preview) -> list[str]:
-    """Return the table of budgets for a terminal: two lines for each."""
+    """Return the table of budgets for a terminal: three lines for each."""
     lines: list[str] = []
     for use in preview.budgets:
         key, budget, of_use = use.budget.key, use.budget, _use(use)

@@ -271,3 +271,31 @@ def test_a_budget_is_compared_with_the_use_of_all_clients_under_the_limits_of_th
     (use,) = without["budgets"]
     assert (use["basis"], use["after"]) == ("Promised", 20 * MIB)
     assert use["note"] == "no recorded use was read"
+
+
+def test_a_budget_by_recorded_use_refuses_a_raise_while_it_is_exceeded(kquota, folder, evidence):
+    text = (folder / "kquota.yaml").read_text() + BUDGET.replace("Warn", "Refuse")
+    (folder / "kquota.yaml").write_text(text)
+    manifests(
+        folder, quota("a", "{producerByteRate: 20Mi}"), quota("b", "{producerByteRate: 21Mi}")
+    )
+    ran = kquota("plan", "--no-inventory", "--format", "json")
+    assert ran.code == 3
+    (violation,) = json.loads(ran.out)["violations"]
+    assert violation["text"] == "user=b"
+    assert "114 MiB/s would be observed, 114 MiB/s before" in violation["message"].replace("≈ ", "")
+
+
+@pytest.mark.parametrize("wrong", ["not there", "too old"])
+def test_without_usable_evidence_a_budget_says_why_it_is_the_promised_sum(
+    kquota, folder, evidence, wrong
+):
+    text = (folder / "kquota.yaml").read_text() + BUDGET
+    if wrong == "not there":
+        text = text.replace("evidenceUri: evidence", "evidenceUri: nowhere")
+    (folder / "kquota.yaml").write_text(text.replace("maxEvidenceAge: 36h", "maxEvidenceAge: 1s"))
+    ran = kquota("plan", "--no-inventory", "--format", "json")
+    assert ran.code == 0, ran.err
+    (use,) = json.loads(ran.out)["budgets"]
+    assert (use["basis"], use["after"]) == ("Promised", 20 * MIB)
+    assert use["note"] not in {"", "no recorded use was read"}

@@ -33,7 +33,7 @@ FAULTS: tuple[Fault, ...] = (
         (
             "usage/kernel/broker_load",
             "a client is counted beside the recorded total that contains it",
-            "changed - recorded * self._is_total",
+            "changed - recorded if self._is_total else changed",
             "changed",
             BUDGET_LOADS,
         ),
@@ -47,8 +47,8 @@ FAULTS: tuple[Fault, ...] = (
         (
             "evidence/analysis/budget_loads",
             "a limit that is used in full could give room",
-            "        if in_kafka_units(kind, used) * FAR_ABOVE <= share.limit:",
-            "        if in_kafka_units(kind, used) <= share.limit:",
+            "in_kafka_units(kind, max(rates)) * FAR_ABOVE <= share.limit",
+            "in_kafka_units(kind, max(rates)) <= share.limit",
             BUDGET_LOADS,
         ),
         (

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from reconciler.app.clusters.targets import place_of
 from reconciler.app.notices import Notices, TextReceiver
@@ -138,9 +138,7 @@ def _with_observed_budgets(
 
 def _with_note(uses: tuple[BudgetUse, ...], note: str) -> tuple[BudgetUse, ...]:
     """Return the uses with the reason why those that ask for recorded use are promised sums."""
-    return tuple(
-        replace(use, note=note) if use.basis is not use.budget.basis else use for use in uses
-    )
+    return tuple(use if use.is_judged else structs.replace(use, note=note) for use in uses)
 
 
 async def quota_callback(client: "QuotaClient") -> str | None:

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from reconciler.evidence.store import samples
 from reconciler.evidence.store.files.parquet_files import Key
-from reconciler.quota.entity import DEFAULT
+from reconciler.quota.entity import DEFAULT, Entity
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.state import QuotaState
 from reconciler.usage.samples import (
@@ -42,10 +42,20 @@ class LimitBook:
     def of(self, key: Key) -> tuple[int | None, str]:
         """Return the finite limit of a series in units, and its entity; :data:`NO_LIMIT` if it has none."""
         kind, bucket, _ = samples.parts_of(key)
+        units, source = self.units(kind, bucket), self.source(kind, bucket)
+        return NO_LIMIT if units is None or source is None else (units, canonical_text(source))
+
+    def source(self, kind: QuotaType, bucket: Bucket) -> Entity | None:
+        """Return the entity of the limit of a bucket; ``None`` = it has none."""
+        effective = limit_of(self._books[kind], bucket)
+        return None if effective is None else effective[0]
+
+    def units(self, kind: QuotaType, bucket: Bucket) -> int | None:
+        """Return the finite limit of a bucket in units; ``None`` = it has none."""
         effective = limit_of(self._books[kind], bucket)
         if effective is None or limit_state(kind, effective[1]) is not ValueState.FINITE:
-            return NO_LIMIT
-        return limit_units(kind, effective[1]), canonical_text(effective[0])
+            return None
+        return limit_units(kind, effective[1])
 
     def unused(self, recorded: Collection[tuple[QuotaType, Bucket]]) -> Iterator[NamedLimit]:
         """Yield the limits that name one bucket that was not recorded, sorted."""

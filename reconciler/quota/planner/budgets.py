@@ -70,14 +70,12 @@ class Budget(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     key: Key
     amount: float  # in the unit of the key, per broker
-    overcommit: float = (
-        1.0  # the factor by which more may be promised, because clients do not peak together
-    )
+    # The factor by which more may be promised, because clients do not peak together.
+    overcommit: float = 1.0
     mode: BudgetMode = BudgetMode.REPORT
     basis: BudgetMeasure = BudgetMeasure.PROMISED
-    namespaces: frozenset[str] = (
-        frozenset()
-    )  # limits of documents of these namespaces only; empty = all
+    # Limits of documents of these namespaces only; empty = all.
+    namespaces: frozenset[str] = frozenset()
     entities: tuple[EntityPattern, ...] = ()  # limits of these entities only; empty = all
     assumed_clients: int = 0  # the least number of clients of each default limit
 
@@ -131,10 +129,10 @@ class BudgetUse(Struct, frozen=True, kw_only=True, gc=False):
     # Of these, limits that are far above recorded use, with that use: they could give room.
     spare: tuple[tuple[Entity, float], ...] = ()
     unlimited: int = 0  # known clients without a limit after the plan
-    counted: frozenset[Entity] = (
-        frozenset()
-    )  # the entities of the limits that it counts after the plan
-    # The largest raises without which the rest fits, with the largest value that still fits; None = no value does.
+    # The entities of the limits that it counts after the plan.
+    counted: frozenset[Entity] = frozenset()
+    # The largest raises without which the rest fits (of one by recorded use, all), with the largest value that still fits;
+    # None = no value does.
     raised_by: tuple[tuple[QuotaChange, float | None], ...] = ()
 
     @property
@@ -144,8 +142,9 @@ class BudgetUse(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_worse(self) -> bool:
-        """Whether the plan exceeds it, or exceeds it by more than before."""
-        return self.is_exceeded and self.after > self.before * ROUNDING
+        """Whether the plan exceeds it, or exceeds it by more than before; recorded use tells nothing of a raise, so any is worse."""
+        is_raised = self.basis is BudgetMeasure.OBSERVED and bool(self.raised_by)
+        return self.is_exceeded and (is_raised or self.after > self.before * ROUNDING)
 
     @property
     def is_judged(self) -> bool:
@@ -321,7 +320,7 @@ def _use(
         unlimited=unlimited if budget.is_whole else 0,
         counted=frozenset(new),
     )
-    if not use.is_worse:
+    if not (use.is_worse or budget.basis is BudgetMeasure.OBSERVED):
         return use
     return replace(use, raised_by=tuple(_raised_by(use, changes, old, new)))
 
@@ -342,7 +341,7 @@ def _raised_by(
 ) -> Iterator[tuple[QuotaChange, float | None]]:
     """Yield the largest raises without which the rest fits, with the largest value of each that fits beside the others.
 
-    So one large request does not hold back the small ones of others. If that is not enough, removals raise the sum, because
+    For recorded use all raises are yielded. So one large request does not hold back the small ones of others. If that is not enough, removals raise the sum, because
     their clients fall back to a default; never a limit that becomes smaller.
     """
     own = [change for change in changes if change.key is use.budget.key]
@@ -353,6 +352,8 @@ def _raised_by(
         if share.amount > amounts.get(entity, 0.0)
     }
     excess, most = use.after, max(use.budget.allowed, use.before)
+    if use.budget.basis is BudgetMeasure.OBSERVED:
+        most = -inf  # what is recorded is compared later
     raising = [change for change in own if change.entity in grown]
     for change in sorted(raising, key=lambda change: -grown[change.entity]):
         if excess <= most:

@@ -140,35 +140,29 @@ def unattributed_ppm(moments: BrokerMoments) -> int | None:
 
 
 class CoincidentRates:
-    """The rates of one broker, added up by scrape step, before and after a plan.
+    """The rates of one broker, added up moment by moment, before and after a plan: one scrape reads all clients.
 
     Args:
         total: Times and rates of all clients together; ``None`` = what is added adds up to them.
     """
 
-    def __init__(
-        self, window: tuple[int, int], step_ms: int, total: tuple[IntColumn, IntColumn] | None
-    ) -> None:
-        self._from_ms, self._step_ms, self._is_total = window[0], step_ms, total is not None
-        steps = (window[1] - window[0]) // step_ms + 1
-        self._before, self._after, self._is_seen = np.zeros((3, steps), dtype=np.int64)
-        if total is not None:
-            self._add(total[0], total[1], total[1])
+    def __init__(self, total: tuple[IntColumn, IntColumn] | None = None) -> None:
+        self._is_total = total is not None
+        self._rows = [] if total is None else [np.stack((total[0], total[1], total[1]))]
 
     def add(self, times: IntColumn, recorded: IntColumn, changed: IntColumn) -> None:
         """Add the rates of a client: to a recorded total the difference alone."""
-        self._add(times, recorded * (not self._is_total), changed - recorded * self._is_total)
-
-    def _add(self, times: IntColumn, before: IntColumn, after: IntColumn) -> None:
-        steps = (times - self._from_ms) // self._step_ms
-        np.add.at(self._before, steps, before)
-        np.add.at(self._after, steps, after)
-        self._is_seen[steps] = 1
+        before = np.zeros_like(recorded) if self._is_total else recorded
+        after = changed - recorded if self._is_total else changed
+        self._rows.append(np.stack((times, before, after)))
 
     @property
     def figures(self) -> tuple[int, int]:
-        """The rates before and after that are not exceeded in 99.9 % of the time."""
-        before, after = (
-            weighted(rates, self._is_seen, COINCIDENT_PPM) for rates in (self._before, self._after)
-        )
+        """The rates before and after that are not exceeded in 99.9 % of the moments."""
+        times, *rates = np.concatenate(self._rows, axis=1)
+        moments, places = np.unique(times, return_inverse=True)
+        sums = np.zeros((2, moments.size), dtype=np.int64)
+        for total, each in zip(sums, rates, strict=True):
+            np.add.at(total, places, each)
+        before, after = (weighted(each, np.ones_like(moments), COINCIDENT_PPM) for each in sums)
         return before, max(0, after)

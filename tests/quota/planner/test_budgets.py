@@ -442,3 +442,15 @@ def test_a_client_whose_user_has_the_limit_is_no_client_of_a_default() -> None:
         }
     )
     assert use_of(BUDGET, live, logins=[Principal(user="a", client_id="x")]).after == 12.0
+
+
+def test_while_recorded_use_exceeds_a_budget_every_raise_is_refused_and_nothing_else() -> None:
+    """What a limit held back was not seen, so the figure after a raise is the one before."""
+    budget = replace(BUDGET, basis=BudgetMeasure.OBSERVED)
+    live = live_of(a=10.0, b=20.0)
+    lowered, raised = change(entity(user="a"), 10.0, 5.0), change(entity(user="b"), 20.0, 21.0)
+    use = observed(use_of(budget, live, lowered, raised), before=130.0, after=130.0)
+    assert [violation.entity for violation in budget_violations([use])] == [entity(user="b")]
+    assert not observed(use, before=90.0, after=90.0).is_refused
+    calm = observed(use_of(budget, live, lowered), before=130.0, after=125.0)
+    assert (calm.is_exceeded, calm.is_refused) == (True, False)

@@ -14,6 +14,7 @@ from reconciler.usage.kernel.broker_load import (
     BrokerCapacity,
     BrokerLoad,
     BrokerMoments,
+    CoincidentRates,
     load_ppm,
     weighted,
 )
@@ -117,3 +118,14 @@ def test_a_weighted_percentile_covers_the_requested_share_of_the_weight(values, 
         sum(weight for value, weight in values if value < percentile) * 1_000_000
         < ppm * total_weight
     )
+
+
+def test_rates_are_added_up_by_moment_however_uneven_the_scrapes_are() -> None:
+    times, rates = np.array([30_001, 59_999, 90_001]), np.array([10, 20, 10])
+    load = CoincidentRates()
+    for _ in range(2):
+        load.add(times, rates, rates - 5)
+    assert load.figures == (40, 30)
+    whole = CoincidentRates((times, rates * 3))
+    whole.add(times[:2], rates[:2], rates[:2] - 5)
+    assert whole.figures == (60, 55)
