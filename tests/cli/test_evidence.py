@@ -13,7 +13,7 @@ from reconciler.errors import UsageError
 from reconciler.sandbox.settings import SandboxSettings
 from reconciler.usage.samples import DAY_MS
 from tests.cli.brokers import SandboxThread
-from tests.cli.projects import project, quota
+from tests.cli.projects import manifests, project, quota
 from tests.evidence.store.evidence import busy, published
 from tests.forge.github_api import GitHubApi
 

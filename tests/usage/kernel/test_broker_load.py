@@ -126,6 +126,6 @@ def test_rates_are_added_up_by_moment_however_uneven_the_scrapes_are() -> None:
     for _ in range(2):
         load.add(times, rates, rates - 5)
     assert load.figures == (40, 30)
-    whole = CoincidentRates((times, rates * 3))
-    whole.add(times[:2], rates[:2], rates[:2] - 5)
-    assert whole.figures == (60, 55)
+    of_all = CoincidentRates((times, rates * 3))
+    of_all.add(times[:2], rates[:2], rates[:2] - 5)
+    assert of_all.figures == (60, 55)
