@@ -62,8 +62,14 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a plan that lowers an exceeded sum is refused",
-            "        return self.is_exceeded and self.after > self.before * ROUNDING",
-            "        return self.is_exceeded",
+            "(is_raised or self.after > self.before * ROUNDING)",
+            "True",
+            BUDGETS,
+        ),
+        (
+            "a raise under a budget that recorded use exceeds is sent",
+            "        is_raised = self.basis is BudgetMeasure.OBSERVED and bool(self.raised_by)",
+            "        is_raised = False",
             BUDGETS,
         ),
         (

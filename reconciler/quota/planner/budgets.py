@@ -341,8 +341,8 @@ def _raised_by(
 ) -> Iterator[tuple[QuotaChange, float | None]]:
     """Yield the largest raises without which the rest fits, with the largest value of each that fits beside the others.
 
-    For recorded use all raises are yielded. So one large request does not hold back the small ones of others. If that is not enough, removals raise the sum, because
-    their clients fall back to a default; never a limit that becomes smaller.
+    So one large request does not hold back the small ones of others. If that is not enough, removals raise the sum, because
+    their clients fall back to a default; never a limit that becomes smaller. For recorded use all raises are yielded.
     """
     own = [change for change in changes if change.key is use.budget.key]
     amounts = {entity: share.amount for entity, share in old.items()}
