@@ -86,6 +86,7 @@ check: env  ## format, lint, types, floors, generated files
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.unused_names

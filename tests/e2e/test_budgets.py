@@ -8,6 +8,7 @@ from reconciler.client import ClientConfig, QuotaClient
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.budgets import Budget, budget_uses
+from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.state import QuotaState
 from tests.recording import broker_run
@@ -51,8 +52,9 @@ def promised(live: QuotaState, key: Key) -> float:
         Plan(cluster_id="c"),
         [Budget(name="broker", key=key, amount=1.0)],
         live,
+        desired=merge(()),
         owned=OwnershipRecords(cluster_id="c"),
-        principals=(),
+        logins=(),
     )
     return use.after
 

@@ -234,8 +234,8 @@ def test_the_simulation_has_no_figure_for_exactly_the_buckets_of_these_clients(
     by_type = {QuotaType.PRODUCE: {"1": buckets}, QuotaType.REQUEST: {"1": buckets}}
 
     def requests(foreign) -> dict[tuple[object, ...], ImpactRequest]:
-        sides = (replace(state, foreign_entities=foreign) for state in (before, after))
-        query = impact_query("c", *sides, by_type, frozenset(QuotaType))
+        old, new = (replace(state, foreign_entities=foreign) for state in (before, after))
+        query = impact_query("c", old, new, by_type, frozenset(QuotaType))
         return {
             (row.quota_type, row.bucket, row.any_name, row.broker_id): row for row in query.requests
         }

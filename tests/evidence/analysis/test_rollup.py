@@ -46,8 +46,10 @@ def test_a_percentile_is_that_of_the_first_bucket_that_covers_the_share() -> Non
             (draw.randrange(4), draw.randrange(1, 60), draw.randrange(1, 10**9)) for _ in range(90)
         ]
         entries += [(number, 5, 1) for number in range(4)]
-        columns = (pa.array(column).to_numpy() for column in zip(*entries, strict=True))
-        result = kernel.percentiles(*columns, (500_000, 950_000, 1_000_000))
+        numbers, buckets, counts = (
+            pa.array(column).to_numpy() for column in zip(*entries, strict=True)
+        )
+        result = kernel.percentiles(numbers, buckets, counts, (500_000, 950_000, 1_000_000))
         for number in range(4):
             weights: defaultdict[int, int] = defaultdict(int)
             for series, bucket, weight in entries:

@@ -52,9 +52,11 @@ class Row(NamedTuple):
 
 
 def rows(points: Points) -> list[Row]:
+    columns = (column.to_pylist() for column in points.rows)
+    samples = ((points.series[at], ts, value) for at, ts, value in zip(*columns, strict=True))
     return [
-        Row(points.series[at].names, *points.series[at].origin, ts, value)
-        for at, ts, value in zip(*(column.to_pylist() for column in points.rows), strict=True)
+        Row(series.names, series.origin.target, series.origin.replica, ts, value)
+        for series, ts, value in samples
     ]
 
 

@@ -225,8 +225,9 @@ def test_a_limit_that_applies_to_no_client_is_reported():
 def test_a_limit_of_nan_cannot_be_simulated():
     for odd in (float("nan"), 0.0, -1.0):
         buckets = {"1": [bucket_of("alice")]}
-        for pair in ((odd, 5.0), (5.0, odd)):
-            (row,) = rows(ask(*(state({ALICE: limit}) for limit in pair), buckets), {})
+        for before, after in ((odd, 5.0), (5.0, odd)):
+            question = ask(state({ALICE: before}), state({ALICE: after}), buckets)
+            (row,) = rows(question, {})
             assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, INVALID_LIMIT)
 
 
@@ -272,8 +273,9 @@ def test_series_recorded_with_a_different_counting_of_clients_break_the_history(
 
 def test_series_recorded_under_another_value_are_read_and_named():
     buckets = {"1": [bucket_of("alice")]}
-    states = (state({ALICE: limit}) for limit in (100.0, 50.0))
-    question = ask(*states, buckets, recorded=RecordedLimits(states=(state({ALICE: 200.0}),)))
+    before, after = state({ALICE: 100.0}), state({ALICE: 50.0})
+    recorded = RecordedLimits(states=(state({ALICE: 200.0}),))
+    question = ask(before, after, buckets, recorded=recorded)
     assert question.requests[0].answer is Identifiability.EXACT
     assert question.notes == (
         "producer_byte_rate: 1 of 1 buckets were recorded under another limit than today's",

@@ -108,7 +108,8 @@ def test_a_load_is_exact_up_to_its_maximum(served: int, dt: int, available: int)
     st.integers(1, 1_000_000),
 )
 def test_a_weighted_percentile_covers_the_requested_share_of_the_weight(values, ppm) -> None:
-    percentile = weighted(*(np.array(column) for column in zip(*values, strict=True)), ppm)
+    numbers, weights = np.array(values).T
+    percentile = weighted(numbers, weights, ppm)
     total_weight = sum(weight for _, weight in values)
     assert (
         sum(weight for value, weight in values if value <= percentile) * 1_000_000
