@@ -2,7 +2,8 @@
 
 One run of the fast tests with coverage contexts says which modules execute a line, and how long each takes; the result
 is kept in ``build/mutants`` until the product or the list of test modules changes. A fault is then run with the modules
-that execute its changed line, the cheapest first, up to `BOUND` seconds; the named ones in any case.
+that execute its changed line in one process: the named ones, then the cheapest first, up to `BOUND` seconds, until four
+have seen it.
 """
 
 import contextlib
@@ -24,8 +25,7 @@ from tests.mutants.fault import Fault
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / "build" / "mutants"
 WRITTEN = Path(__file__).with_name("matrix.txt")
-BOUND = 60.0  # seconds of test modules for one fault
-NAMED = 8  # modules that a row names
+BOUND = 30.0  # seconds of test modules for one fault
 FAST = "not integration and not thorough"
 OBSERVED = ("-p", "tests.mutants.observer", "-p", "no:randomly", "-p", "no:cacheprovider")
 HEAD = "# Written by `python -m tests.mutants --matrix`: the fast test modules that see each planted fault.\n"
@@ -38,18 +38,14 @@ class Row:
 
     Attributes:
         name: File and sentence of the fault.
-        caught: Test modules that fail.
-        left_out: Number of modules that execute the line and were not run.
+        caught: The first test modules that fail.
     """
 
     name: str
     caught: tuple[str, ...]
-    left_out: int
 
     def __str__(self) -> str:
-        more = f" +{len(self.caught) - NAMED}" if len(self.caught) > NAMED else ""
-        left_out = f" ({self.left_out} not run)" if self.left_out else ""
-        return f"{self.name}\t{' '.join(self.caught[:NAMED]) or 'NOBODY'}{more}{left_out}"
+        return f"{self.name}\t{' '.join(self.caught) or 'NOBODY'}"
 
 
 class Contexts:
@@ -149,11 +145,7 @@ def row(folder: Path, fault: Fault, module_contexts: Contexts) -> Row:
         )
     caught_names = caught.read_text(encoding="utf-8").splitlines() if caught.exists() else []
     names = tuple(name.removeprefix("tests/").removesuffix(".py") for name in caught_names)
-    return Row(
-        name=name_of(fault),
-        caught=names,
-        left_out=len(named) + len(other_modules) - len(chosen_modules),
-    )
+    return Row(name=name_of(fault), caught=names)
 
 
 def name_of(fault: Fault) -> str:

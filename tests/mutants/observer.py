@@ -13,6 +13,7 @@ import pytest
 from coverage import Coverage
 
 SECONDS_OF_TEST = 30  # a fault may cause a hang
+ENOUGH = 4  # modules that see a fault
 MEASURED = os.environ.get("MATRIX_SECONDS", "")
 CAUGHT = os.environ.get("MATRIX_CAUGHT", "")
 _seconds = Counter[str]()
@@ -34,8 +35,10 @@ def _give_up(_number: int, _frame: object) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Begin the context of the test's module, or its time; skip a module that has failed."""
+    """Begin the context of the test's module, or its time; skip a module that has failed, and end after enough."""
     module = item.nodeid.partition("::")[0]
+    if CAUGHT and len(_failed) >= ENOUGH:
+        item.session.shouldstop = f"{ENOUGH} modules have seen the fault"
     if module in _failed:
         pytest.skip("its module has seen the fault")
     if MEASURED and (coverage := Coverage.current()) is not None:
