@@ -166,18 +166,6 @@ def test_a_change_outside_kquota_fires_an_alert_and_its_end_resolves_it(
         print("\n" + ", ".join(f"{what} {seconds:.1f} s" for what, seconds in took.items()))  # noqa: T201
 
 
-def test_a_stopped_process_fires_an_alert_and_a_new_process_resolves_it(empty_kafka, tmp_path):
-    cluster = empty_kafka(jars.NEWEST)
-    project(tmp_path, cluster.bootstrap(), quota(USER))
-    (port,) = free_ports(1)
-    with Inbox() as inbox, monitoring(port, inbox) as prometheus:
-        with watching(tmp_path, port=port):
-            scraped(prometheus)
-        wait_for_alert(inbox, "KquotaDown", "firing")
-        with watching(tmp_path, port=port):
-            wait_for_alert(inbox, "KquotaDown", "resolved")
-
-
 def wait_for_alert(inbox: Inbox, alert: str, status: str) -> None:
     """Wait for the message of Alertmanager."""
     inbox.wait(

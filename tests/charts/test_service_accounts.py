@@ -12,7 +12,6 @@ import pytest
 
 from tests.charts.chart_renderer import Manifest, only, with_values
 from tests.charts.release import FULLNAME, Placed, list_text, placed
-from tests.servers.kube.api import MERGE_PATCH
 from tests.servers.kube.cluster import KubeCluster
 from tests.servers.processes import HANG_SECONDS
 
@@ -93,44 +92,6 @@ def test_the_release_job_stops_the_operator_and_releases_every_document(
         assert answer.returncode == 0, answer.stdout + answer.stderr
         assert chart_kube.kubectl("get", "clientquotas", *inside, "-o", "name").stdout == ""
         assert chart_kube.kubectl("-n", release.home, "get", "pods", "-o", "name").stdout == ""
-
-
-def test_a_user_with_the_release_role_releases_documents_and_is_warned_about_lost_records(
-    chart_kube: KubeCluster,
-) -> None:
-    with placed(chart_kube, "--set", "admissionPolicies.statusWriters={admin}") as release:
-        inside = ("-n", release.watched)
-        chart_kube.kubectl("create", "serviceaccount", "person", "-n", release.home)
-        chart_kube.kubectl(
-            "create",
-            "rolebinding",
-            "person",
-            f"--clusterrole={FULLNAME}-releaser.{release.home}",
-            f"--serviceaccount={release.home}:person",
-            *inside,
-        )
-        bound(release, f"system:serviceaccount:{release.home}:person")
-        quota = retained_document(release, "alice")
-        path = (
-            f"/apis/kafka-quotas.io/v1alpha1/namespaces/{release.watched}/clientquotas/alice/status"
-        )
-        key = {"key": "producer_byte_rate", "applied": 1048576}
-        status = {"status": {"clusterId": "abc", "keys": [key]}}
-        chart_kube.api.call("PATCH", path, status, kind=MERGE_PATCH).need()
-        chart_kube.kubectl("delete", "clientquota", quota, "--wait=false", *inside)
-        words = [
-            "operator",
-            "release",
-            f"--namespace={release.watched}",
-            f"--operator-namespace={release.home}",
-        ]
-        answer = typed(release, "person", words)
-        assert answer.returncode == 0, answer.stderr
-        assert (
-            f"records in namespace {release.home}: its applied limits could not be recorded as"
-            " limits without a document" in answer.stderr
-        )
-        assert chart_kube.kubectl("get", "clientquotas", *inside, "-o", "name").stdout == ""
 
 
 def test_the_operator_accepts_every_argument_of_the_chart() -> None:

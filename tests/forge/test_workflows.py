@@ -1,9 +1,7 @@
 """The shipped workflows and actions, executed: plan, comment, squash merge, apply of the reviewed plan, drift."""
 
 import html
-import json
 import re
-import shutil
 from dataclasses import dataclass
 
 import pytest
@@ -176,51 +174,6 @@ def test_a_broker_that_changed_since_the_review_makes_the_plan_stale_with_the_di
     assert "12345678" in visible_text(applied.summary)
 
 
-def test_two_pull_requests_on_disjoint_pairs_both_apply_and_the_printed_commands_work(
-    begun_there, api, broker
-):
-    proposed(begun_there, 7, "one", quotas__b_yaml=quota("b"))
-    proposed(begun_there, 8, "two", quotas__c_yaml=quota("c"))
-    assert begun_there.plan(7).ok
-    assert begun_there.plan(8).ok
-    assert begun_there.push(begun_there.squash(7)).ok
-    second = begun_there.push(begun_there.squash(8))
-    assert second.ok, second.log
-    assert set(broker.users()) == {"a", "b", "c"}
-
-    downloaded = second.artifacts["kquota-outcome-prod"]
-    shutil.copy(downloaded, begun_there.repository / downloaded.name)
-    planned, outcome = api.bodies(8)
-    (undo,) = re.findall(r"`(kquota rollback [^`]+)`", outcome)
-    code, text = begun_there.typed(undo)
-    assert code == 0, text
-    assert set(broker.users()) == {"a", "b"}
-    (plan_again,) = re.findall(r"`(kquota plan[^`]*)`", planned)
-    code, text = begun_there.typed(plan_again)
-    assert code == 0, text
-    assert "user=c" in text
-
-
-def test_the_first_pull_request_without_a_base_is_applied_by_its_digest(tmp_path, api, broker):
-    bench = Workbench(tmp_path, api, broker.bootstrap)
-    bench.git("checkout", "-q", "-b", "main")
-    bench.write(README="quotas\n")
-    bench.commit("begin")
-    proposed(bench, 1, "introduce", kquota_yaml=PROJECT, quotas__a_yaml=quota("a"))
-    planned = bench.plan(1)
-    assert planned.ok, planned.log
-    assert "no configuration is trusted yet and no cluster is asked" in planned.log
-    assert "No cluster was contacted" in api.bodies(1)[0]
-    merged = bench.push(bench.squash(1))
-    assert not merged.ok
-    assert merged.outputs["exit-code"] == "4"
-    assert broker.users() == {}
-    looked = bench.dispatch("quotas-plan-main.yml")
-    assert looked.outputs["digest"] in looked.summary
-    assert bench.dispatch("quotas-apply.yml", digest=looked.outputs["digest"]).ok
-    assert broker.users() == {"a": 10485760.0}
-
-
 AUTHENTICATED = (
     PROJECT
     + """\
@@ -259,72 +212,6 @@ def test_the_documented_rights_are_sufficient_and_no_secret_is_shown(tmp_path, a
 
 
 # ---- hostile and broken ------------------------------------------------------------------------
-
-HOSTILE = [
-    "pipe | pipe",
-    "tick `x` tick",
-    "@team",
-    "<b onload=x>",
-    "two\nlines",
-    "::set-output name=digest::evil",
-    "a\n::set-output name=digest::evil",
-    "a\n::error::forged",
-    "##[error]forged",
-    "\u202eevil\u202c",
-    "%0A::error::x",
-    "a\n::stop-commands::x",
-    "${{ github.token }}",
-    "$(touch /tmp/pwned)",
-    "-->",
-    "![x](https://evil.example/x.png)",
-]
-
-
-OUR_COMMANDS = re.compile(
-    r"::(notice|warning|error) title=Kafka quotas prod(,file=quotas/\w+\.yaml,line=\d+)?::"
-    r"|::set-output:: [a-z-]+=(?!evil)|::stop-commands::[0-9a-f]{32}$|::[0-9a-f]{32}::$|::add-path::"
-)
-
-
-def test_names_cannot_forge_markup(bench, api, simulated):
-    documents = "".join(
-        quota(f"n{at}", entity="{user: {name: " + json.dumps(name) + "}}")
-        for at, name in enumerate(HOSTILE)
-    )
-    proposed(bench, 7, "hostile", quotas__h_yaml=documents)
-    planned = bench.plan(7)
-    assert planned.ok, planned.log
-    (body,) = api.bodies(7)
-    outside = html.unescape(re.sub(r"<code>.*?</code>", "", re.sub(r"`[^`\n]*`", "", body)))
-    assert not re.search(r"[@#!~$]\w|!\[|<b", outside.replace("<br>", ""))
-    assert "\u202e" not in body + planned.log + planned.summary
-    assert planned.outputs["digest"].startswith("sha256:")
-    assert planned.outputs["create"] == str(len(HOSTILE))
-    assert [line for line in planned.commands if not OUR_COMMANDS.search(line)] == []
-    applied = bench.push(bench.squash(7))
-    assert applied.ok, applied.log
-    assert set(simulated.users()) == {"a", *HOSTILE}
-    assert not [
-        line
-        for line in applied.commands
-        if "forged" in line or "::set-output:: digest=evil" in line
-    ]
-
-
-def test_a_project_in_a_folder_is_planned_there_and_annotations_have_full_paths(
-    tmp_path, api, simulated
-):
-    bench = Workbench(tmp_path, api, simulated.bootstrap)
-    bench.git("checkout", "-q", "-b", "main")
-    bench.write(infra__kquota_yaml=PROJECT, infra__quotas__a_yaml=quota("a"))
-    bench.commit("begin")
-    proposed(bench, 7, "change", infra__quotas__b_yaml=quota("b"))
-    inputs = "label: prod\n          working-directory: infra\n          fail-on-changes: true"
-    planned = bench.plan(7, edit=lambda text: text.replace("label: prod", inputs))
-    assert not planned.ok  # as configured: there are changes
-    assert planned.outputs["exit-code"] == "2"
-    assert "2 to create" in visible_text(api.bodies(7)[0])
-    assert "file=infra/quotas/b.yaml,line=" in planned.log
 
 
 # ---- what was reviewed -------------------------------------------------------------------------
@@ -406,13 +293,3 @@ def test_drift_opens_one_issue_and_recovery_closes_it(bench, api, simulated):
 
 
 # ---- installing --------------------------------------------------------------------------------
-
-
-def test_the_action_installs_itself_from_its_own_repository(tmp_path, api, simulated):
-    bench = Workbench(tmp_path, api, simulated.bootstrap, installed=False)
-    bench.git("checkout", "-q", "-b", "main")
-    bench.write(kquota_yaml=PROJECT, quotas__a_yaml=quota("a"))
-    bench.commit("begin")
-    planned = bench.dispatch("quotas-plan-main.yml")
-    assert planned.ok, planned.log
-    assert planned.outputs["create"] == "1"

@@ -1,24 +1,12 @@
-"""The drivers of sequences: reconciliations of a cluster in memory, and the command line on a broker."""
+"""The driver of sequences: reconciliations of a cluster in memory."""
 
 import asyncio
 import contextlib
-import io
-import itertools
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
-import pytest
 from msgspec.structs import replace
 
-from reconciler.app.clusters.targets import target
-from reconciler.app.loop.cluster_loop import LoopTrigger
-from reconciler.app.loop.service import NoWatchMetrics
-from reconciler.app.requests import TargetRequest
-from reconciler.app.watch.drift import DriftWatchOptions, DriftWork
-from reconciler.base.clock import SystemClock
-from reconciler.cli import main
-from reconciler.errors import ManifestErrors, PlanRefused, StalePlan, UsageError
-from reconciler.inventory.file import FileInventory, RecordsFile
+from reconciler.errors import ManifestErrors, PlanRefused, StalePlan
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.ownership import OwnershipRecords
@@ -39,11 +27,9 @@ from reconciler.reconcile import (
     rollback_orders,
 )
 from reconciler.reconcile.drift import as_applied, correctable_pairs, observe_drift
-from tests.cli.projects import PROJECT, manifests, quota
 from tests.reconcile import scenarios
 from tests.sequences.commands import Command, Seen
 from tests.sequences.model import NARROW, WIDER, Document, State
-from tests.servers import raw_quotas
 
 KEY = Key.PRODUCER_BYTE_RATE
 ENTITIES: Mapping[str, Entity] = {
@@ -226,159 +212,3 @@ class MemoryDriver:
             options = replace(options, rules=replace(options.rules, complete=False))
             desired = as_applied(await observe(self.world.ports, options))
         await self._send(options, desired)
-
-
-CLUSTER = """\
----
-apiVersion: kafka-quotas.io/v1alpha1
-kind: QuotaCluster
-metadata: {{name: prod}}
-spec:
-  bootstrapServers: 127.0.0.1:{port}
-  expectedClusterId: {cluster_id}
-  policy: {policy}
-  guards: {{maxRemovals: 100, maxRemovedPercent: 100, protectDefaults: false}}
-"""
-IN_YAML = {
-    "alice": "{user: {name: alice}}",
-    "alice/shop": "{user: {name: alice}, clientId: {name: shop}}",
-    "bob": "{user: {name: bob}}",
-    "anyone": "{user: {default: true}}",
-}
-RAW = {
-    "alice": raw_quotas.entity(user="alice"),
-    "alice/shop": raw_quotas.entity(user="alice", client_id="shop"),
-    "bob": raw_quotas.entity(user="bob"),
-    "anyone": raw_quotas.entity(user=None),
-}
-EXPECTED_CODES = frozenset({0, 2, 3, 4})
-TYPED = {
-    "alice": "user=alice",
-    "alice/shop": "user=alice,client-id=shop",
-    "bob": "user=bob",
-    "anyone": "user=<default>",
-}
-
-
-class CommandLineDriver:
-    """The command line in this process, in a folder of a project that is rewritten for each command.
-
-    Args:
-        folder: An empty folder, which is the current one.
-        port: The port of a broker without quotas.
-        cluster_id: Its cluster id.
-    """
-
-    def __init__(self, folder: Path, port: int, cluster_id: str) -> None:
-        self.folder, self.port, self.cluster_id = folder, port, cluster_id
-        (folder / "quotas").mkdir()
-
-    def run(self, command: Command, state: State) -> None:
-        """Run a command on the documents and rules of a state."""
-        is_sync = state.policy in {"Sync", "Unconfirmed"}
-        policy = "Sync" if is_sync else state.policy
-        text = CLUSTER.format(port=self.port, cluster_id=self.cluster_id, policy=policy)
-        if state.policy == "Sync":
-            text += f"  confirmSync: {self.cluster_id}\n"
-        if state.scope == NARROW:
-            text += "  scope: [{user: {exact: alice}}]\n"
-        (self.folder / "kquota.yaml").write_text(PROJECT + text, encoding="utf-8")
-        manifests(self.folder, *(self._document(*item) for item in state.documents.items()))
-        work = getattr(self, command.name, None)
-        if work is not None:
-            work(*command.arguments, **dict(command.options))
-
-    @classmethod
-    def factory(
-        cls, folder: Path, monkeypatch: pytest.MonkeyPatch, port: int, cluster_id: str
-    ) -> Callable[[], "CommandLineDriver"]:
-        """Return a function that returns a driver on a cleared broker, with a folder of its own as the current one."""
-        monkeypatch.delenv("CI", raising=False)
-        numbers = itertools.count()
-
-        def start() -> CommandLineDriver:
-            raw_quotas.clear(port)
-            own = folder / str(next(numbers))
-            own.mkdir()
-            monkeypatch.chdir(own)
-            return cls(own, port, cluster_id)
-
-        return start
-
-    def _document(self, name: str, document: Document) -> str:
-        more = "" if document.deletion == "unset" else f"  deletionPolicy: {document.deletion}\n"
-        more += "  suspend: true\n" if document.is_suspended else ""
-        limits = f"{{producerByteRate: {document.value:.0f}}}"
-        return quota(name, limits, entity=IN_YAML[document.subject], more=more)
-
-    def kquota(self, *words: str) -> int:
-        """Run a command line; return its exit code."""
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-            code = main.main([*words])
-        text = output.getvalue()
-        assert code in EXPECTED_CODES or "set the same quota key" in text, (
-            f"{words}: {code}: {text}"
-        )
-        return code
-
-    def limits(self) -> Mapping[str, Seen]:
-        """The limits as the broker shows them, and the records in the project's file."""
-        live = raw_quotas.describe(self.port)
-        inventory = FileInventory(
-            RecordsFile(self.folder / ".kquota/inventory.json"), clock=SystemClock()
-        )
-        records = records_of(asyncio.run(inventory.load(self.cluster_id)))
-        return {name: Seen(live.get(raw, {}).get(KEY), records[name]) for name, raw in RAW.items()}
-
-    def write(self, subject: str, value: float | None) -> None:
-        """Another writer sets or removes a limit."""
-        raw_quotas.set_quotas(self.port, {RAW[subject]: {KEY: value}})
-
-    def apply(self, *, corrects: bool = False) -> None:
-        """`kquota apply`."""
-        more = ["--correct-drift"] if corrects else []
-        self.kquota("apply", "--yes", "--allow-empty", "--out", "outcome.json", *more)
-
-    def save_plan(self) -> None:
-        """`kquota plan --out`."""
-        (self.folder / "plan.json").unlink(missing_ok=True)
-        self.kquota("plan", "--allow-empty", "--out", "plan.json")
-
-    def apply_saved(self) -> None:
-        """`kquota apply plan.json`."""
-        if (self.folder / "plan.json").exists():
-            self.kquota("apply", "plan.json", "--yes", "--allow-empty")
-
-    def correct(self) -> None:
-        """One observation of `kquota drift --watch --correct-drift`."""
-        watching = DriftWatchOptions(interval=None, confirm_after=1, correct=True, read_only=False)
-
-        async def observe() -> None:
-            with contextlib.suppress(UsageError):  # the policy corrects nothing
-                work = DriftWork(
-                    target(TargetRequest()),
-                    watching,
-                    telemetry=NoWatchMetrics(),
-                    clock=SystemClock(),
-                )
-                cluster = work.watched_cluster()
-                await cluster.work(LoopTrigger())
-                await cluster.close()
-
-        asyncio.run(observe())
-
-    def override(self, subject: str, value: float | None) -> None:
-        """`kquota override`."""
-        typed = "unset" if value is None else f"{value:.0f}"
-        words = ("--for", "1h", "--reason", "INC-1", "--new-entity", "--yes")
-        self.kquota("override", TYPED[subject], f"{KEY}={typed}", *words)
-
-    def end(self, subject: str) -> None:
-        """`kquota override end`."""
-        self.kquota("override", "end", TYPED[subject], "--yes")
-
-    def roll_back(self) -> None:
-        """`kquota rollback` of the last apply."""
-        if (self.folder / "outcome.json").exists():
-            self.kquota("rollback", "outcome.json", "--reason", "undo", "--yes")

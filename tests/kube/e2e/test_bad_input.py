@@ -10,7 +10,6 @@ from tests.kube.e2e.world import Operator, World, eventually
 
 pytestmark = pytest.mark.integration
 
-MIB = 1048576.0
 INTERVAL = 1.0
 
 
@@ -91,79 +90,3 @@ def test_a_quotacluster_that_refers_to_files_reads_none_and_does_not_block_other
         check=False,
     )
     world.becomes("bad", "OtherQuotaCluster", kind="quotacluster")
-
-
-@pytest.mark.parametrize("letter", ["x", "ü", "\u202e"])
-def test_a_name_of_512_bytes_is_accepted(world: World, letter: str) -> None:
-    world.cluster()
-    operator = world.start()
-    name = letter * (512 // len(letter.encode()))
-    world.quota("long", entity={"user": {"name": name}, "clientId": {"name": name}})
-    world.quota("alice")
-    long = world.becomes("long", "Synced")
-    world.becomes("alice", "Synced")
-    assert len(json.dumps(long["status"])) < 20_000
-    assert operator.log.read_text(encoding="utf-8").count("\n") < 20
-    world.delete("long")
-    eventually(lambda: not world.get("long"))
-
-
-def test_a_foreign_change_of_a_status_is_overwritten_and_changes_nothing_in_kafka(
-    world: World,
-) -> None:
-    world.cluster()
-    operator = world.start()
-    world.quota("alice", deletionPolicy="Delete")
-    before = world.becomes("alice", "Synced")["status"]
-    path = f"/apis/kafka-quotas.io/v1alpha1/namespaces/{world.team}/clientquotas/alice/status"
-
-    lie = {
-        "conditions": [
-            {
-                "type": "Ready",
-                "status": "False",
-                "reason": "Broken",
-                "message": "says who",
-                "lastTransitionTime": "2026-01-01T00:00:00Z",
-                "observedGeneration": 1,
-            }
-        ]
-    }
-    document = {
-        "apiVersion": "kafka-quotas.io/v1alpha1",
-        "kind": "ClientQuota",
-        "metadata": {"name": "alice"},
-        "status": lie,
-    }
-    world.kube.api.call(
-        "PATCH",
-        path,
-        document,
-        kind="application/apply-patch+yaml",
-        query={"fieldManager": "stranger", "force": "true"},
-    ).need()
-    world.becomes("alice", "Synced")
-    assert world.live()["alice"] == {"producer_byte_rate": MIB}
-    _stays_quiet(operator, "prod")
-
-    # A condition of another type belongs to another writer: it stays, and causes no writes.
-    foreign_condition = {**lie["conditions"][0], "type": "AcmeApproved"}
-    world.kube.api.call(
-        "PATCH",
-        path,
-        {**document, "status": {"conditions": [foreign_condition]}},
-        kind="application/apply-patch+yaml",
-        query={"fieldManager": "stranger", "force": "true"},
-    ).need()
-    _stays_quiet(operator, "prod")
-    assert world.condition("alice", "AcmeApproved")["reason"] == "Broken"
-
-    # An emptied status loses the records; the live value is adopted again, not written.
-    world.kube.api.call("PATCH", path, {"status": None}, kind="application/merge-patch+json").need()
-    world.becomes("alice", "Synced")
-    again = world.get("alice")["status"]
-    assert [entry["applied"] for entry in again["keys"]] == [
-        entry["applied"] for entry in before["keys"]
-    ]
-    world.delete("alice")
-    eventually(lambda: world.live() == {}, what="what is owned again to be removed")

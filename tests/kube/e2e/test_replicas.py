@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.kube.e2e.forwarder import Forwarder
 from tests.kube.e2e.seeing import audited, sent, through, watched_kafka
 from tests.kube.e2e.world import Operator, World, eventually
 from tests.servers import raw_quotas
@@ -149,54 +148,3 @@ def test_a_leader_that_hung_ends_without_writing_when_it_continues(world: World)
     assert changes(first) == sorted((name, MIB) for name in NAMES)
     assert len(changes(second)) == 2 * len(NAMES)
     assert {values["producer_byte_rate"] for values in world.live().values()} == {3 * MIB}
-
-
-def test_a_leader_that_loses_the_lease_ends_and_the_standby_leads(world: World) -> None:
-    world.cluster()
-    place = world.place
-    plain = world.kube.kubeconfig_for(place.namespace, place.account)
-    config = json.loads(plain.read_text(encoding="utf-8"))
-    port = int(config["clusters"][0]["cluster"]["server"].rpartition(":")[2])
-    with Forwarder(port) as way:
-        first, second = pair(world, f"--kubeconfig={way.kubeconfig(plain)}")
-        set_limits(world, "1Mi")
-        all_synced(world)
-
-        # Only the leader loses the API server: it writes nothing more, and the other one leads.
-        way.cut()
-        set_limits(world, "2Mi")
-        all_synced(world)
-        assert leads(second)
-        assert changes(first) == sorted((name, MIB) for name in NAMES)
-
-        # It ends when it can read that it lost the Lease.
-        way.heal()
-        assert first.child.ended_within(60), "it continues although another operator leads"
-        assert first.child.process.returncode == 1
-
-        # Deleted by another client: it is created again, because no other operator has it.
-        world.kube.kubectl("delete", "lease", lease_name(world), "-n", place.namespace)
-        path = (
-            f"/apis/coordination.k8s.io/v1/namespaces/{place.namespace}/leases/{lease_name(world)}"
-        )
-        eventually(lambda: world.kube.api.get(path).ok, what="the Lease to be made again")
-        assert lease(world)["spec"]["holderIdentity"].startswith("operator-1_")
-        set_limits(world, "3Mi")
-        all_synced(world)
-        assert len(changes(second)) == 2 * len(NAMES)
-
-        # Taken by another client: it ends at its next renewal, and writes nothing meanwhile.
-        patch = {"spec": {"holderIdentity": "thief", "renewTime": "2026-01-01T00:00:00.000000Z"}}
-        world.kube.kubectl(
-            "patch",
-            "lease",
-            lease_name(world),
-            "-n",
-            place.namespace,
-            "--type=merge",
-            "-p",
-            json.dumps(patch),
-        )
-        assert second.child.ended_within(10)
-        assert second.child.process.returncode == 1
-        assert "thief" in second.log.read_text(encoding="utf-8")

@@ -1,12 +1,12 @@
 """Credentials by secretRef: SCRAM over TLS with the documented ACLs, rotation, invalid Secrets, and no leak."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pytest
 
-from tests.kube.e2e.world import Obj, Operator, World, eventually
-from tests.servers import certs, raw_quotas
+from tests.kube.e2e.world import Operator, World
+from tests.servers import raw_quotas
 from tests.servers.kafka import KafkaCluster, StartKafka
 
 pytestmark = pytest.mark.integration
@@ -120,67 +120,3 @@ def test_a_rotated_secret_is_used_without_a_restart_and_a_wrong_one_is_not(secur
     assert "rejectedVersion" not in status["secret"]
     assert leaked(world, operator) == set()
     assert operator.stop() == 0
-
-
-def test_every_unusable_secret_has_one_condition_and_does_not_delay_other_clusters(
-    secured: World, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    world = secured
-    ca = authority(world.kafka)
-    second_authority = certs.Authority.make(tmp_path_factory.mktemp("stranger"))
-    stranger = second_authority.certificate_file.read_text(encoding="ascii")
-    login = {"username": "applier", "password": PASSWORDS["applier"]}
-    planted = "planted-pem-word"
-    bad: Mapping[str, tuple[str, Mapping[str, str] | None, str]] = {
-        "gone": ("SecretInvalid", None, "there is no Secret"),
-        "keyless": ("SecretInvalid", {"ca_crt": ca, "username": "applier"}, "password"),
-        "pem": ("SecretInvalid", {**login, "ca_crt": planted}, "PEM certificate"),
-        "path": (
-            "SecretInvalid",
-            {**login, "ssl.truststore.location": "/etc/passwd"},
-            "refers to a file",
-        ),
-        "authority": ("TlsFailed", {**login, "ca_crt": stranger}, ""),
-        "refused": ("AuthenticationFailed", {**login, "ca_crt": ca, "password": WRONG}, ""),
-    }
-    secret(world, ca_crt=ca, **login)
-    cluster(world)
-    for name, (_, texts, _) in bad.items():
-        if texts is not None:
-            secret(world, name, **texts)
-        cluster(world, name, of=name)
-    documents = [world.document(f"of-{name}", cluster=name) for name in bad]
-    world.kube.apply(*documents, world.document("fine"), namespace=world.team)
-    operator = world.start("--log-level=debug", ready=False)
-    world.becomes("fine", "Synced")
-    for name, (reason, _, word) in bad.items():
-        obj = world.becomes(name, reason, kind="quotacluster")
-        assert word in _ready(obj)["message"], name
-        world.becomes(f"of-{name}", reason)
-
-    with world.counted() as writes:
-        passes = operator.metric("kquota_passes_total")
-        eventually(lambda: operator.metric("kquota_passes_total") > passes + 2 * len(bad))
-    assert writes == {}, "a persistent error is reported once"
-    events = [
-        (event["regarding"]["name"], event["reason"])
-        for event in world.events("default")
-        if event["regarding"]["name"] in bad
-    ]
-    assert sorted(events) == sorted((name, reason) for name, (reason, _, _) in bad.items())
-    assert leaked(world, operator, planted) == set()
-
-    # Each is repaired by its Secret alone.
-    for name in bad:
-        world.kube.kubectl("delete", "clientquota", f"of-{name}", "-n", world.team)
-        if name != "keyless":
-            world.kube.kubectl("delete", "quotacluster", name)
-    world.kube.kubectl("delete", "quotacluster", "prod")
-    secret(world, "keyless", ca_crt=ca, **login)
-    world.becomes("keyless", "Synced", kind="quotacluster")
-
-
-def _ready(obj: Obj) -> Obj:
-    return next(
-        condition for condition in obj["status"]["conditions"] if condition["type"] == "Ready"
-    )

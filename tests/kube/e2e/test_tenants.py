@@ -1,6 +1,5 @@
 """Grants: what each namespace may declare, what its statuses show and hide, and the effect of a withdrawn grant."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 import yaml
 
 from tests.kube.e2e.seeing import has_finalizer, orphans, sent, through, watched_kafka
-from tests.kube.e2e.world import FORGER, ROOT, World, eventually
+from tests.kube.e2e.world import ROOT, World, eventually
 from tests.servers import raw_quotas
 
 pytestmark = pytest.mark.integration
@@ -184,68 +183,3 @@ def _revoked(world: World, tenants: list[Any]) -> None:
 
 def _servers(world: World) -> str:
     return str(world.get("prod", kind="quotacluster")["spec"]["bootstrapServers"])
-
-
-def test_a_forged_status_of_a_namespace_owner_removes_no_limit_of_another(world: World) -> None:
-    """The owner of a namespace with every right; the policy on statuses is not installed."""
-    admin = raw_quotas.entity(user="admin")
-    raw_quotas.set_quotas(world.kafka.port(), {admin: {"producer_byte_rate": MIB}})
-    world.kube.apply(
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "RoleBinding",
-            "metadata": {"name": "owner"},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "ClusterRole",
-                "name": "cluster-admin",
-            },
-            "subjects": [{"kind": "User", "name": FORGER, "apiGroup": "rbac.authorization.k8s.io"}],
-        },
-        namespace=world.team,
-    )
-    owner = f"--as={FORGER}"
-    world.cluster(
-        tenants=[
-            {
-                "namespaces": [world.team],
-                "entities": [{"user": {"prefix": "mine"}}],
-                "allow": ["Delete"],
-            }
-        ]
-    )
-    world.start()
-    world.kube.apply(
-        world.document("evil", user="admin", deletionPolicy="Delete"),
-        world.document("mine", user="mine", deletionPolicy="Delete"),
-        namespace=world.team,
-    )
-    world.becomes("evil", "NotGranted")
-    world.becomes("mine", "Synced")
-    record = {
-        "key": "producer_byte_rate",
-        "applied": 1048576,
-        "since": "2024-01-01T00:00:00Z",
-        "appliedAt": "2033-01-01T00:00:00Z",
-        "deletionPolicy": "Delete",
-    }
-    status = {"status": {"clusterId": world.kafka.cluster_id, "keys": [record]}}
-    inside = ("-n", world.team)
-    world.kube.kubectl(
-        "patch",
-        "clientquota",
-        "evil",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-        json.dumps(status),
-        *inside,
-        owner,
-    )
-    finalizer = {"metadata": {"finalizers": ["kafka-quotas.io/release"]}}
-    world.kube.kubectl(
-        "patch", "clientquota", "evil", "--type=merge", "-p", json.dumps(finalizer), *inside, owner
-    )
-    world.kube.kubectl("delete", "clientquota", "evil", "mine", *inside, owner)
-    eventually(lambda: "mine" not in world.live(), what="the deleted limit goes")
-    assert world.live()["admin"] == {"producer_byte_rate": MIB}

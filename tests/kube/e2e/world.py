@@ -20,7 +20,6 @@ from tests.servers.kube.api import APPLY_PATCH, MERGE_PATCH
 from tests.servers.kube.cluster import KubeCluster
 from tests.servers.ports import free_ports
 from tests.servers.processes import Child
-from tests.servers.tools import kafka_configs
 
 ROOT = Path(__file__).parents[3]
 RELEASE = "kquota"
@@ -136,10 +135,6 @@ class Operator:
         self.child.kill()
 
 
-FORGER = "forger"
-"""A user whom the admission policy on statuses permits writes, as without the policies."""
-
-
 class Place:
     """Kubernetes, Kafka and the installed chart, for a session."""
 
@@ -152,7 +147,7 @@ class Place:
 
     def install(self) -> None:
         """Install the chart, with a user who may forge statuses."""
-        self.release(CHART, "--set", f"admissionPolicies.statusWriters={{admin,{FORGER}}}")
+        self.release(CHART, "--set", "admissionPolicies.statusWriters={admin}")
 
     def release(self, chart: Path, *values: str) -> None:
         """Install or upgrade the release, and read the commands of its pods."""
@@ -299,24 +294,6 @@ class World:
         """Request the deletion of a ClientQuota, without waiting."""
         path = resource_path("clientquotas", namespace or self.team, name)
         self.kube.api.call("DELETE", path).need()
-
-    def behind_our_back(self, user: str, **values: float | None) -> None:
-        """Change a user's quotas with Kafka's own tool."""
-        adds = ",".join(f"{key}={value}" for key, value in values.items() if value is not None)
-        drops = ",".join(key for key, value in values.items() if value is None)
-        completed = kafka_configs(
-            self.kafka.version,
-            "--bootstrap-server",
-            self.kafka.bootstrap(),
-            "--alter",
-            "--entity-type",
-            "users",
-            "--entity-name",
-            user,
-            *(["--add-config", adds] if adds else []),
-            *(["--delete-config", drops] if drops else []),
-        )
-        assert completed.returncode == 0, completed.stdout + completed.stderr
 
     # ---- seeing ------------------------------------------------------------------------------
 

@@ -130,10 +130,6 @@ class KubeCluster:
         """Stop the API server by SIGTERM, and SIGKILL after `STOP_SECONDS`."""
         self._end("apiserver")
 
-    def kill_apiserver(self) -> None:
-        """Stop the API server by SIGKILL."""
-        self._children["apiserver"].kill()
-
     def start_apiserver(self) -> None:
         """Start the API server again, on its port and data; wait until it is ready."""
         self._launch("apiserver")
