@@ -86,7 +86,6 @@ STORIES = {
 
 THOROUGH = {
     r"tests/limits/": "memory and time of the largest input, one process for each",
-    r"tests/kube/test_crash_at_every_step\.py": "every step of two reconciliations fails; the simulated world does so too",
     r"tests/cli/test_interruptions\.py": "signals in the middle of an apply; stories kill one on real brokers",
     r"tests/cli/test_drift_watch\.py": "a service beside its broker, with signals",
     r"tests/cli/service/test_watch\.py": "a service beside a repository, with signals",

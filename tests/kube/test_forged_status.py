@@ -1,28 +1,21 @@
 """A status is not a source of ownership: a value that the operator did not record removes nothing."""
 
 import asyncio
-from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from reconciler.app.loop.cluster_loop import LoopTrigger
 from reconciler.kube.api.custom_resources import FINALIZER
-from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
+from reconciler.kube.api.resource_paths import CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
-from reconciler.kube.records.release import release
 from reconciler.kube.records.stored_records import StoredRecords
-from reconciler.kube.run.missing_clusters import MissingClusterReconciler
-from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.overrides import Override
-from reconciler.quota.ownership import OverrideSet, OwnershipRecords
+from reconciler.quota.ownership import OwnershipRecords
 from tests.hypothesis_profiles import count_examples
-from tests.kube.run.test_cluster_reconciler import ALICE, RATE, SHARE, World, limits
+from tests.kube.run.test_cluster_reconciler import ALICE, RATE, World, limits
 from tests.kube.worlds import resource
 
 ADMIN, MINE = entity(user="admin"), entity(user="team-alice")
@@ -52,12 +45,6 @@ def forge(world: World, name: str, *keys: dict[str, Any], **status: Any) -> None
     obj["metadata"]["resourceVersion"] = world.api.next_version()
 
 
-def change_admins(world: World, **spec: Any) -> None:
-    obj = world.api.find(CLIENT_QUOTAS, "platform", "admins")
-    obj["spec"] |= spec
-    obj["metadata"]["generation"] += 1
-
-
 def delete(world: World, name: str, *, finalizer: bool) -> None:
     obj = world.obj(name)
     obj["metadata"]["finalizers"] = [FINALIZER] if finalizer else []
@@ -83,44 +70,6 @@ def test_a_forged_record_of_another_partys_limit_removes_nothing(
         world.turn(resync=True)
     assert world.live() == {ADMIN: limits(1048576.0)}
     assert not world.exists("evil")
-
-
-def test_a_forged_intent_is_not_a_record() -> None:
-    world = tenants_world(tenants=[])
-    world.put(resource("evil", ADMIN, {SHARE: 50}))
-    world.turn()
-    forge(world, "evil", {"key": RATE.value, "intended": 1048576, "deletionPolicy": "Delete"})
-    world.turn(resync=True)
-    assert world.live() == {ADMIN: limits(1048576.0, 50.0)}
-
-
-def test_a_granted_document_with_a_forged_record_does_not_get_the_limit_of_a_suspended_one() -> (
-    None
-):
-    world = World()
-    world.kafka.cluster_id = "fake"
-    world.put(resource("admins", ADMIN, {RATE: 1048576}, namespace="platform"))
-    world.put(resource("evil", ADMIN, {SHARE: 50}))
-    world.turn(resync=True)
-    change_admins(world, suspend=True)
-    world.turn(resync=True)
-    forge(world, "evil", record(deletionPolicy="Delete"), record(SHARE, 50))
-    world.turn(resync=True)
-    assert world.live() == {ADMIN: limits(1048576.0, 50.0)}
-    change_admins(world, suspend=False, limits={"producerByteRate": 2097152})
-    world.turn(resync=True)
-    assert world.live() == {ADMIN: limits(2097152.0, 50.0)}
-
-
-def test_a_status_sets_neither_the_value_nor_the_deletion_policy_of_a_record() -> None:
-    world = tenants_world(tenants=[GRANT | {"allow": []}])
-    world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
-    world.turn(resync=True)
-    world.kafka.write(MINE, RATE, 5000.0)
-    forge(world, "alice", record(value=5000, deletionPolicy="Delete"))
-    delete(world, "alice", finalizer=True)
-    world.turn(resync=True)
-    assert world.live()[MINE] == limits(5000.0)
 
 
 @pytest.mark.parametrize("tenants", [[PLATFORM], [GRANT | {"allow": []}, PLATFORM]])
@@ -160,84 +109,10 @@ def test_a_forged_cluster_id_puts_nothing_into_another_clusters_records() -> Non
     assert not asyncio.run(record_store.read(world.api, "ops", "never-seen")).owned.is_known
 
 
-def test_documents_without_a_cluster_add_no_records_by_a_forged_status() -> None:
-    world = tenants_world()
-    for name, cluster_id in (("evil", "fake"), ("more", "never-seen")):
-        world.put(resource(name, ADMIN, {RATE: 1}, cluster="nowhere"))
-        forge(world, name, record(), clusterId=cluster_id)
-        delete(world, name, finalizer=True)
-    work = MissingClusterReconciler(
-        world.cache,
-        writes=ResourceWriter(world.api, cache=world.cache, clock=world.kafka.clock, identity="op"),
-        clock=world.kafka.clock,
-        orphan=partial(record_store.orphan_everywhere, world.api, "ops"),
-    )
-
-    async def run() -> None:
-        await world.everything()
-        _ = await work(LoopTrigger())
-
-    asyncio.run(run())
-    assert not world.exists("evil")
-    stored = asyncio.run(record_store.read(world.api, "ops", "fake"))
-    assert (stored.owned.records, stored.owned.orphaned) == ({}, frozenset())
-    assert not asyncio.run(record_store.read(world.api, "ops", "never-seen")).owned.is_known
-
-
-def test_a_release_keeps_applied_limits_and_ignores_forged_records() -> None:
-    world = tenants_world()
-    world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
-    world.put(resource("evil", ADMIN, {RATE: 1}))
-    world.turn(resync=True)
-    forge(world, "evil", record())
-    world.obj("evil")["metadata"]["finalizers"] = [FINALIZER]
-    released = asyncio.run(
-        release(world.api, namespaces=(), operator_namespace="ops", progress=lambda *_: None)
-    )
-    assert (released.pairs, released.documents) == (1, ("team/alice", "team/evil"))
-    stored = asyncio.run(record_store.read(world.api, "ops", "fake"))
-    assert stored.owned.orphaned == {(MINE, RATE)}
-
-
 def forget_config_maps(world: World) -> None:
     """A restore of custom resources with their statuses only."""
     for key in [key for key in world.api.objects if key[0] == CONFIG_MAPS.plural]:
         del world.api.objects[key]
-
-
-def test_statuses_that_are_restored_without_the_records_own_nothing() -> None:
-    world = tenants_world()
-    world.put(resource("alice", MINE, {RATE: 2048, SHARE: 50}, deletionPolicy="Delete"))
-    world.turn(resync=True)
-    forget_config_maps(world)
-    world.begin()
-    world.change("alice", limits={"producerByteRate": 2048})
-    world.turn(resync=True)
-    assert world.reason("alice") == "Synced"
-    assert world.live()[MINE] == limits(2048.0, 50.0)
-    world.delete("alice")
-    world.turn(resync=True)
-    world.turn(resync=True)
-    assert world.live()[MINE] == limits(share=50.0)
-
-
-def test_a_failed_listing_removes_no_record_of_documents() -> None:
-    world = tenants_world()
-    world.put(resource("alice", MINE, {RATE: 2048, SHARE: 50}))
-    world.turn(resync=True)
-    world.begin()
-    obj = world.api.objects.pop(("clientquotas", "team", "alice"))
-
-    async def unlisted(_: object) -> bool:
-        return False
-
-    world.work._context = replace(world.work._context, list_everything=unlisted)
-    asyncio.run(world.reconciled(LoopTrigger(resync=True)))
-    world.api.objects["clientquotas", "team", "alice"] = obj
-    world.begin()
-    world.change("alice", limits={"producerByteRate": 2048})
-    world.turn(resync=True)
-    assert world.live()[MINE] == limits(2048.0)
 
 
 # ---- the law -------------------------------------------------------------------------------------
@@ -304,55 +179,6 @@ def test_a_document_without_a_grant_never_removes_anything(
             case _:
                 pass
     assert world.live() == {ADMIN: limits(1048576.0)}
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"limits": {"producerByteRate": 20_000}},  # more than its bounds
-        {"limits": {"producerByteRate": -1}},  # invalid, where the API server does not check it
-        {"suspend": True},
-        {"limits": {"consumerByteRate": 5000}},
-        {"deletionPolicy": "Delete", "suspend": True},
-    ],
-)
-def test_a_namespace_does_not_keep_the_value_of_an_override_that_has_ended(spec):
-    grant = {**GRANT, "bounds": {"producerByteRate": {"max": 10_000}}, "allow": ["Suspend"]}
-    world = tenants_world(tenants=[grant])
-    world.put(resource("d", MINE, {RATE: 5000}))
-    world.turn()
-    override = Override(
-        entity=MINE,
-        key=RATE,
-        value=50_000.0,
-        until=world.kafka.clock.now() + 60,
-        author="night",
-        reason="storm",
-        before=5000.0,
-        applied=5000.0,
-        declared=5000.0,
-    )
-
-    def with_override(stored: StoredRecords) -> StoredRecords:
-        begun = OverrideSet(override=override)
-        return replace(stored, owned=stored.owned.with_changes([begun]))
-
-    _ = asyncio.run(record_store.change(world.api, "ops", "fake", with_override))
-    world.turn(resync=True)
-    assert world.live()[MINE] == limits(rate=50_000)
-    world.change("d", **spec)
-    world.turn()
-    assert world.live()[MINE][0] == 50_000
-    world.kafka.clock.advance(61)
-    for _ in range(3):
-        world.turn(resync=True)
-    live = world.live().get(MINE, limits())
-    assert live[0] in {5000, None}
-    # The document is still the owner, so that its deletion is judged as without the override.
-    stored = asyncio.run(record_store.read(world.api, "ops", "fake"))
-    if live[0] is not None and "consumerByteRate" not in str(spec):
-        assert stored.owned.records[MINE].applied[0] == 5000
-    assert stored.owned.overrides == {}
 
 
 def test_the_cluster_that_has_to_answer_is_that_of_the_records_whatever_a_status_says() -> None:

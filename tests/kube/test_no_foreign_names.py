@@ -129,16 +129,6 @@ def test_a_document_without_a_grant_shows_nothing_of_the_entity(live, declared, 
     assert status(alone=False) == status(alone=True)
 
 
-def test_without_tenants_the_winner_is_named_because_all_documents_are_visible():
-    world = KubeWorld()
-    world.put(
-        resource("a", SHARED, {RATE: 5000}, namespace=MINE, created="2025-01-01T00:00:00Z"),
-        resource("b", SHARED, {RATE: 5000}, namespace=THEIRS),
-    )
-    world.run()
-    assert "ClientQuota rivalspace/b has it" in world.condition("mine/a")["message"]
-
-
 def test_with_tenants_a_competing_document_is_named_only_within_the_namespace():
     world = KubeWorld(tenants=TENANTS)
     world.put(

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.kube.api.custom_resources import FINALIZER
-from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from reconciler.kube.records import record_index
 from reconciler.kube.records.record_parts import part_of
 from reconciler.kube.records.record_shares import size_of
 from reconciler.metrics import reconciliation_values
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from tests.kube.worlds import KubeWorld, quota_cluster, resource, seen
+from tests.kube.worlds import KubeWorld, resource, seen
 
 ENTITIES: tuple[Entity, ...] = (
     entity(user="u"),
@@ -275,13 +274,6 @@ def change(world: WatchedWorld) -> LoopOutcome:
     return world.reconcile(keys=(world.declare("other0", entity(user="other0"), 5000),))
 
 
-def test_after_a_concurrent_foreign_change_the_comparison_is_complete() -> None:
-    world, _ = worlds()
-    world.kafka.write((DEFAULT, ABSENT, ABSENT), Key.PRODUCER_BYTE_RATE, 7000)
-    _ = change(world)
-    assert not world.is_partial
-
-
 def test_after_a_failure_or_a_foreign_write_and_for_other_keys_the_reconciliation_is_complete() -> (
     None
 ):
@@ -321,36 +313,6 @@ def test_a_removal_is_left_to_a_complete_reconciliation_which_lists_first() -> N
     assert world.reason("team/unseen") == "Synced"
 
 
-@pytest.mark.parametrize("trigger", [{"keys": ("team/b",)}, {"resync": True}])
-def test_a_deletion_while_another_document_gets_its_finalizer_is_left_to_the_next_reconciliation(
-    trigger: dict[str, Any],
-) -> None:
-    world, _ = worlds()
-    subject, rate = entity(user="shared"), Key.PRODUCER_BYTE_RATE
-    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-    world.put(resource("b", subject, {Key.CONSUMER_BYTE_RATE: 4096}, deletionPolicy="Delete"))
-    world.tell("team/b")
-
-    def delete(verb: str, *_: str) -> None:
-        if verb == "patch":
-            world.api.before = None
-            # The event of the claim is still on its way.
-            world.put(resource("c", subject, {rate: 2048}, deletionPolicy="Delete"))
-            _ = world.remove("a")
-
-    world.api.before = delete
-    _ = world.reconcile(**trigger)
-    world.tell("team/c")
-    for _ in range(2):
-        _ = world.reconcile(keys=("team/a", "team/c"))
-    alterations = [alteration for sent in world.kafka.sent for alteration in sent]
-    assert (str(rate), None) not in [pair for each in alterations for pair in each.operations]
-    assert world.kafka.truth.value(subject, rate) == 2048
-    assert world.kafka.truth.value(subject, Key.CONSUMER_BYTE_RATE) == 4096
-    assert "team/a" not in world.objects
-    assert world.reason("team/c") == "Synced"
-
-
 def test_a_partial_reconciliation_refuses_what_has_no_room_in_the_records_as_a_complete_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -374,26 +336,3 @@ def test_a_partial_reconciliation_refuses_what_has_no_room_in_the_records_as_a_c
     _ = world.turn(resync=True)
     assert {name: world.status(name) for name in (first, second)} == statuses
     assert world.live().keys() == {entity(user="user")}
-
-
-def test_a_quota_cluster_that_was_created_again_evaluates_all_documents_again() -> None:
-    world, _ = worlds()
-    tenant = {"namespaces": ["another"], "entities": [{"user": {"prefix": ""}}]}
-    world.api.put(QUOTA_CLUSTERS, quota_cluster(tenants=[tenant]) | {"status": {}})
-    world.obj["metadata"]["uid"] = "uid-of-the-new-one"
-    _ = world.turn()
-    assert world.is_partial is False
-    assert world.reason("team/other0") == "NotGranted"
-
-
-def test_a_change_that_a_response_shows_before_the_watch_is_reconciled_completely() -> None:
-    world, _ = worlds()
-    subject = entity(user="shared")
-    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-    world.put(resource("unreported", subject, {Key.PRODUCER_BYTE_RATE: 2048}))
-    _ = world.remove("a")
-    sent = len(world.kafka.sent)
-    _ = world.reconcile(keys=(world.declare("other0", entity(user="other0"), 5000),))
-    assert not world.is_partial
-    assert len(world.kafka.sent) == sent + 1
-    assert world.reason("team/unreported") == "Synced"

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import ConnectError
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.quota.entity import entity
 from tests.kube.run.test_cluster_reconciler import RATE, World
@@ -88,58 +87,3 @@ def test_an_approval_lets_the_namespace_go() -> None:
     obj["metadata"]["generation"] += 1
     world.turn(resync=True)
     assert (world.live(), documents_of(world)) == ({}, [])
-
-
-@pytest.mark.parametrize("restart_at", [0.0, 300.0, 590.0])
-def test_the_timeout_counts_from_the_deletion_also_if_the_operator_restarts_during_an_outage(
-    restart_at: float,
-) -> None:
-    world = deleting(3)
-    world.sessions.error = ConnectError("the brokers are away")
-    deleted_at = seen(documents_of(world)[0]).deleted_at
-    assert deleted_at is not None
-    world.kafka.clock.advance(deleted_at + restart_at - world.kafka.clock.now())
-    world.turn(resync=True)
-    world.begin()
-    world.turn(resync=True)
-    world.kafka.clock.advance(599.0 - restart_at)
-    world.turn(resync=True)
-    assert len(documents_of(world)) == 3
-    world.kafka.clock.advance(1.0)
-    world.turn(resync=True)
-    assert (len(world.live()), documents_of(world)) == (3, [])
-
-
-@pytest.mark.parametrize("restarts", [False, True])
-def test_an_outage_after_removals_were_withheld_has_the_whole_timeout(restarts: bool) -> None:
-    world = deleting(12, maxRemovedPercent=100)
-    world.kafka.clock.advance(5000.0)
-    world.turn(resync=True)
-    world.sessions.error = ConnectError("the brokers are away")
-    if restarts:
-        world.begin()
-        world.turn(resync=True)
-    world.kafka.clock.advance(599.0)
-    world.turn(resync=True)
-    assert len(documents_of(world)) == 12
-    world.kafka.clock.advance(1.0)
-    world.turn(resync=True)
-    assert (len(world.live()), documents_of(world)) == (12, [])
-
-
-def test_a_document_whose_removal_is_held_by_a_withheld_one_waits_as_long() -> None:
-    """It is of another namespace, and at a closer level."""
-    world = World(patience=600.0, guards={"maxRemovedPercent": 100})
-    for number in range(12):
-        subject, limits = entity(user=f"u{number:03}"), {RATE: 2048}
-        world.put(resource(f"d{number}", subject, limits, deletionPolicy="Delete"))
-    closer, limits = entity(user="u011", client_id="c"), {RATE: 1024}
-    world.put(resource("x", closer, limits, namespace="other", deletionPolicy="Delete"))
-    world.turn(resync=True)
-    for document in documents_of(world):
-        document["metadata"]["deletionTimestamp"] = DELETED
-    for _ in range(4):
-        outcome = world.turn()
-        assert (len(world.live()), len(documents_of(world))) == (13, 13)
-        assert (outcome.retry, outcome.note) == (False, "")
-        world.kafka.clock.advance(800.0)
