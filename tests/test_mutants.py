@@ -6,11 +6,10 @@ import pytest
 
 from tests.mutants.__main__ import FAULTS, ROOT
 from tests.mutants.fault import Fault
-from tests.simulation.git.planted_faults import GIT_PLANTED
-from tests.simulation.kube.planted_faults import OPERATOR_FAULTS
+from tests.simulation.planted import SIMULATED_FAULTS
 
 FAULTS_OF: dict[str, list[Fault]] = defaultdict(list)
-for planted in (*FAULTS, *GIT_PLANTED, *OPERATOR_FAULTS):
+for planted in (*FAULTS, *SIMULATED_FAULTS):
     FAULTS_OF[planted.file.split("/")[1]].append(planted)
 
 

@@ -23,9 +23,10 @@ from functools import partial
 from types import CodeType, ModuleType
 
 from tests.mutants.__main__ import FAULTS, ROOT
-from tests.mutants.fault import Fault
-from tests.simulation.git.planted_faults import GIT_PLANTED
-from tests.simulation.kube.planted_faults import OPERATOR_FAULTS
+from tests.mutants.fault import Fault, read_faults
+
+SIMULATED_FAULTS = (*read_faults(ROOT / "tests/simulation/faults.txt"),)
+"""Faults of the operator and of a watched branch, which no other test names."""
 
 SIMULATED = (
     "reconciler/quota/planner/comparison.py",
@@ -52,7 +53,7 @@ OPERATED, FOLLOWED = "reconciler/kube/", "reconciler/app/watch/"
 
 SEARCHED = tuple(
     fault
-    for fault in (*FAULTS, *GIT_PLANTED, *OPERATOR_FAULTS)
+    for fault in (*FAULTS, *SIMULATED_FAULTS)
     if fault.file.startswith((*SIMULATED, OPERATED, FOLLOWED))
 )
 
