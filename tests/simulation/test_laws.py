@@ -16,8 +16,7 @@ from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.quota.state import limits_of
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
-from tests.simulation.brokers import CLUSTER_ID, OTHER_CLUSTER_ID, Commit
-from tests.simulation.convergence import difference
+from tests.simulation.brokers import CLUSTER_ID, Commit
 from tests.simulation.laws import LawBroken, Laws, Run, names_of
 from tests.simulation.scenario import Scenario, settings_of
 from tests.simulation.world import World
@@ -110,32 +109,6 @@ def test_a_correct_history_breaks_no_law():
     history.write(ALICE, None)
     history.line((ALICE, None, "APPLIED"))
     history.laws.check_histories()
-
-
-def test_a_declared_value_that_another_writer_set_again_is_owned():
-    history = History()
-    history.run(declares(ALICE, 1.0))
-    history.write(ALICE, 1.0)
-    history.run()
-    history.write(ALICE, None)
-    history.commit(ALICE, 1.0, "foreign")
-    history.now += 100.0
-    run = history.run(declares(ALICE, 1.0))
-    history.laws.completed(run)
-    history.run()
-    history.write(ALICE, None)
-
-
-def test_a_value_of_another_writer_is_owned_if_a_run_in_progress_declares_it():
-    history = History()
-    waiting = history.run(declares(ALICE, 1.0))
-    second = history.run()
-    second.ended = history.now
-    history.commit(ALICE, 1.0, "foreign")
-    history.now += 100.0
-    waiting.ended = history.now
-    history.run()
-    history.write(ALICE, None)
 
 
 def test_a_write_that_no_document_declares_is_reported():
@@ -235,11 +208,6 @@ def test_records_under_observe_are_reported():
         history.record(ALICE, 1.0)
 
 
-def test_sync_acts_as_upsert_until_it_is_confirmed():
-    assert Laws(Rules(policy=Policy.SYNC), Image()).policy is Policy.UPSERT
-    assert Laws(SYNC, Image()).policy is Policy.SYNC
-
-
 def test_a_write_for_a_suspended_document_is_reported():
     history = History()
     history.run(replace(declares(ALICE, 1.0), suspended=True))
@@ -282,39 +250,6 @@ def test_an_intent_to_correct_drift_without_correction_enabled_is_reported(drift
     )
     with pytest.raises(LawBroken, match="drift is corrected under"):
         history.laws.recorded_as(history.now, "watch", history.laws.records.with_changes([started]))
-
-
-def intends(history: History, *values: float | None) -> None:
-    """Write records with an intent for each value; none = without intents."""
-    intents = [
-        IntentStarted(
-            entity=ALICE,
-            key=RATE,
-            intent=Intent(value=value, owner=Owner(document="team/a"), at=NOW),
-        )
-        for value in values
-    ]
-    owned = OwnershipRecords(cluster_id=CLUSTER_ID).with_changes(intents)
-    history.laws.recorded(history.now, "watch", encode({CLUSTER_ID: owned}))
-
-
-def test_the_end_of_an_intent_of_an_earlier_run_is_seen():
-    history = History()
-    history.run(declares(ALICE, 1.0))
-    intends(history, 1.0)
-    history.now += 30.0
-    history.run(declares(ALICE, 1.0))
-    with pytest.raises(LawBroken, match="ends too early"):
-        intends(history)
-    history.now += 40.0
-    intends(history)
-
-
-def test_an_intent_ends_in_its_own_run():
-    history = History()
-    history.run(declares(ALICE, 1.0))
-    intends(history, 1.0)
-    intends(history)
 
 
 def test_a_command_that_removes_more_than_its_guard_allows_is_reported():
@@ -381,36 +316,11 @@ def test_the_log_and_the_planner_name_entities_alike():
     assert names_of(Entity(("alice", None, ABSENT))) == (("client-id", None), ("user", "alice"))
 
 
-@pytest.mark.parametrize(("suspended", "problem"), [(True, ""), (False, "is 1.0, declared 2.0")])
-def test_a_limit_of_a_suspended_document_may_differ_from_another_declaration(suspended, problem):
-    history = History()
-    owner = replace(declares(ALICE, 1.0), document="team/a")
-    history.run(owner)
-    history.write(ALICE, 1.0)
-    history.record(ALICE, 1.0)
-    moved = replace(owner, limits=limits_of({}), suspended=suspended)
-    documents = {"team/a": moved, "team/b": declares(ALICE, 2.0)}
-    difference_text = difference(history.laws, documents)
-    assert problem in difference_text
-    assert bool(problem) is bool(difference_text)
-
-
 def test_a_write_to_another_cluster_is_reported():
     world = World(Scenario(seed=1))
     world.brokers.other.commit([QuotaRecord(names=names_of(ALICE), key=str(RATE), value=1.0)])
     world.loop.close()
     assert world.violation.startswith("a write to another cluster")
-
-
-def test_processes_that_begin_while_an_address_is_wrong_reach_another_cluster():
-    scenario = Scenario(
-        seed=1, days=0.004, actors=("watch", "apply", "author"), faults=("misdirection",)
-    )
-    result = World(scenario).run()
-    assert not result.violation
-    sentences = [sentence for _, _, sentence in result.trace]
-    assert any(OTHER_CLUSTER_ID in sentence for sentence in sentences)
-    assert any("commit by" in sentence for sentence in sentences)
 
 
 class Restless(World):

@@ -1,16 +1,12 @@
 """Tests of each law of plans and outcomes with a hand-made result that violates it."""
 
-import asyncio
-from contextlib import nullcontext
-
 import pytest
 from msgspec.structs import replace
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration, Applied, Held
-from reconciler.quota.overrides import Override
-from reconciler.quota.ownership import Intent, IntentStarted, OverrideSet, Owner, OwnershipRecords
+from reconciler.quota.ownership import Intent, IntentStarted, Owner, OwnershipRecords
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.guards import Guard, Guards, Violation
 from reconciler.quota.planner.plan import QuotaChange
@@ -29,22 +25,12 @@ from reconciler.reconcile import Observation, ReconcileOptions, preview
 from reconciler.sandbox.broker_rules.image import QuotaRecord
 from tests.reconcile.scenarios import OPEN
 from tests.simulation.laws import LawBroken, names_of
-from tests.simulation.plan_laws import PlanLaws
 from tests.simulation.plan_model import PlanInputs
-from tests.simulation.scenario import EPOCH, Scenario
-from tests.simulation.world import World
+from tests.simulation.scenario import EPOCH
 
 ALICE, APP = entity(user="alice"), entity(user="alice", client_id="app")
 RATE = Key.PRODUCER_BYTE_RATE
 SET = Alteration(ALICE, ((str(RATE), 1.0),))
-
-
-@pytest.fixture(name="world")
-def a_world():
-    world = World(Scenario(seed=1))
-    yield world
-    asyncio.set_event_loop(None)
-    world.loop.close()
 
 
 def declared(value: float) -> tuple[PlanInputs, Preview]:
@@ -111,20 +97,6 @@ def test_a_set_waits_for_the_removal_of_a_limit_that_hides_it_now(world):
     world.plan_laws.applied(inputs, outcome, ())
 
 
-@pytest.mark.parametrize("until", [EPOCH + 2.0, EPOCH + 1.0])
-def test_nothing_waits_for_a_withheld_change_that_waits_for_the_end_of_an_override(world, until):
-    inputs, _ = declared(5_000.0)
-    override = Override(entity=APP, key=RATE, value=None, until=until, author="o", reason="r")
-    change = QuotaChange(entity=ALICE, key=RATE, before=None, after=2.0, cause=Cause.CREATE)
-    sent = PairOutcome(change=change, result=Applied())
-    outcome = Outcome(cluster_id="c", digest="", pairs=(sent,), started_at=EPOCH + 1.0)
-    inputs = replace(inputs, owned=inputs.owned.with_changes([OverrideSet(override=override)]))
-    withheld = (WithheldChange(change=replace(change, entity=APP), violations=()),)
-    is_lawful = until > outcome.started_at
-    with nullcontext() if is_lawful else pytest.raises(LawBroken, match="which is withheld"):
-        world.plan_laws.applied(inputs, outcome, withheld)
-
-
 REMOVAL = QuotaChange(
     entity=ALICE,
     key=RATE,
@@ -174,23 +146,3 @@ def test_a_removal_before_a_set_is_visible_is_seen(world):
     world.plan_laws.alters([removal], [])
     with pytest.raises(LawBroken, match="before every broker shows"):
         world.plan_laws.alters([removal], [SET])
-
-
-@pytest.mark.parametrize("writer", ["foreign", "apply-1"])
-def test_only_another_writer_can_remove_a_limit_unseen(world, writer):
-    removal = Alteration(entity(user="alice", client_id=None), ((str(RATE), None),))
-    wider = Alteration(entity(user=None, client_id="app"), SET.operations)
-    described = QuotaState(limits={APP: limits_of({RATE: 1.0})})
-    world.laws.timeline[APP, RATE].append((EPOCH, None, writer))
-    with nullcontext() if writer == "foreign" else pytest.raises(LawBroken):
-        world.plan_laws.alters([removal], [wider], described)
-
-
-def test_a_wait_that_names_a_lagging_broker_is_lawful(world):
-    cluster = world.brokers.cluster
-    cluster.on_commit = lambda _: None
-    cluster.hold(3)
-    cluster.commit([QuotaRecord(names=names_of(ALICE), key=str(RATE), value=1.0)])
-    visibility = Visibility(visible=(1, 2), lagging=(3,), unreachable={})
-    laws: PlanLaws = world.plan_laws
-    laws.visible(EPOCH, world.brokers.running(), [SET], visibility)

@@ -12,8 +12,7 @@ import pytest
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.send_order import SendBatch, SendSchedule, batches
+from reconciler.quota.planner.send_order import SendSchedule
 from reconciler.quota.state import QuotaState, limits_of
 from tests.quota.log_model import FATES, Chances, breaches, changes_between, drive
 
@@ -78,30 +77,3 @@ def test_two_entities_with_two_keys_keep_the_law_with_every_outcome():
     possible = list(states((NEAR, FAR), KEYS))[:: 1 if DEEP else 10]
     for before, after in itertools.product(possible, repeat=2):
         assert unlawful(before, after) == 0, (before, after)
-
-
-class HoldsNothing(SendSchedule):
-    def find_held(self, batch: SendBatch):
-        return {}
-
-
-class RemovesFirst(SendSchedule):
-    def __init__(self, changes: Sequence[QuotaChange], *, live: QuotaState) -> None:
-        super().__init__(changes, live=live)
-        self.batches = tuple(sorted(self.batches, key=lambda batch: not batch.removes))
-
-
-class WidestFirst(SendSchedule):
-    def __init__(self, changes: Sequence[QuotaChange], *, live: QuotaState) -> None:
-        super().__init__(changes, live=live)
-        self.batches = tuple(reversed(batches(changes)))
-
-
-@pytest.mark.parametrize(
-    "twin", [HoldsNothing, RemovesFirst, WidestFirst], ids=lambda twin: twin.__name__
-)
-def test_a_faulty_variant_is_detected(twin):
-    possible = list(states((NEAR, FAR), KEYS[:1]))
-    assert any(
-        unlawful(before, after, twin) for before, after in itertools.product(possible, repeat=2)
-    )

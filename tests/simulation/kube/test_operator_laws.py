@@ -23,7 +23,6 @@ from tests.simulation.kube.api_server import ApiServer, Obj, Place
 from tests.simulation.kube.operator_laws import (
     LISTED_SECONDS,
     SHOWN_SECONDS,
-    STALE_SECONDS,
     OperatorLaws,
 )
 from tests.simulation.kube.operator_world import OperatorWorld
@@ -135,59 +134,6 @@ def test_a_ready_status_for_a_value_that_was_never_live_is_reported(seconds: flo
         history.show(lastHandledReconcileAt="now")
 
 
-def test_drift_from_a_recorded_value_may_be_unconfirmed_when_a_document_is_written_again() -> None:
-    history = History()
-    _ = history.declare(100.0)
-    history.write(100.0)
-    history.commit(50.0, "foreign")
-    history.now += SHOWN_SECONDS + STALE_SECONDS + 1
-    history.record(100.0)
-    _ = history.declare(200.0)
-    _ = history.declare(100.0)
-    history.show(keys=[{"key": RATE.value, "live": 50.0}])
-
-
-def test_the_time_for_unconfirmed_drift_starts_again_after_a_document_was_not_ready() -> None:
-    history = History()
-    _ = history.declare(100.0)
-    history.write(100.0)
-    drifted = [{"key": RATE.value, "live": 50.0}]
-    history.commit(50.0, "foreign")
-    history.show(keys=drifted)
-    history.now += SHOWN_SECONDS - 1
-    lost = {"type": "Ready", "status": "False", "reason": "ClusterNotFound"}
-    history.show(keys=drifted, conditions=[lost])
-    history.now += SHOWN_SECONDS - 1
-    history.show(keys=drifted)
-    history.now += SHOWN_SECONDS + 1
-    with pytest.raises(LawBroken, match="says Ready and the value is not live"):
-        history.show(keys=drifted, lastHandledReconcileAt="now")
-
-
-def test_a_status_that_says_that_drift_is_not_compared_may_show_another_value_for_long() -> None:
-    history = History()
-    _ = history.declare(100.0)
-    history.write(100.0)
-    drifted = [{"key": RATE.value, "live": 50.0}]
-    history.commit(50.0, "foreign")
-    ready = {"type": "Ready", "status": "True", "reason": "Synced"}
-    unknown = {"type": "Drifted", "status": "Unknown", "reason": "NotCompared"}
-    history.show(keys=drifted, conditions=[ready])
-    history.now += SHOWN_SECONDS + 1
-    history.show(keys=drifted, conditions=[ready, unknown])
-    history.now += SHOWN_SECONDS - 1
-    history.show(keys=drifted, conditions=[ready])
-
-
-def test_a_status_of_an_older_generation_may_be_ready() -> None:
-    history = History()
-    _ = history.declare(100.0)
-    history.write(100.0)
-    _ = history.declare(200.0)
-    history.now += SHOWN_SECONDS + 1
-    history.show(observedGeneration=1)
-
-
 def test_a_document_released_before_its_limit_is_removed_is_reported() -> None:
     history = History()
     history.delete()
@@ -203,30 +149,6 @@ def test_a_document_that_records_mark_as_deleted_although_its_limit_can_be_remov
     history.laws.uids_recorded(history.now, {})
     with pytest.raises(LawBroken, match="is released and its limit is still there"):
         history.release()
-
-
-@pytest.mark.parametrize("spec", [{"suspend": True}, None], ids=["suspended", "deleted"])
-@pytest.mark.parametrize("resumes", [False, True])
-def test_a_document_is_released_with_a_mark_while_its_cluster_is_not_served(
-    spec: Obj | None, resumes: bool
-) -> None:
-    history = History()
-    history.delete()
-    history.laws.cluster_changed(history.now, None if spec is None else {"spec": spec})
-    if resumes:
-        history.laws.cluster_changed(history.now, {"spec": {}})
-    history.now += LISTED_SECONDS - 1.0
-    history.laws.uids_recorded(history.now, {})
-    history.release()
-    assert PLACE not in history.server.objects
-
-
-def test_a_document_released_after_its_limit_was_removed_is_accepted() -> None:
-    history = History()
-    history.delete()
-    history.write(None)
-    history.release()
-    assert PLACE not in history.server.objects
 
 
 def test_a_removal_of_a_declared_limit_is_reported() -> None:
@@ -268,33 +190,6 @@ def test_an_intent_for_an_older_declaration_is_reported(older: float | None) -> 
         history.record(value)
     with pytest.raises(LawBroken, match="an older declaration replaces a recorded one"):
         history.announce(older)
-
-
-def test_an_intent_for_the_recorded_value_or_a_newer_declaration_is_accepted() -> None:
-    history = History()
-    _ = history.declare(100.0)
-    history.write(100.0)
-    history.record(100.0)
-    history.announce(100.0)
-    history.now += 1
-    _ = history.declare(200.0)
-    history.announce(200.0)
-    history.now += 1
-    _ = history.declare(100.0)
-    history.announce(100.0)
-
-
-def test_an_intent_is_not_older_than_a_value_that_was_declared_again_after_it_was_recorded() -> (
-    None
-):
-    history = History()
-    for value in (100.0, 200.0, 100.0):
-        _ = history.declare(value)
-        if history.now == NOW:
-            history.write(value)
-            history.record(value)
-        history.now += 1
-    history.announce(200.0)
 
 
 def test_a_write_without_an_intent_is_reported() -> None:
@@ -347,20 +242,6 @@ def test_an_override_that_an_operator_drops_in_its_time_is_reported() -> None:
         history.laws.recorded_as(NOW, "operator", owned)
 
 
-def test_an_override_may_end_by_its_time_a_command_or_with_its_document() -> None:
-    history = History()
-    _ = history.declare(100.0)
-    owned = OwnershipRecords(cluster_id=CLUSTER_ID)
-    history.laws.recorded_as(NOW, "override-1", owned.with_changes([override_of(NOW)]))
-    history.laws.recorded_as(NOW, "operator", owned)
-    history.laws.recorded_as(NOW, "override-2", owned.with_changes([override_of(NOW + 600.0)]))
-    history.laws.recorded_as(NOW, "override-3", owned)
-    history.laws.recorded_as(NOW, "override-4", owned.with_changes([override_of(NOW + 600.0)]))
-    history.server.remove("author", PLACE)
-    history.note_documents()
-    history.laws.recorded_as(NOW, "operator", owned)
-
-
 def test_a_write_without_a_resource_version_is_reported() -> None:
     history = History()
     obj = history.declare(100.0)
@@ -410,11 +291,6 @@ def test_a_lease_that_is_taken_from_a_leader_is_reported() -> None:
     assert lease_writes("a", "b", leads=True).startswith("two leaders: operator-b-2 takes")
 
 
-def test_a_lease_that_is_free_or_released_may_be_taken() -> None:
-    assert not lease_writes("a", "b", leads=False)
-    assert not lease_writes("", leads=True)
-
-
 def test_a_status_that_is_written_again_at_rest_is_reported() -> None:
     world = OperatorWorld(scenario_of(1, "operator"))
     obj = world.server.put(
@@ -450,22 +326,9 @@ def test_a_document_that_does_not_say_after_the_faults_whether_it_drifted_is_rep
     )
 
 
-def test_the_writes_of_commands_are_those_of_another_writer_for_the_operators() -> None:
-    world = OperatorWorld(scenario_of(1, "operator"))
-    operators, commands = world.laws, world.command_line.laws
-    names = ("operator-a-1", "apply-2", "override-3", "foreign", "release-4")
-    own = [(operators.is_own(name), commands.is_own(name)) for name in names]
-    world._close()
-    assert own == [(True, False), (False, True), (False, True), (False, False), (False, False)]
-
-
 def test_a_former_leader_that_alters_quotas_is_reported() -> None:
     assert leaders(False, True).startswith("a deposed leader alters quotas")
 
 
 def test_two_leaders_are_reported() -> None:
     assert leaders(True, True).startswith("two leaders")
-
-
-def test_one_leader_may_alter_quotas() -> None:
-    assert not leaders(True, False)
