@@ -1,7 +1,6 @@
 """The manifests of examples/kubernetes: accepted by a real API server, shown by kubectl, valid for Argo CD and Flux."""
 
 import copy
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import yaml
 from reconciler.manifest.document import from_resource
 from reconciler.manifest.project.cluster import from_spec
 from reconciler.quota.grants import judge
-from tests.charts import gitops_types
 from tests.charts.chart_renderer import CHART
 from tests.servers.kube.cluster import KubeCluster
 
@@ -176,20 +174,3 @@ def test_a_mistyped_field_is_refused(example_kube: KubeCluster) -> None:
     )
     assert answer.returncode != 0
     assert "producerBytes" in answer.stderr
-
-
-@pytest.mark.integration
-def test_objects_of_argo_cd_and_flux_match_the_published_types_and_a_misspelled_field_is_reported() -> (
-    None
-):
-    documents = [document for name in GITOPS for document in of_gitops(name)]
-    misspelled = copy.deepcopy(documents)
-    for number, document in enumerate(misspelled):
-        document["spec"][f"intervall{number}"] = "5m"
-    sentences = gitops_types.errors([*documents, *misspelled])
-    misspellings = [re.findall(r"\bintervall(\d+)\b", sentence) for sentence in sentences]
-    assert all(of_gitops(name) for name in GITOPS)
-    assert all(misspellings), sentences
-    assert {int(number) for numbers in misspellings for number in numbers} == set(
-        range(len(documents))
-    )

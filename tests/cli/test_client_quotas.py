@@ -34,16 +34,6 @@ def put(bootstrap: str, values) -> None:
     asyncio.run(work())
 
 
-@pytest.mark.integration
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_each_example_of_the_kip_prints_the_same_on_a_real_broker(name, empty_kafka, capsys):
-    bootstrap = empty_kafka("4.3.1").bootstrap()
-    example = EXAMPLES[name]
-    put(bootstrap, example.before)
-    assert client_quotas.main(["--bootstrap-server", bootstrap, *example.arguments]) == 0
-    assert capsys.readouterr() == (example.prints, "")
-
-
 def test_validate_only_changes_nothing(sandbox, kip):
     ran = kip("--alter", "--names=user=a", "--add=producer_byte_rate=1000", "--validate-only")
     assert (ran.code, ran.out, ran.err) == (0, "", "")

@@ -90,24 +90,6 @@ STRICT_DEFAULT = quota("every", "{producerByteRate: 1Mi}", entity="{user: {defau
 OPEN_DEFAULTS = "  guards: {protectDefaults: false}\n"
 
 
-@pytest.mark.integration
-def test_on_a_real_broker_a_named_user_passes_and_its_unit_slip_needs_an_approval(
-    kquota, folder, empty_kafka
-):
-    bootstrap = empty_kafka("4.3.1").bootstrap()
-    project(folder, bootstrap, STRICT_DEFAULT, more=OPEN_DEFAULTS)
-    assert kquota("apply", "--yes").code == 0
-    manifests(folder, STRICT_DEFAULT, quota("b", "{producerByteRate: 20Gi}"))
-    assert kquota("apply", "--yes").code == 3
-    manifests(folder, STRICT_DEFAULT, quota("b", "{producerByteRate: 9Mi}"))
-    assert kquota("apply", "--yes").code == 0
-    large = quota("b", "{producerByteRate: 300Mi}")
-    project(folder, bootstrap, STRICT_DEFAULT, large, more=OPEN_DEFAULTS)
-    assert kquota("apply", "--yes").code == 3
-    project(folder, bootstrap, STRICT_DEFAULT, large, more=APPROVALS["a bound for the user"])
-    assert kquota("apply", "--yes").code == 0
-
-
 APPROVALS = {
     "a bound for the user": """\
   guards:

@@ -6,13 +6,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.cli import main
 from tests.cli.brokers import SandboxThread
-from tests.cli.test_client_quotas import put
 
 NAMES = (
     "<default>",
@@ -88,21 +86,6 @@ def test_unusual_names_and_values_survive_an_export_and_an_apply(kquota, sandbox
         assert empty.values() == sandbox.values()
         assert kquota("snapshot", "--bootstrap-server", empty.bootstrap).out == before
     assert before.count('"entity"') == len(ODD)
-
-
-@pytest.mark.integration
-def test_unusual_names_and_values_survive_on_a_real_broker(kquota, empty_kafka, folder):
-    bootstrap = empty_kafka("4.3.1").bootstrap()
-    put(bootstrap, ODD.items())
-    where = ("--bootstrap-server", bootstrap)
-    before = kquota("snapshot", *where).out
-    assert before.count('"entity"') == len(ODD)
-    assert kquota("export", *where, "--cluster", "any", "--out", "all.yaml").code == 0
-    empty_kafka("4.3.1")
-    assert kquota("snapshot", *where).out != before
-    ran = kquota("apply", "all.yaml", *where, *FLAGS)
-    assert ran.code == 0, ran.err
-    assert kquota("snapshot", *where).out == before
 
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

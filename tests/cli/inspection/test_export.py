@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from reconciler.cli import main
 from tests.cli.brokers import SandboxThread
-from tests.cli.test_client_quotas import put
-from tests.cli.test_round_trip import ODD
 
 FEW = {
     (("user", "etl-nightly"),): {"producer_byte_rate": 1048576.0, "consumer_byte_rate": 5.0},
@@ -190,18 +188,6 @@ def test_apply_from_standard_input_names_every_missing_option_before_it_contacts
         ran = kquota("apply", "-", *target, *flags, stdin=text)
         assert ran.code == 0, ran.err
         assert empty.values() == FEW
-
-
-@pytest.mark.integration
-def test_a_real_cluster_is_adopted_with_an_empty_plan(kquota, empty_kafka, folder):
-    bootstrap = empty_kafka("4.3.1").bootstrap()
-    put(bootstrap, (FEW | ODD).items())
-    assert kquota("init", "--bootstrap-server", bootstrap, "--cluster", "prod").code == 0
-    ran = kquota("adopt", "--split", "prefix")
-    assert ran.code == 0, ran.err
-    displayed_plan = plan(kquota)
-    assert (displayed_plan["changes"], displayed_plan["unmanaged"]) == ([], [])
-    assert kquota("validate").code == 0
 
 
 def test_without_a_project_the_error_names_the_command_that_creates_one(kquota, folder, sandbox):
