@@ -22,6 +22,7 @@ from tests.bench import (
     operator_curve,
     operator_load,
     page,
+    replay,
     sizing_fleet,
 )
 from tests.bench.harness import Figures, Row, interleaved, say, self_measured, wall_of
@@ -231,10 +232,11 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "fleet": fleet_rows,
     "tutorial": tutorial_rows,
     "evidence": evidence.rows,
+    "engines": lambda: replay.rows(replay.SIZES),
     "sizing": sizing_fleet.rows,
 }
 
-CURVE = "operator"
+ENGINES, CURVE = "engines", "operator"
 """A part whose table has a column for each count of documents."""
 
 
@@ -264,14 +266,14 @@ def measured_part(part: str, counts: list[int] | None) -> tuple[str, list[Row]]:
 
     Args:
         part: Name of the part.
-        counts: Columns of the operator's table; ``None`` = all.
+        counts: Columns of the operator's table, or numbers of samples of the engines; ``None`` = all.
     """
     if part == CURVE:
         rows = list(operator_curve.curve_rows(counts or operator_curve.COUNTS))
         before = page.between(page.PAGE.read_text(encoding="utf-8"), f"measured: {part}")
         works = [figure.work for figure in operator_curve.FIGURES]
         return page.curve(rows, works, before), rows
-    rows = list(PARTS[part]())
+    rows = list(replay.rows(counts) if part == ENGINES and counts else PARTS[part]())
     return page.table(rows), rows
 
 
@@ -282,7 +284,7 @@ def main() -> int:
         "--size",
         type=int,
         action="append",
-        help="documents of the operator; repeatable; default: all",
+        help="documents of the operator, samples of the engines; repeatable; default: all",
     )
     parser.add_argument(
         "--write", action="store_true", help="put the tables into tests/bench/benchmarks.md"
