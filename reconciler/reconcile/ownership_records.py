@@ -138,28 +138,29 @@ def refused_overrides(
     return tuple(record_changes)
 
 
-def _result(pair: PairOutcome, waiting: Collection[Pair]) -> Iterable[RecordChange]:
-    subject, key = pair.change.pair
-    if not isinstance(pair.result, Applied | Unknown):
-        if (subject, key) not in waiting:
-            yield IntentEnded(entity=subject, key=key)
-    elif pair.visibility is PairVisibility.VISIBLE:
-        yield from _records_of_applied(pair.change)
-    elif isinstance(pair.result, Applied) and pair.visibility is PairVisibility.CHANGED:
-        # It was acknowledged; a later change by another writer is drift.
-        yield from _records_of_applied(pair.change)
+def _result(pair: PairOutcome, waiting: Collection[Pair]) -> tuple[RecordChange, ...]:
+    change, result = pair.change, pair.result
+    if not isinstance(result, Applied | Unknown):
+        if change.pair in waiting:
+            return ()
+        return (IntentEnded(entity=change.entity, key=change.key),)
+    # What was acknowledged was written; a later change by another writer is drift.
+    is_written = pair.visibility is PairVisibility.VISIBLE or (
+        pair.visibility is PairVisibility.CHANGED and isinstance(result, Applied)
+    )
+    return _records_of_applied(change) if is_written else ()
 
 
-def _records_of_applied(change: QuotaChange) -> Iterable[RecordChange]:
-    subject, key = change.pair
+def _records_of_applied(change: QuotaChange) -> tuple[RecordChange, ...]:
+    entity, key, value = change.entity, change.key, change.after
+    record: tuple[RecordChange, ...] = ()
     if change.keeps_record:
-        yield OverrideWritten(entity=subject, key=key, value=change.after)
-    elif change.after is None:
-        yield RecordDropped(entity=subject, key=key)
+        record = (OverrideWritten(entity=entity, key=key, value=value),)
+    elif value is None:
+        record = (RecordDropped(entity=entity, key=key),)
     elif change.owner is not None:
-        yield Recorded(entity=subject, key=key, value=change.after, owner=change.owner)
-    if change.ends_layer:
-        yield OverrideEnded(entity=subject, key=key)
+        record = (Recorded(entity=entity, key=key, value=value, owner=change.owner),)
+    return (*record, OverrideEnded(entity=entity, key=key)) if change.ends_layer else record
 
 
 def drift_times(plan: Plan, owned: OwnershipRecords) -> tuple[DriftObserved, ...]:

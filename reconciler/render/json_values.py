@@ -95,8 +95,8 @@ def value_json(value: float | None) -> float | int | str | None:
 
 def written_value(value: float | None) -> WrittenValue:
     """Return the result of :func:`value_json` for a typed row."""
-    if value is not None and 0 < value <= _EXACT and value % 1 == 0:  # most are
-        return int(value)
+    if value is None or (0 < value <= _EXACT and value % 1 == 0):  # most are
+        return None if value is None else int(value)
     result = value_json(value)
     return exact(result) if type(result) is float else cast("WrittenValue", result)
 

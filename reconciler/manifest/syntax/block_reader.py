@@ -6,8 +6,7 @@ is: a property test requires its tree, with the same places, for every text that
 """
 
 import re
-from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from reconciler.manifest.syntax.nodes import MappingEntry, MappingNode, ScalarNode
 
@@ -19,86 +18,106 @@ MOST_CHARACTERS: Final = 65_536
 
 _CHARACTER: Final = r"[A-Za-z0-9_./@+=~%^()-]"
 _WORD: Final = rf"[A-Za-z0-9/]{_CHARACTER}*+"
-_TEXT: Final = rf"[A-Za-z0-9/](?:\ ?(?:{_CHARACTER}|:(?={_CHARACTER})))*+"
+_TEXT: Final = rf"{_WORD}(?:(?:\ ?:|\ ){_CHARACTER}++)*+"
 _KEY: Final = r"[A-Za-z][A-Za-z0-9_./-]{0,200}+"
-_QUOTED: Final = r"\"[^\"\\\n]*\"|'[^'\n]*'"
+_UNUSUAL: Final = r"\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff"
+"""Characters that YAML forbids, or that end a line."""
+
+_QUOTED: Final = rf"\"[^\"\\\t{_UNUSUAL}]*\"|'[^'\t{_UNUSUAL}]*'"
 
 # Why not the parser alone: docs/adr/plain-manifests.md.
-_LINE: Final = re.compile(
+_LINES: Final = re.compile(
     rf"""(\ *+)
     (?:({_KEY}):(?:\ (?:({_TEXT}|{_QUOTED})|\{{({_KEY}):\ ({_WORD}|{_QUOTED})\}}))?)?
-    \ *+(?:(?<![^\ ])\#.*)?""",
+    \ *+(?:(?<![^\ \n])\#[^{_UNUSUAL}]*)?(?:\n|\Z)
+    |(.+)""",
     re.VERBOSE,
 )
-"""A line: its indentation; unless it is blank, its key; and its value, or the key and the value in braces."""
+"""A line: its indentation; unless it is blank, its key; and its value, or the key and the value in braces. The last group is
+the rest of a line that is not of the part that is read here."""
 
 
 def read_block(text: str, first_line: int) -> tuple[MappingNode, int] | None:
     """Return the mapping in a text and its number of nodes; ``None`` = the text has something else.
 
     Args:
-        text: A document, perhaps with its marker; without characters that YAML forbids.
+        text: A document, perhaps with its marker.
         first_line: The number of its first line.
     """
     if len(text) > MOST_CHARACTERS:
         return None
     if text.startswith("---\n"):
         text, first_line = text[4:], first_line + 1
-    matches = list(map(_LINE.fullmatch, text.split("\n")))
-    rows = [
-        (line, len(match[1]), match.groups(""))
-        for line, match in enumerate(matches, start=first_line)
-        if match is not None and match[2]
-    ]
-    if not rows or None in matches:
-        return None
-    try:
-        root, end = _mapping(rows, 0, 0)
-    except _NotPlain:
-        return None
-    in_braces = sum(bool(row[3]) for _, _, row in rows)
-    return None if end < len(rows) else (root, 1 + 2 * (len(rows) + in_braces))
-
-
-class _NotPlain(Exception):
-    """The text is not of the part that is read here."""
-
-
-_Row: TypeAlias = tuple[int, int, tuple[str, ...]]
-"""A line with a key: its number, its indentation, and the groups of :data:`_LINE`."""
-
-
-def _mapping(rows: Sequence[_Row], at: int, level: int) -> tuple[MappingNode, int]:
-    """Return the mapping that begins at a row, and the row after it."""
-    first_line, depth, _ = rows[at]
-    entries: dict[str, MappingEntry] = {}
-    while at < len(rows):
-        line, indent, (_, key, value, inner_key, inner_value) = rows[at]
-        if indent != depth:
-            break
-        if key in entries:
-            raise _NotPlain
-        at += 1
-        column = depth + len(key) + 3
-        node: MappingNode | ScalarNode
+    tree, count = _Tree(), 1
+    rows = enumerate(_LINES.findall(text), start=first_line)
+    for line, (blanks, key, value, inner_key, inner_value, unreadable) in rows:
+        if unreadable:
+            return None
+        if not key:
+            continue
+        indent = len(blanks)
+        if (indent != tree.indent or tree.is_open) and not tree.moves_to(line, indent):
+            return None
+        if key in tree.entries:
+            return None
+        name = ScalarNode(key, plain=True, line=line, column=indent + 1)
+        column = indent + len(key) + 3
         if value:
-            node = _scalar(value, line, column)
+            tree.entries[key] = MappingEntry(name, _scalar(value, line, column))
         elif inner_key:
-            name = ScalarNode(inner_key, plain=True, line=line, column=column + 1)
-            scalar = _scalar(inner_value, line, column + len(inner_key) + 3)
-            node = MappingNode({inner_key: MappingEntry(name, scalar)}, line, column)
+            inner = _in_braces(inner_key, inner_value, line, column)
+            tree.entries[key] = MappingEntry(name, inner)
         else:
-            if at == len(rows) or rows[at][1] <= depth or level == MOST_LEVELS:
-                raise _NotPlain
-            node, at = _mapping(rows, at, level + 1)
-        name = ScalarNode(key, plain=True, line=line, column=depth + 1)
-        entries[key] = MappingEntry(name, node)
-    if at < len(rows) and rows[at][1] > depth:
-        raise _NotPlain
-    return MappingNode(entries, first_line, depth + 1), at
+            tree.name, tree.is_open = name, True
+        count += 4 if inner_key else 2
+    return None if tree.root is None or tree.is_open else (tree.root, count)
+
+
+class _Tree:
+    """The mappings of a document up to a line.
+
+    Attributes:
+        root: The outermost mapping.
+        indent: The indentation of the current mapping.
+        entries: Those of the current mapping.
+        is_open: Whether the next line begins a mapping: the root, or that of a key.
+        name: That key.
+    """
+
+    def __init__(self) -> None:
+        self.root: MappingNode | None = None
+        self.indent = -1
+        self.entries: dict[str, MappingEntry] = {}
+        self.is_open = True
+        self.name: ScalarNode | None = None
+        self._outer: list[tuple[int, dict[str, MappingEntry]]] = []
+
+    def moves_to(self, line: int, indent: int) -> bool:
+        """Begin a mapping at a line, or return to the one with its indentation; false = there is none."""
+        if not self.is_open:
+            while indent < self.indent:
+                self.indent, self.entries = self._outer.pop()
+            return indent == self.indent
+        if indent <= self.indent or len(self._outer) > MOST_LEVELS:
+            return False
+        node = MappingNode({}, line, indent + 1)
+        if self.name is None:
+            self.root = node
+        else:
+            self.entries[self.name.text] = MappingEntry(self.name, node)
+        self._outer.append((self.indent, self.entries))
+        self.indent, self.entries, self.is_open = indent, node.entries, False
+        return True
+
+
+def _in_braces(key: str, value: str, line: int, column: int) -> MappingNode:
+    name = ScalarNode(key, plain=True, line=line, column=column + 1)
+    return MappingNode(
+        {key: MappingEntry(name, _scalar(value, line, column + len(key) + 3))}, line, column
+    )
 
 
 def _scalar(value: str, line: int, column: int) -> ScalarNode:
-    is_quoted = value[0] in "\"'"
-    text = value[1:-1] if is_quoted else value
-    return ScalarNode(text, plain=not is_quoted, line=line, column=column)
+    if value[0] in "\"'":
+        return ScalarNode(value[1:-1], plain=False, line=line, column=column)
+    return ScalarNode(value, plain=True, line=line, column=column)

@@ -54,7 +54,7 @@ _DIRECTIVES_AND_ENDS: Final = ("%", "...")
 
 # Everything except what YAML 1.1 and 1.2 both allow, less a stray BOM, the line breaks of 1.1 alone (NEL, LS, PS)
 # and a carriage return on its own, which editors and git do not count as a line.
-_FORBIDDEN: Final = re.compile(
+FORBIDDEN: Final = re.compile(
     "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|\r(?!\n)"
 )
 
@@ -167,14 +167,14 @@ def read(
         budget: Number of nodes that may be read; ``None`` = the maximum of one file.
     """
     budget = NodeBudget() if budget is None else budget
-    match = _FORBIDDEN.search(piece.text)
-    if match:
-        problems.append(_forbidden(piece, path, match.start()))
-        return []
     block = read_block(piece.text, piece.line)
     if block is not None and block[1] <= budget.most:
         budget.spend(block[1])
         return [block[0]]
+    match = FORBIDDEN.search(piece.text)
+    if match:
+        problems.append(_forbidden(piece, path, match.start()))
+        return []
     return parse(piece, path, problems, budget)
 
 

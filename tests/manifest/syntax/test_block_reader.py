@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from reconciler.errors import Problem
 from reconciler.manifest.syntax.block_reader import MOST_LEVELS, read_block
-from reconciler.manifest.syntax.yaml_parser import DocumentText, NodeBudget, parse, pieces, read
+from reconciler.manifest.syntax.yaml_parser import (
+    FORBIDDEN,
+    DocumentText,
+    NodeBudget,
+    parse,
+    pieces,
+    read,
+)
 
 ROOT = Path(__file__).parents[3]
 MANIFESTS = sorted((ROOT / "examples" / "quotas").rglob("*.yaml"))
@@ -63,7 +70,10 @@ WORDS = st.sampled_from(
     ]
 )
 KEYS = st.sampled_from(["a", "b", "c.d/e", "<<", "'a'", '"b"', "1", "?", "- a", "é", "a b", "y"])
-COMMENTS = st.sampled_from(["", "", "", " ", " # é", "#", " #", "\t"])
+COMMENTS = st.one_of(
+    st.sampled_from(["", "", "", " ", " # é", "#", " #", "\t"]),
+    st.characters().map(" # {}".format),
+)
 LINES = st.one_of(
     st.builds(
         lambda depth, key, between, value, comment: f"{' ' * depth}{key}{between}{value}{comment}",
@@ -81,6 +91,7 @@ TEXTS = st.lists(LINES, min_size=1, max_size=7).map("\n".join)
 def assert_as_parsed(text: str, first_line: int = 3) -> None:
     block = read_block(text, first_line)
     if block is not None:
+        assert FORBIDDEN.search(text) is None
         problems: list[Problem] = []
         budget = NodeBudget()
         documents = parse(DocumentText(text, first_line), "f", problems, budget)
@@ -97,6 +108,8 @@ def assert_as_parsed(text: str, first_line: int = 3) -> None:
 @example("a:\n # c\n    b: d\n  e: f")
 @example("a: {b: c}\na: d")
 @example("  a: b\nc: d")
+@example("a: b # \x85")
+@example("a: '\u2028'")
 def test_what_is_read_is_what_the_parser_reads(text):
     assert_as_parsed(text)
 
