@@ -56,17 +56,15 @@ def read_block(text: str, first_line: int) -> tuple[MappingNode, int] | None:
         if not key:
             continue
         indent = len(blanks)
-        if (indent != tree.indent or tree.is_open) and not tree.moves_to(line, indent):
-            return None
-        if key in tree.entries:
+        is_elsewhere = indent != tree.indent or tree.is_open
+        if (is_elsewhere and not tree.moves_to(line, indent)) or key in tree.entries:
             return None
         name = ScalarNode(key, plain=True, line=line, column=indent + 1)
         column = indent + len(key) + 3
         if value:
             tree.entries[key] = MappingEntry(name, _scalar(value, line, column))
         elif inner_key:
-            inner = _in_braces(inner_key, inner_value, line, column)
-            tree.entries[key] = MappingEntry(name, inner)
+            tree.entries[key] = MappingEntry(name, _in_braces(inner_key, inner_value, line, column))
         else:
             tree.name, tree.is_open = name, True
         count += 4 if inner_key else 2
