@@ -21,7 +21,7 @@ STATEMENTS = {
     "__init__.py": 3,
     "__main__.py": 50,  # the garbage collector of a command
     "app": 3925,  # files that recommend does not write are named
-    "base": 970,
+    "base": 965,
     "cli": 2665,
     "client": 2900,
     "codecs": 1078,
@@ -31,7 +31,7 @@ STATEMENTS = {
     "git": 461,
     "inventory": 504,  # lines and numbers that no log and no record may contain
     "kafka.py": 17,
-    "kube": 5540,
+    "kube": 5327,
     "manifest": 2976,  # reads plain manifests by lines, in place of a second process in app
     "metrics": 336,
     "ports.py": 25,

@@ -9,11 +9,12 @@ import asyncio
 import contextlib
 import copy
 import itertools
+import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Self
 
 from reconciler.errors import KubernetesConflict, KubernetesError, NotFound
-from reconciler.kube.api.client import ListResult
+from reconciler.kube.api.collection_pages import ListResult
 
 Key = tuple[str, str, str]
 
@@ -72,7 +73,7 @@ class FakeKubeApi:
         async with self._called("list", resource, namespace, "memory" if cached else ""):
             objects = self.memory if cached and self.memory is not None else self.objects
             items = [
-                copy.deepcopy(obj) if keep is None else keep(copy.deepcopy(obj))
+                copy.deepcopy(obj) if keep is None else keep(json.dumps(obj).encode())
                 for (plural, where, _), obj in sorted(objects.items())
                 if plural == resource.plural
                 and namespace in {None, where}
@@ -174,8 +175,9 @@ class FakeKubeApi:
     def _stored(
         self, resource: Any, namespace: str | None, name: str, body: dict[str, Any]
     ) -> dict[str, Any]:
-        body["metadata"]["resourceVersion"] = str(next(self._versions))
         metadata = body["metadata"]
+        metadata["resourceVersion"] = str(next(self._versions))
+        metadata.setdefault("uid", self._found(resource, namespace, name)["metadata"]["uid"])
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             del self.objects[resource.plural, namespace or "", name]
         else:

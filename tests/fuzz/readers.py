@@ -10,7 +10,7 @@ from types import ModuleType
 from reconciler.codecs.outcome import read_outcome
 from reconciler.codecs.plan import read_plan
 from reconciler.inventory.format import decode, encode
-from reconciler.kube.api.error_responses import refusal
+from reconciler.kube.api.http_exchange import refusal
 from reconciler.manifest.loader import load_files
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.wire.messages import (

@@ -114,7 +114,6 @@ class FleetWorld:
                 audit=MemoryAuditLog(),
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
                 fence_seconds=lambda: 0.0,
-                check_manager=lambda cluster_id, own: None,
                 secret_of=lambda own: SecretState(),
                 record_metrics=lambda report, conflicts: None,
             )

@@ -8,10 +8,8 @@ import pytest
 from reconciler.errors import InventoryError, KubernetesUnavailable
 from reconciler.kube.api.custom_resources import Obj
 from reconciler.kube.api.resource_paths import CONFIG_MAPS, ApiResource
-from reconciler.kube.records.config_map_reader import read
-from reconciler.kube.records.config_maps import config_maps
-from reconciler.kube.records.record_parts import part_of
-from reconciler.kube.records.stored_records import StoredRecords
+from reconciler.kube.records.config_maps import config_maps, read
+from reconciler.kube.records.stored_records import StoredRecords, part_of
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.ownership import OwnershipRecords

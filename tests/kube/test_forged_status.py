@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import CONFIG_MAPS, QUOTA_CLUSTERS
@@ -198,3 +199,40 @@ def test_the_cluster_that_has_to_answer_is_that_of_the_records_whatever_a_status
     world.turn(resync=True)
     assert world.reason("alice") == "WrongCluster"
     assert len(world.kafka.sent) == sent
+
+
+def test_the_records_alone_say_which_quota_cluster_manages_a_kafka_cluster() -> None:
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn(resync=True)
+    sent = len(world.kafka.sent)
+    prod = world.api.find(QUOTA_CLUSTERS, None, "prod")
+    older = {**prod["metadata"], "name": "older", "uid": "older", "creationTimestamp": TIME}
+    another = {**prod, "metadata": older, "status": {"clusterId": world.kafka.cluster_id}}
+    world.api.put(QUOTA_CLUSTERS, another)
+    world.begin()
+    world.change("alice", limits={"producerByteRate": 4096})
+    world.turn(resync=True)
+    assert (world.reason("alice"), len(world.kafka.sent)) == ("Synced", sent + 1)
+
+    def by_another(stored: StoredRecords) -> StoredRecords:
+        return replace(stored, memory=replace(stored.memory, manager="older"))
+
+    _ = asyncio.run(record_store.change(world.api, "ops", world.kafka.cluster_id, by_another))
+    another = world.api.find(QUOTA_CLUSTERS, None, "older")
+    another["status"] = prod["status"] = {}
+    world.begin()
+    world.change("alice", limits={"producerByteRate": 8192})
+    world.turn(resync=True)
+    assert world.reason("alice") == "OtherQuotaCluster"
+    assert "already managed by another QuotaCluster" in str(prod_status(world))
+    assert len(world.kafka.sent) == sent + 1
+    another = world.api.find(QUOTA_CLUSTERS, None, "older")
+    another["spec"]["expectedClusterId"] = "elsewhere"
+    another["metadata"]["generation"] += 1
+    world.turn(resync=True)
+    assert (world.reason("alice"), len(world.kafka.sent)) == ("Synced", sent + 2)
+
+
+def prod_status(world: World) -> Any:
+    return world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["conditions"]

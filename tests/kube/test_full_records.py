@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from reconciler.kube.records import record_index
-from reconciler.kube.records.record_parts import part_of
-from reconciler.kube.records.record_shares import RECORDS_FULL, size_of
+from reconciler.kube.records.record_index import RECORDS_FULL, size_of
+from reconciler.kube.records.stored_records import part_of
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import Key
 from tests.kube.worlds import KubeWorld, resource

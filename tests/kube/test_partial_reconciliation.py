@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.records import record_index
-from reconciler.kube.records.record_parts import part_of
-from reconciler.kube.records.record_shares import size_of
+from reconciler.kube.records.record_index import size_of
+from reconciler.kube.records.stored_records import part_of
 from reconciler.metrics import reconciliation_values
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
@@ -94,7 +94,7 @@ class WatchedWorld(KubeWorld):
             "live": self.kafka.truth.limits,
             "records": owned,
             "uids": stored.uids,
-            "removals": stored.removals,
+            "memory": stored.memory,
             "statuses": statuses,
             "finalizers": {
                 document: obj["metadata"].get("finalizers")

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from reconciler.base.clock import SystemClock
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.records import record_store
-from reconciler.kube.records.config_map_reader import read
-from reconciler.kube.records.config_maps import config_maps
+from reconciler.kube.records.config_maps import config_maps, read
 from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key

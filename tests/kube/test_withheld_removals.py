@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.errors import ConnectError
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.quota.entity import entity
 from tests.kube.run.test_cluster_reconciler import RATE, World
@@ -87,3 +88,22 @@ def test_an_approval_lets_the_namespace_go() -> None:
     obj["metadata"]["generation"] += 1
     world.turn(resync=True)
     assert (world.live(), documents_of(world)) == ({}, [])
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_an_outage_after_removals_were_withheld_has_the_whole_timeout(restarts: bool) -> None:
+    world = deleting(12, maxRemovedPercent=100)
+    world.kafka.clock.advance(5000.0)
+    world.turn(resync=True)
+    world.sessions.error = ConnectError("the brokers are away")
+    if restarts:
+        for document in documents_of(world):  # Users may write statuses: the records tell the time.
+            document["status"] = {}
+        world.begin()
+        world.turn(resync=True)
+    world.kafka.clock.advance(599.0)
+    world.turn(resync=True)
+    assert len(documents_of(world)) == 12
+    world.kafka.clock.advance(1.0)
+    world.turn(resync=True)
+    assert (len(world.live()), documents_of(world)) == (12, [])

@@ -21,7 +21,7 @@ from reconciler.kube.api.resource_paths import (
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.configuration.namespace_limits import NamespaceLimits
 from reconciler.kube.configuration.operator_settings import OperatorSettings
-from reconciler.kube.records.config_map_reader import read
+from reconciler.kube.records.config_maps import read
 from reconciler.kube.records.inventory import KubeInventory
 from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.kube.run.cluster_reconciler import ClusterReconciler
@@ -212,7 +212,6 @@ class World:
                 audit=self.audit,
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
                 fence_seconds=lambda: FENCE_SECONDS if self.fenced else 0.0,
-                check_manager=lambda cluster_id, name: None,
                 secret_of=lambda name: SecretState(),
                 record_metrics=lambda report, conflicts: self.reports.append(report),
             ),

@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from reconciler.kube.api.custom_resources import FINALIZER
-from reconciler.kube.records.config_map_reader import read
+from reconciler.kube.records.config_maps import read
 from reconciler.quota.keys import FIELDS
 from tests.kube.e2e.forwarder import Forwarder
 from tests.kube.e2e.world import Operator, World, eventually

@@ -115,20 +115,15 @@ class HttpClient:
             proxy=proxy or None,
             allow_redirects=False,
         ) as response:
-            on_part = request.on_part if 200 <= response.status < 300 else None
-            body, size = bytearray(), 0
+            body = bytearray()
             async for part in response.content.iter_chunked(_CHUNK):
-                size += len(part)
-                if size > request.max_bytes and not request.is_cut:
+                body += part
+                if len(body) > request.max_bytes and not request.is_cut:
                     return NoResponse(
                         kind=NoResponseKind.TOO_LARGE,
                         text=f"the answer is larger than {request.max_bytes:,} bytes",
                     )
-                if on_part is not None:
-                    on_part(part)
-                else:
-                    body += part
-                if size > request.max_bytes:
+                if len(body) > request.max_bytes:
                     del body[request.max_bytes :]
                     break
             headers = {name.lower(): value for name, value in response.headers.items()}

@@ -1,7 +1,7 @@
 """A request, its response, and the reason for a missing response. Values only; nothing is sent here."""
 
 import email.utils
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC
 from enum import StrEnum
 from typing import Final
@@ -26,8 +26,6 @@ class HttpRequest(QuietRepr, Struct, frozen=True, kw_only=True):
     is_cut: bool = False  # whether a larger body is cut at `max_bytes`; else it is `TOO_LARGE`
     # Whether the path is percent-encoded already and must not be normalised.
     is_encoded: bool = False
-    # Gets the parts of the body of a 2xx response as they come, if the transport supports it; then the response has none.
-    on_part: Callable[[bytes], None] | None = None
 
 
 class HttpResponse(Struct, frozen=True, kw_only=True):

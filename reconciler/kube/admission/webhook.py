@@ -30,7 +30,7 @@ from reconciler.kube.admission.review import (
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import Resource, parsed
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
-from reconciler.kube.configuration.cluster_file import read_clusters
+from reconciler.kube.configuration.cluster_references import read_clusters
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.metrics import ListenAddress, address
 from reconciler.metrics.server import set_up

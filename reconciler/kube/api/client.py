@@ -1,29 +1,23 @@
 """A client of the Kubernetes API server that maps responses to the project's errors. Contains no domain logic.
 
-Objects are plain dicts as in JSON. ``http_exchange`` implements retries, ``error_responses`` maps errors. Watching is
-Kopf's (``watch``).
+Objects are plain dicts as in JSON. ``http_exchange`` implements retries and maps errors. Watching is Kopf's (``watch``).
 """
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.base import bounded_json
 from reconciler.base.protocols import Clock
-from reconciler.base.redaction import QuietRepr
 from reconciler.errors import KubernetesError
 from reconciler.kube.api import access as ways
 from reconciler.kube.api.access import ApiAccess
-from reconciler.kube.api.collection_pages import (
-    PageMemory,
-    full_object,
-    read_cached,
-    read_collection,
-)
+from reconciler.kube.api.collection_pages import Keep, ListResult, full_object, read_collection
 from reconciler.kube.api.custom_resources import FIELD_MANAGER, Obj
 from reconciler.kube.api.http_exchange import (
     LARGEST_ANSWER,
@@ -34,19 +28,10 @@ from reconciler.kube.api.http_exchange import (
     RequestTimeouts,
     silent,
 )
-from reconciler.kube.api.listing_parser import Keep
 from reconciler.kube.api.resource_paths import ApiResource
 
 CACHED_SECONDS: Final = 60.0
 """Maximum time of a listing from memory: it is one response, whatever its size."""
-
-
-class ListResult(QuietRepr, Struct, frozen=True, kw_only=True):
-    """A whole collection at one moment."""
-
-    # The objects, in the server's order, without their managed fields.
-    items: tuple[Obj, ...]
-    resource_version: str  # the resource version of the listing, opaque
 
 
 _MANAGED: Final = {"fieldManager": FIELD_MANAGER}
@@ -122,7 +107,6 @@ class KubernetesApi:
         labels: str = "",
         keep: Keep = full_object,
         cached: bool = False,
-        memory: PageMemory | None = None,
     ) -> ListResult:
         """List a whole collection; raises an error instead of returning a part.
 
@@ -130,29 +114,19 @@ class KubernetesApi:
             namespace: The namespace; ``None`` = all namespaces.
             limit: Objects per page, fewer if they are large.
             labels: Label selector.
-            keep: Returns what is kept of each object; the rest of a page is freed before the next one is read.
-            cached: List what the API server has in memory, which may lack the last changes. Without ``limit``.
-            memory: The pages of an earlier listing, which are not parsed again; ``None`` = every page is parsed.
+            keep: Returns what is kept of each object, given as its text.
+            cached: List what the API server has in memory, which may lack the last changes and is one response; in pages
+                if it cannot be read.
         """
         query = {"labelSelector": labels} if labels else {}
         request = ApiRequest(verb="list", resource=resource, namespace=namespace, query=query)
-        listing: tuple[list[Obj], str] | None = None
         if cached:
             patience = replace(self._patience, tries=1, seconds=CACHED_SECONDS)
-            listing = await read_cached(
-                lambda cached_request: self._exchange.answer(cached_request, patience),
-                request,
-                keep=keep,
-            )
-        items, version = listing or await read_collection(
-            lambda page_request: self._exchange.answer(page_request, self._patience),
-            lambda body: _parsed(request, body, checks_depth=False),
-            request,
-            limit=limit,
-            keep=keep,
-            memory=memory,
-        )
-        return ListResult(items=tuple(items), resource_version=version)
+            send = partial(self._exchange.answer, patience=patience)
+            with contextlib.suppress(KubernetesError):
+                return await read_collection(send, request, keep=keep, limit=0)
+        send = partial(self._exchange.answer, patience=self._patience)
+        return await read_collection(send, request, keep=keep, limit=limit)
 
     # ---- writing ----------------------------------------------------------------------------
 
@@ -269,9 +243,9 @@ class KubernetesApi:
         return _parsed(request, await self._exchange.answer(request, self._patience))
 
 
-def _parsed(request: ApiRequest, body: bytes, *, checks_depth: bool = True) -> Obj:
+def _parsed(request: ApiRequest, body: bytes) -> Obj:
     try:
-        document = bounded_json.parse(body, most_bytes=LARGEST_ANSWER, checks_depth=checks_depth)
+        document = bounded_json.parse(body, most_bytes=LARGEST_ANSWER)
     except bounded_json.InvalidJson:
         document = None
     if not isinstance(document, dict):

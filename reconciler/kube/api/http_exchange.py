@@ -1,25 +1,76 @@
 """Sends one request to the API server, with retries if they are harmless. Every attempt has a time limit and is reported.
 
-``error_responses`` maps errors; ``client`` has the methods.
+An error response becomes an error of the project. Only messages of the API server itself are passed on (a Status
+object), never a proxy's page. Request bodies are never quoted, so that no Secret or token appears in an error.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from urllib.parse import urlencode
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.base import bounded_json
 from reconciler.base.http.client import HttpClient, Route
 from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
 from reconciler.base.http.retry import POLICIES, Failure, Peer, with_retries
 from reconciler.base.protocols import Clock
 from reconciler.base.redaction import QuietRepr
-from reconciler.errors import AnswerTooLarge, ConfigError, KubernetesUnavailable
+from reconciler.errors import (
+    AnswerTooLarge,
+    ConfigError,
+    Forbidden,
+    Gone,
+    KubernetesConflict,
+    KubernetesError,
+    KubernetesUnavailable,
+    NotFound,
+)
 from reconciler.kube.api.access import ApiAccess
-from reconciler.kube.api.error_responses import refusal
 from reconciler.kube.api.resource_paths import ApiResource
+
+LONGEST_MESSAGE: Final = 2000
+
+_KINDS: Final[Mapping[int, type[KubernetesError]]] = {
+    403: Forbidden,
+    404: NotFound,
+    409: KubernetesConflict,
+    410: Gone,
+    429: KubernetesUnavailable,
+}
+_HINTS: Final = {
+    401: "the token or certificate is not valid any more, or belongs to another cluster",
+    403: "compare the operator's Roles with those of the chart",
+}
+
+
+def refusal(action: str, status: int, body: bytes) -> KubernetesError:
+    """Return the error for a response of 300 or more.
+
+    Args:
+        action: The request in words, for example ``get secrets kafka/prod``.
+        body: The body, in any format.
+    """
+    status_fields = _status_object(body)
+    words = " ".join(str(status_fields.get("message") or "").split())[:LONGEST_MESSAGE]
+    kind = _KINDS.get(status, KubernetesUnavailable if status >= 500 else KubernetesError)
+    return kind(
+        f"{action}: {words}" if words else f"{action}: the API server answered {status}",
+        status=status,
+        reason=str(status_fields.get("reason") or ""),
+        hint=_HINTS.get(status, ""),
+    )
+
+
+def _status_object(body: bytes) -> Mapping[str, Any]:
+    try:
+        document = bounded_json.parse(body, most_bytes=bounded_json.ANSWER)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) and document.get("kind") == "Status" else {}
+
 
 OnRequest: TypeAlias = Callable[[str, str, str], None]
 """``on_request(verb, resource, code)`` after every attempt; code is the HTTP status, ``timeout`` or ``unreachable``."""
@@ -67,8 +118,6 @@ class ApiRequest(QuietRepr, Struct, frozen=True, kw_only=True):
     query: Mapping[str, str] = field(default_factory=dict)  # Parameters
     body: bytes | None = None  # the body; it may contain secrets
     largest: int = LARGEST_ANSWER  # maximum bytes of a response
-    # Gets the body of a successful response in parts instead of the caller.
-    on_part: Callable[[bytes], None] | None = None
     # Whether a retry is harmless although an earlier attempt may have been executed.
     repeatable: bool = True
 
@@ -140,7 +189,7 @@ class HttpExchange:
         """Return the body of a successful response.
 
         Raises:
-            KubernetesError: The last attempt's error, mapped by ``error_responses``.
+            KubernetesError: The last attempt's error.
             KubernetesUnavailable: The last attempt got no response, or the credentials cannot be read at present.
         """
         renewed = False
@@ -207,7 +256,6 @@ class HttpExchange:
                 body=request.body,
                 max_bytes=request.largest,
                 is_encoded=True,
-                on_part=request.on_part,
             ),
             route=Route(
                 tls=access.tls, server_name=access.server_name or "", proxy=access.proxy or ""

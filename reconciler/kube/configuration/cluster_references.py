@@ -1,25 +1,83 @@
-"""Reads QuotaClusters, and refuses their references to files, environment variables and secrets of the operator.
+"""Reads QuotaClusters, also from a mounted file, and refuses their references to files and secrets of the operator.
 
 A user who may write a QuotaCluster must not thereby read what only the operator can read: references, file paths and
 token URLs are refused unless the operator was started to allow them. Secrets come through secretRef only.
+
+Installations without permissions outside their namespaces mount a file with documents in the form of the custom
+resources. A change of the file needs a restart, which the chart triggers with a checksum in the pod template.
 """
 
 import contextlib
+import hashlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Final
 
 from reconciler.base import bounded_json
 from reconciler.client.configuration.keys import KEYS, ValueKind
 from reconciler.client.configuration.settings import Setting, unknown_key_warning
-from reconciler.errors import ConfigError
-from reconciler.kube.api.custom_resources import API_VERSION, Resource
+from reconciler.errors import ConfigError, ManifestErrors, Problem
+from reconciler.kube.api.custom_resources import API_VERSION, Resource, parsed
 from reconciler.manifest import explanation
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 from reconciler.manifest.schema_names import CLUSTER
-from reconciler.manifest.syntax import nodes
+from reconciler.manifest.syntax import nodes, yaml_parser
+
+
+def read_clusters(path: Path) -> tuple[Resource, ...]:
+    """Return the QuotaClusters of a file, as values.
+
+    Raises:
+        ConfigError: The file cannot be read, or contains none.
+        ManifestErrors: A document is of another kind, or breaks a rule.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error}", hint="mount the QuotaClusters there"
+        ) from error
+    problems: list[Problem] = []
+    clusters: dict[str, Resource] = {}
+    for piece in yaml_parser.pieces(text):
+        for root in yaml_parser.read(piece, str(path), problems):
+            problems.extend(_add_document(root, str(path), clusters))
+    if problems:
+        raise ManifestErrors(problems)
+    if not clusters:
+        raise ConfigError(f"{path} holds no {CLUSTER}")
+    return tuple(clusters.values())
+
+
+def _add_document(root: nodes.Node, path: str, clusters: dict[str, Resource]) -> list[Problem]:
+    """Add a document; return its problems."""
+    document = nodes.to_json(root)
+    if (
+        not isinstance(document, dict)
+        or document.get("apiVersion") != API_VERSION
+        or document.get("kind") != CLUSTER
+    ):
+        words = f"this file may contain only {CLUSTER} documents of {API_VERSION}"
+        return [Problem(path, root.line, 1, words)]
+    if problems := explanation.problems(CLUSTER, root, path):
+        return problems
+    cluster = parsed(document)
+    if cluster.name in clusters:
+        return [Problem(path, root.line, 1, f"{CLUSTER} {cluster.name} is defined twice")]
+    digest = hashlib.sha256(json.dumps(cluster.spec, sort_keys=True).encode()).hexdigest()
+    clusters[cluster.name] = Resource(
+        kind=CLUSTER,
+        name=cluster.name,
+        uid=digest,
+        generation=int(digest[:12], 16),
+        spec=cluster.spec,
+        is_stored=False,
+    )
+    return []
+
 
 REFERENCE: Final = re.compile(r"\$\{(env|file|directory):")
 """References that the client would resolve (KIP-421, KIP-297)."""

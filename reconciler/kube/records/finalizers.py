@@ -4,7 +4,7 @@ It is set only if deletion has an effect, and removed at the latest after ``dele
 must not block the deletion of a namespace. While the removal guard withholds its removals, it waits for a day.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -15,7 +15,7 @@ from reconciler.kube.api.custom_resources import FINALIZER, Resource
 from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.outcome import Held
 from reconciler.quota.ownership import Orphaned, OwnershipRecords, Pair, RecordChange, Recorded
-from reconciler.quota.planner.removal_guard import NONE_IS_MADE, REMOVAL_GUARDS
+from reconciler.quota.planner.removal_guard import REMOVAL_GUARDS
 from reconciler.quota.policy import REMOVING, DeletionPolicy, Policy
 from reconciler.quota.results.report import Outcome, Reconciliation
 
@@ -68,7 +68,9 @@ def holds_back(
         return pairs_by_document
     plan = None if report.preview is None else report.preview.plan
     planned = None
-    if plan is not None and plan.complete and report.error is None:
+    # What the record asks for at the end of an override is for the next reconciliation.
+    is_over = plan is not None and plan.complete and not report.has_restored_owned
+    if plan is not None and is_over and report.error is None:
         planned = {change.pair for change in plan.changes}
     for subject, record in owned.records.items():
         for key, owner in record.pairs():
@@ -87,69 +89,55 @@ class DeletionHold(Struct, frozen=True, kw_only=True):
     withheld: frozenset[str] = frozenset()  # of these, those that only the removal guard withholds
     # The limits that stay of documents past the deletion timeout, which are released.
     late: Mapping[str, Collection[Pair]] = field(default_factory=dict[str, Collection[Pair]])
-    # When the removal guard last withheld documents, in seconds since the epoch: their timeout starts after that.
-    withheld_at: Mapping[str, float] = field(default_factory=dict[str, float])
 
-    def after(
-        self,
-        leaving: Mapping[str, Resource],
-        owned: OwnershipRecords,
-        report: Reconciliation,
-        *,
-        timeout: float,
-        now: float,
-    ) -> "DeletionHold":
-        """Return the documents that are held after the next reconciliation.
 
-        Args:
-            leaving: Documents that are being deleted and have the operator's finalizer, with their current statuses.
-            owned: The records after the reconciliation.
-            timeout: Maximum seconds that a document waits.
-            now: Seconds since the epoch.
-        """
-        held_pairs = dict(holds_back(leaving, owned, report))
-        if isinstance(report.error, WrongCluster):
-            # These records do not show what the documents own in their cluster; theirs do, when it answers again.
-            held_pairs = {document: held_pairs.get(document, set()) for document in leaving}
-        withheld_pairs = pairs_withheld(report)
-        times = self._last_withheld(leaving, held_pairs, report, withheld_pairs, now=now)
-        longest = max(timeout, WITHHELD_SECONDS)
-        deleted_at = {document: leaving[document].deleted_at or now for document in held_pairs}
-        late = {
-            document: pairs
-            for document, pairs in sorted(held_pairs.items())
-            if now - max(deleted_at[document], times.get(document, 0.0)) >= timeout
-            or now - deleted_at[document] >= longest
+def deletion_hold(
+    leaving: Mapping[str, Resource],
+    owned: OwnershipRecords,
+    report: Reconciliation,
+    *,
+    note_withheld: Callable[[Collection[str]], Mapping[str, float]],
+    timeout: float,
+    now: float,
+) -> DeletionHold:
+    """Return the documents that are held after a reconciliation.
+
+    Args:
+        leaving: Documents that are being deleted and have the operator's finalizer.
+        owned: The records after the reconciliation.
+        note_withheld: Called with the namespaces that the removal guard withholds removals of now; returns when it last
+            did, for each namespace: their timeout starts after that.
+        timeout: Maximum seconds that a document waits.
+        now: Seconds since the epoch.
+    """
+    held_pairs = dict(holds_back(leaving, owned, report))
+    if isinstance(report.error, WrongCluster):
+        # These records do not show what the documents own in their cluster; theirs do, when it answers again.
+        held_pairs = {document: held_pairs.get(document, set()) for document in leaving}
+    withheld_pairs = pairs_withheld(report)
+    withheld_at = note_withheld(
+        {
+            leaving[document].namespace
+            for document, pairs in held_pairs.items()
+            if not withheld_pairs.isdisjoint(pairs)
         }
-        waiting = frozenset(held_pairs).difference(late)
-        return DeletionHold(
-            waiting=waiting,
-            withheld=frozenset(
-                name for name in waiting if held_pairs[name] and held_pairs[name] <= withheld_pairs
-            ),
-            late=late,
-            withheld_at=times,
-        )
-
-    def _last_withheld(
-        self,
-        leaving: Mapping[str, Resource],
-        held_pairs: Mapping[str, Collection[Pair]],
-        report: Reconciliation,
-        withheld_pairs: set[Pair],
-        *,
-        now: float,
-    ) -> Mapping[str, float]:
-        """Return when the removal guard last withheld documents; after a restart, their statuses say that it did."""
-        times: dict[str, float] = {}
-        for document, pairs in held_pairs.items():
-            if report.preview is not None and withheld_pairs.intersection(pairs):
-                times[document] = now
-            elif document in self.withheld_at:
-                times[document] = self.withheld_at[document]
-            elif _shows_withheld(leaving[document]):
-                times[document] = now
-        return times
+        if report.preview is not None
+        else ()
+    )
+    late: dict[str, Collection[Pair]] = {}
+    for document, pairs in sorted(held_pairs.items()):
+        deleted_at = leaving[document].deleted_at or now
+        begun = max(deleted_at, withheld_at.get(leaving[document].namespace, 0.0))
+        if now - begun >= timeout or now - deleted_at >= max(timeout, WITHHELD_SECONDS):
+            late[document] = pairs
+    waiting = frozenset(held_pairs).difference(late)
+    return DeletionHold(
+        waiting=waiting,
+        withheld=frozenset(
+            name for name in waiting if held_pairs[name] and held_pairs[name] <= withheld_pairs
+        ),
+        late=late,
+    )
 
 
 def orphaned(documents: Collection[str], owned: OwnershipRecords) -> tuple[Orphaned, ...]:
@@ -202,10 +190,3 @@ def needs_retry(report: Reconciliation, outcome: Outcome) -> bool:
         return True
     withheld_pairs = pairs_withheld(report)
     return any(pair_outcome.change.pair not in withheld_pairs for pair_outcome in outcome.troubled)
-
-
-def _shows_withheld(obj: Resource) -> bool:
-    return any(
-        NONE_IS_MADE in str(key_entry.get("message", ""))
-        for key_entry in obj.status.get("keys", ())
-    )

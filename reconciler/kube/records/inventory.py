@@ -10,17 +10,18 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from reconciler.errors import InventoryError, KubernetesConflict, StalePlan
+from reconciler.errors import InventoryError, InventoryLocked, KubernetesConflict, StalePlan
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import Obj, Resource
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import record_store
-from reconciler.kube.records.config_map_reader import DecodedPart
-from reconciler.kube.records.config_map_reader import read as read_config_maps
+from reconciler.kube.records.config_maps import DecodedPart
+from reconciler.kube.records.config_maps import read as read_config_maps
 from reconciler.kube.records.document_presence import DEPARTED, DocumentPresence
-from reconciler.kube.records.record_index import RecordIndex
-from reconciler.kube.records.record_shares import keys_by_document
+from reconciler.kube.records.finalizers import WITHHELD_SECONDS
+from reconciler.kube.records.record_index import RecordIndex, keys_by_document
 from reconciler.kube.records.stored_records import (
+    LoopMemory,
     StoredRecords,
     StoredRows,
     changed_entities,
@@ -36,6 +37,7 @@ from reconciler.quota.planner.claims import Claim
 from reconciler.quota.planner.removal_guard import RemovalCount
 from reconciler.quota.policy import DeletionPolicy
 
+MINUTE: Final = 60.0
 _UNREAD: Final = OwnershipRecords(cluster_id="", is_known=False)
 
 
@@ -71,6 +73,7 @@ class KubeInventory:
         self._decoded: dict[str, DecodedPart] = {}
         self.removals = StoredRows[RemovalCount]()
         self.corrections = StoredRows[CorrectionHistory]()
+        self._withheld: dict[str, float] = {}
         self._deleted: dict[str, Resource] = {}
         self._cluster: QuotaCluster | None = None
         self._is_complete = False
@@ -276,8 +279,42 @@ class KubeInventory:
         self._objects = {str(obj["metadata"]["name"]): obj for obj in listing.items}
         stored = await asyncio.to_thread(read_config_maps, cluster_id, listing.items, self._decoded)
         self._stored = replace(stored, salt=stored.salt or self._new_salt())
-        self.removals.rows = tuple(self._stored.removals)
-        self.corrections.rows = tuple(self._stored.corrections)
+        memory = self._stored.memory
+        self.removals.rows, self.corrections.rows = (
+            tuple(memory.removals),
+            tuple(memory.corrections),
+        )
+        self._withheld = dict(memory.withheld)
+        self._check_manager(memory.manager)
+
+    # Which QuotaCluster manages a Kafka cluster: docs/adr/operator-records.md.
+    def _check_manager(self, manager: str) -> None:
+        """Check that no other existing QuotaCluster manages the Kafka cluster: two would overwrite each other's limits.
+
+        Raises:
+            InventoryLocked: One does: its name is in the records, and its spec does not name another cluster id.
+        """
+        cluster = None if manager == self._name else self._cache.clusters.get(manager)
+        cluster_id = self._stored.owned.cluster_id
+        if cluster is not None and cluster.spec.get("expectedClusterId", cluster_id) == cluster_id:
+            raise InventoryLocked(
+                f"Kafka cluster {cluster_id} is already managed by another QuotaCluster",
+                hint="delete one of the two QuotaClusters",
+            )
+
+    def note_withheld(self, namespaces: Collection[str], *, now: float) -> Mapping[str, float]:
+        """Note that the removal guard withholds removals of some namespaces now; return when it last did, for each.
+
+        Args:
+            namespaces: Theirs; a time is recorded again after a minute.
+            now: Seconds since the epoch.
+        """
+        times = {name: at for name, at in self._withheld.items() if at > now - WITHHELD_SECONDS}
+        for name in namespaces:
+            if not now - MINUTE < times.get(name, 0.0) <= now:
+                times[name] = now
+        self._withheld = times
+        return {**times, **dict.fromkeys(namespaces, now)}
 
     def _changed(self) -> StoredRecords:
         """Return the intended content of the ConfigMaps."""
@@ -308,9 +345,12 @@ class KubeInventory:
             stored,
             owned=owned,
             uids=uids,
-            removals=self.removals.rows,
-            corrections=self.corrections.rows,
-            manager=self._name,
+            memory=LoopMemory(
+                manager=self._name,
+                removals=self.removals.rows,
+                corrections=self.corrections.rows,
+                withheld=self._withheld,
+            ),
         )
 
     async def _save(self) -> None:
@@ -322,7 +362,6 @@ class KubeInventory:
                 self._changed(),
                 before=self._stored,
                 among=self._entities,
-                index=None if self._entities is None else self._index,
             )
         except KubernetesConflict as error:
             # What was sent to Kafka has its intents: the next reconciliation reads the records and settles them.

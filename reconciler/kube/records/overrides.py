@@ -57,12 +57,17 @@ async def ledger(api: KubernetesApi, *, namespace: str, cluster: str) -> Overrid
         raise UsageError(
             f"there is no QuotaCluster {cluster}", hint="kubectl get quotaclusters lists them"
         ) from None
-    cluster_id = obj.spec.get("expectedClusterId") or obj.status.get("clusterId")
+    cluster_id = obj.spec.get("expectedClusterId")
     if not isinstance(cluster_id, str):
-        raise ConfigError(
-            f"QuotaCluster {cluster} has no cluster id yet: no operator has reached its brokers",
-            hint="its status says why",
-        )
+        # Its status also names the cluster, but others may write it.
+        cluster_ids = await record_store.cluster_ids_of(api, namespace, cluster)
+        if len(cluster_ids) != 1:
+            raise ConfigError(
+                f"QuotaCluster {cluster} has the records of {len(cluster_ids)} Kafka clusters in namespace {namespace}",
+                hint="without records no operator has reached its brokers, and its status says why; of several, name one in"
+                " spec.expectedClusterId",
+            )
+        cluster_id = min(cluster_ids)
     guards = read_cluster(obj, allow_references=True).guards
     return OverrideLedger(
         api=api, namespace=namespace, cluster=cluster, cluster_id=cluster_id, guards=guards

@@ -2,18 +2,68 @@
 
 A partial reconciliation looks up its entities here instead of reading all records. The index is brought up to date by
 comparing identities: records that did not change are one object.
+
+A full part refuses new pairs of a namespace that fills its share; others go on. A pair counts for more than it can take
+up, whatever its names are, so that a part with four full shares is below the 1 MiB that the API server accepts.
 """
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
-from reconciler.kube.records.record_parts import part_of
-from reconciler.kube.records.record_shares import ROOM, SHARE, keys_by_document, size_of, sizes_of
+from reconciler.kube.records.stored_records import differing, part_of
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMNS
 from reconciler.quota.ownership import OwnershipRecord, OwnershipRecords, RecordCounts
 from reconciler.quota.planner.claims import Claim
 from reconciler.quota.planner.removal_guard import owned_by_tenant
+
+ROOM: Final = 960 * 1024
+"""What the pairs of a part may count for; the remaining 64 KiB are for counts of removals and corrections of drift."""
+
+# Why 16 parts, and a quarter for each namespace: docs/adr/operator-records.md.
+SHARE: Final = ROOM // 4
+"""What the pairs of one namespace in one part may count for."""
+
+RECORDS_FULL: Final = (
+    "its namespace fills its share of the ownership records, so what this document declares anew is not applied; delete ClientQuotas"
+    " of the namespace together with their limits"
+)
+"""The message of a document that is refused; without a count, so that one more document changes no other status."""
+
+_OF_DOCUMENT, _OF_KEY = 64, 48
+
+
+def size_of(subject: Entity, document: str, keys: int) -> int:
+    """Return what the pairs of one entity and document count for: an upper bound of the bytes that they take up in gzip.
+
+    gzip is never longer than its input, apart from a few bytes for each 16 KiB. Names count as in JSON: those of the
+    entity three times (record, write in progress, drift or orphan; the rows of one entity stand together, so that a
+    repeated name is a reference), that of the document twice (owner and uid). The rest of a row is numbers, of which a
+    digit takes less than half a byte, and words that repeat. The override of a document counts as its claim.
+    """
+    names = sum(len(json.dumps(slot)) for slot in subject if slot)
+    return 3 * names + 2 * len(document) + _OF_DOCUMENT + _OF_KEY * keys if keys else 0
+
+
+def sizes_of(subject: Entity, record: OwnershipRecord) -> dict[str, int]:
+    """Return what the pairs of a record count for, by namespace."""
+    sizes: dict[str, int] = {}
+    for document, keys in keys_by_document(record).items():
+        namespace = document.partition("/")[0]
+        sizes[namespace] = sizes.get(namespace, 0) + size_of(subject, document, keys)
+    return sizes
+
+
+def keys_by_document(record: OwnershipRecord) -> dict[str, int]:
+    """Return the number of keys that each document owns of an entity."""
+    if record.sole is not None:
+        return {record.sole.document: len(COLUMNS) - record.owners.count(None)}
+    counts: dict[str, int] = {}
+    for _, owner in record.pairs():
+        counts[owner.document] = counts.get(owner.document, 0) + 1
+    return counts
 
 
 class RecordIndex:
@@ -25,7 +75,6 @@ class RecordIndex:
     def _clear(self, salt: str) -> None:
         self._salt = salt
         self._records: Mapping[Entity, OwnershipRecord] = {}
-        self._by_part: dict[int, set[Entity]] = {}
         self._by_document: dict[str, list[Entity]] = {}
         self._pairs: Counter[str] = Counter()
         # What the pairs of each part count for, and of each namespace in it.
@@ -45,7 +94,7 @@ class RecordIndex:
             among = None
         if self._records is owned.records:
             return
-        entities = _differing(self._records, owned.records) if among is None else among
+        entities = set(differing(self._records, owned.records)) if among is None else among
         for subject in entities:
             if (record := self._records.get(subject)) is not None:
                 self._discard(subject, record)
@@ -53,7 +102,6 @@ class RecordIndex:
         for subject in entities:
             if (record := owned.records.get(subject)) is not None:
                 number = part_of(subject, salt)
-                self._by_part.setdefault(number, set()).add(subject)
                 self._count(number, sizes_of(subject, record))
                 for document in keys_by_document(record):
                     self._by_document.setdefault(document, []).append(subject)
@@ -62,7 +110,6 @@ class RecordIndex:
 
     def _discard(self, subject: Entity, record: OwnershipRecord) -> None:
         number = part_of(subject, self._salt)
-        self._by_part[number].discard(subject)
         sizes = sizes_of(subject, record)
         self._count(number, {namespace: -size for namespace, size in sizes.items()})
         for document in keys_by_document(record):
@@ -104,10 +151,6 @@ class RecordIndex:
             return 0
         return size_of(declared.entity, document, keys) - size_of(declared.entity, document, owned)
 
-    def in_parts(self, numbers: Collection[int]) -> frozenset[Entity]:
-        """Return the entities with a record in these parts."""
-        return frozenset().union(*(self._by_part.get(number, ()) for number in numbers))
-
     def of_documents(self, documents: Collection[str]) -> frozenset[Entity]:
         """Return the entities of which one of these documents owns something."""
         return frozenset().union(*(self._by_document.get(document, ()) for document in documents))
@@ -122,15 +165,6 @@ class RecordIndex:
         remaining = self._pairs.copy()
         remaining.subtract(owned_by_tenant(part))
         return RecordCounts(owned=+remaining, orphaned=orphaned - len(part.orphaned))
-
-
-def _differing(
-    before: Mapping[Entity, OwnershipRecord], after: Mapping[Entity, OwnershipRecord]
-) -> Collection[Entity]:
-    return [
-        *(subject for subject in before if subject not in after),
-        *(subject for subject, record in after.items() if before.get(subject) is not record),
-    ]
 
 
 def _some(

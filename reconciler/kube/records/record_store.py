@@ -17,13 +17,12 @@ from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import Obj
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import config_maps, finalizers
-from reconciler.kube.records.config_map_reader import read as read_config_maps
-from reconciler.kube.records.record_index import RecordIndex
-from reconciler.kube.records.record_parts import PARTS
+from reconciler.kube.records.config_maps import QUOTA_CLUSTER
+from reconciler.kube.records.config_maps import read as read_config_maps
 from reconciler.kube.records.stored_records import (
     CLUSTER_ID,
     FIRST,
-    QUOTA_CLUSTER,
+    PARTS,
     RECORDS_LABEL,
     StoredRecords,
     selector,
@@ -74,7 +73,6 @@ async def save(
     *,
     before: StoredRecords,
     among: Collection[Entity] | None = None,
-    index: RecordIndex | None = None,
 ) -> StoredRecords:
     """Write the parts that changed, and return what is stored now. Before the first records all parts are created empty.
 
@@ -84,7 +82,6 @@ async def save(
         stored: The records to store.
         before: The records in ``objects``.
         among: The entities whose records may differ from ``before``; ``None`` = any.
-        index: Of the records in ``before``; ``None`` = all records are read.
 
     Raises:
         InventoryError: A part is larger than a ConfigMap may be.
@@ -115,7 +112,6 @@ async def save(
         namespace=namespace,
         before=before,
         among=among,
-        index=index,
     )
     await _each(update, config_maps.updates(objects, wanted_objects))
     return stored

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, needs_confirmation
-from reconciler.errors import KquotaError
+from reconciler.errors import InventoryLocked, KquotaError
 from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.configuration.cluster_references import read_cluster
 from reconciler.kube.records import finalizers
@@ -169,7 +169,6 @@ class ClusterReconciler:
         )
         answering = await self._publisher.awaited(store.cluster(), unreported, is_outdated)
         draft.behaves_as = answering.behaves_as
-        self._context.check_manager(answering.id, self._name)
         expected = cluster.expected_cluster_id or await self._inventory.pinned(answering.id)
         if expected == self._inventory.owned.cluster_id:
             draft.part = await self._find_part(draft, cluster, store, answering)
@@ -214,7 +213,11 @@ class ClusterReconciler:
 
     async def _read_records(self, draft: _ReconcileDraft, cluster_id: str) -> OwnershipRecords:
         draft.records_known = False
-        owned = await self._inventory.refresh(cluster_id, draft.cluster)
+        try:
+            owned = await self._inventory.refresh(cluster_id, draft.cluster)
+        except InventoryLocked:
+            draft.records_known = True  # They are those of another QuotaCluster.
+            raise
         draft.records_known = True
         return owned
 

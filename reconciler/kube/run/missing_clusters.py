@@ -16,11 +16,10 @@ from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.records.finalizers import WITHHELD_SECONDS
 from reconciler.kube.records.record_store import Orphaning
 from reconciler.kube.status.client_quota import document_status
-from reconciler.kube.status.comparison import unchanged
+from reconciler.kube.status.conditions import unchanged
 from reconciler.kube.status.eligibility import assess_eligibility
 from reconciler.kube.status.key_status import KeyStatusIndex
 from reconciler.kube.status.writer import ResourceWriter
-from reconciler.kube.watch.projection import parts_of
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.results.report import Reconciliation
@@ -77,14 +76,9 @@ class MissingClusterReconciler:
         except KquotaError as error:
             failed = {"": error}
         begun = self._clock.now() - WITHHELD_SECONDS
-        waiting: dict[str, KquotaError] = {}
-        for document, obj in leaving.items():
-            # A document that names no cluster may own something in each.
-            names = _cluster_ids(obj) or failed.keys()
-            errors = [error for name, error in failed.items() if not name or name in names]
-            if errors and (obj.deleted_at or 0.0) > begun:
-                waiting[document] = errors[0]
-        return waiting
+        # A document may own something in each cluster whose records cannot be read.
+        waiting = [name for name, obj in leaving.items() if (obj.deleted_at or 0.0) > begun]
+        return dict.fromkeys(waiting, next(iter(failed.values()))) if failed else {}
 
     async def _statuses(
         self, documents: Mapping[str, Resource], waiting: Mapping[str, KquotaError]
@@ -111,9 +105,3 @@ class MissingClusterReconciler:
 def _failed(error: KquotaError) -> KeyStatusIndex:
     failure = Reconciliation(cluster="", error=error)
     return KeyStatusIndex(failure, losses={}, owned=OwnershipRecords(cluster_id=""))
-
-
-def _cluster_ids(obj: Resource) -> set[str]:
-    """Return the ids of the clusters that a document was applied to, by its status."""
-    statuses = (obj.status, *parts_of(obj).values())
-    return {str(status["clusterId"]) for status in statuses if status.get("clusterId")}

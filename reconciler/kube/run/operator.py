@@ -27,19 +27,17 @@ from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS, SECRETS
 from reconciler.kube.configuration.client_sessions import SessionKeeper
-from reconciler.kube.configuration.cluster_file import read_clusters
+from reconciler.kube.configuration.cluster_references import read_clusters
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.leadership.election import ONE_TRY, ElectionSettings
 from reconciler.kube.records import record_store
 from reconciler.kube.records.inventory import KubeInventory
-from reconciler.kube.run.cluster_assignments import ClusterAssignments
 from reconciler.kube.run.cluster_loops import LOST, ClusterLoops, reported
 from reconciler.kube.run.cluster_reconciler import ClusterReconciler
 from reconciler.kube.run.definition_guard import DefinitionGuard
-from reconciler.kube.run.leader_store import LeadingStore
 from reconciler.kube.run.missing_clusters import MissingClusterReconciler
 from reconciler.kube.run.operator_context import OperatorContext
-from reconciler.kube.run.operator_ports import Candidate, OperatorPorts, process_ports
+from reconciler.kube.run.operator_ports import Candidate, LeadingStore, OperatorPorts, process_ports
 from reconciler.kube.status.status_queue import StatusQueue
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.kopf_watcher import EventHandler
@@ -153,7 +151,6 @@ class Operator:
         )
         self._leader: Candidate | None = None
         self._heard_at: float | None = None
-        self._assignments = ClusterAssignments(self._cache)
         self._definition = DefinitionGuard(api, self._cache)
         self._closing: set[asyncio.Future[None]] = set()
 
@@ -301,7 +298,6 @@ class Operator:
             audit=self._ports.audit,
             refuses_removals=self._definition.refusal,
             fence_seconds=lambda: 0.0 if leader is None else leader.fence_seconds,
-            check_manager=self._assignments.check,
             secret_of=self._sessions.state,
             record_metrics=lambda report, conflicts: self._metrics.record(
                 report, conflicts=conflicts
@@ -331,7 +327,6 @@ class Operator:
 
     def _forget(self, name: str) -> None:
         self._metrics.forget(name)
-        self._assignments.forget(name)
         closing = asyncio.ensure_future(self._sessions.forget(name))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)

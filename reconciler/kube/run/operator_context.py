@@ -34,8 +34,6 @@ class OperatorContext(Struct, frozen=True, kw_only=True):
     refuses_removals: Callable[[str, Plan], Awaitable[str]]
     # Seconds for which writes of an earlier leader may still take effect; 0 = none.
     fence_seconds: Callable[[], float]
-    # `check_manager(cluster id, name)` raises InventoryLocked if another QuotaCluster manages the Kafka cluster.
-    check_manager: Callable[[str, str], None]
     # The credentials of a cluster's session, for its status.
     secret_of: Callable[[str], SecretState]
     # Called with each reconciliation and its number of conflicting limits, for metrics.

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from reconciler.base.redaction import QuietRepr
 from reconciler.kube.api.custom_resources import API_VERSION, Resource
 from reconciler.kube.configuration.cluster_references import shortened
-from reconciler.kube.records.record_shares import RECORDS_FULL
+from reconciler.kube.records.record_index import RECORDS_FULL
 from reconciler.kube.status.reasons import Reason
 from reconciler.manifest import explanation
 from reconciler.manifest.cluster_selector import SelectedClusters

@@ -19,7 +19,7 @@ from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.records import finalizers
 from reconciler.kube.records.inventory import KubeInventory
 from reconciler.kube.status.client_quota import GRACE_SECONDS, document_status
-from reconciler.kube.status.comparison import unchanged
+from reconciler.kube.status.conditions import unchanged
 from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.events import (
     MOST_EVENTS,
@@ -91,7 +91,6 @@ class StatusPublisher:
         # Documents whose status was computed from a reconciliation that did not mention them, and from what.
         self._quiet: dict[str, _QuietDocument] = {}
         self._failing_since: float | None = None
-        self._hold = finalizers.DeletionHold()
 
     async def awaited(
         self,
@@ -192,9 +191,14 @@ class StatusPublisher:
         """Return the documents that are not released, and record the limits that stay of those past the timeout."""
         if not result.records_known:
             return finalizers.DeletionHold(waiting=frozenset(leaving))
-        owned = self._inventory.owned
-        hold = self._hold = self._hold.after(
-            leaving, owned, result.report, timeout=self._deletion_timeout, now=self._clock.now()
+        owned, now = self._inventory.owned, self._clock.now()
+        hold = finalizers.deletion_hold(
+            leaving,
+            owned,
+            result.report,
+            note_withheld=partial(self._inventory.note_withheld, now=now),
+            timeout=self._deletion_timeout,
+            now=now,
         )
         if hold.late and isinstance(result.report.error, WrongCluster):
             await self._inventory.orphan_everywhere(hold.late)

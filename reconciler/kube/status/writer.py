@@ -28,7 +28,7 @@ from reconciler.kube.api.custom_resources import (
 )
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, EVENTS, QUOTA_CLUSTERS, ApiResource
 from reconciler.kube.records import finalizers
-from reconciler.kube.status.comparison import unchanged
+from reconciler.kube.status.conditions import unchanged
 from reconciler.kube.status.events import ResourceEvent
 from reconciler.kube.status.selection_status import RELEASED, selection_status
 from reconciler.kube.status.status_queue import IN_FLIGHT

@@ -30,17 +30,6 @@ def _what_matters(obj: Resource) -> tuple[object, ...]:
     return (*obj.request, obj.has_finalizer)
 
 
-def _is_same(obj: Resource, previous: Resource) -> bool:
-    """Whether the cache has exactly this version of an object, not as an excerpt."""
-    return (
-        bool(obj.version)
-        and obj.version == previous.version
-        and obj.generation == previous.generation
-        and obj.is_terminating == previous.is_terminating
-        and not previous.excess
-    )
-
-
 class ResourceCache:
     """ClientQuotas by cluster and QuotaClusters by name, as last observed.
 
@@ -142,7 +131,10 @@ class ResourceCache:
         """Record a ClientQuota; older versions are ignored."""
         document = obj.document
         previous = self._originals.get(document)
-        if self._is_over(obj, previous) or (previous is not None and _is_same(obj, previous)):
+        if self._is_over(obj, previous) or (
+            previous is not None
+            and previous.is_version(obj.version, obj.generation, is_terminating=obj.is_terminating)
+        ):
             return frozenset()
         affected: set[str] = set()
         if previous is not None and previous.uid != obj.uid:

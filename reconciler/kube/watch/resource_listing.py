@@ -3,54 +3,37 @@
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field
 
 from reconciler.errors import KubernetesError
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import Obj, Resource, parsed
+from reconciler.kube.api.collection_pages import full_object
+from reconciler.kube.api.custom_resources import Resource, parsed
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.kube.watch.resource_cache import ResourceCache
+from reconciler.manifest.document import DEFAULT_NAMESPACE
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 
-PAGE: Final = 250
-"""Objects per request: a page is parsed as a whole, and the process keeps the memory."""
+PAGE: Final = 500
+"""Objects per request: the text of a page is in memory as a whole, and the process keeps the memory."""
 
 
-DOCUMENT: Final = "document"
-"""All that is kept of a listed ClientQuota: the cache has the rest."""
+class _Metadata(Struct):
+    """What tells whether the cache has an object of a listing as it is."""
 
-Pages: TypeAlias = dict[bytes, tuple[str, ...]]
-"""The documents of each page of a listing, by the digest of its bytes."""
+    name: str
+    namespace: str = DEFAULT_NAMESPACE
+    version: str = field(default="", name="resourceVersion")
+    generation: int = 0
+    deletion: str | None = field(default=None, name="deletionTimestamp")
 
 
-class _CachedPages:
-    """The pages of one listing; an unchanged one is answered from the cache. Implements ``collection_pages.PageMemory``.
-
-    Args:
-        cache: Has the objects of the earlier listing, or newer ones.
-        earlier: The pages of the earlier listing.
-
-    Attributes:
-        pages: The pages of this listing.
-    """
-
-    def __init__(self, cache: ResourceCache, earlier: Pages) -> None:
-        self._cache, self._earlier = cache, earlier
-        self.pages: Pages = {}
-
-    def recall(self, digest: bytes) -> Sequence[Obj] | None:
-        """Return the documents of an unchanged page; an excerpt in the cache needs the page itself."""
-        documents = self._earlier.get(digest, ())
-        objects = [obj for name in documents if (obj := self._cache.original(name)) is not None]
-        if not documents or any(obj.excess for obj in objects):
-            return None
-        self.pages[digest] = documents
-        return [{DOCUMENT: document} for document in documents]
-
-    def remember(self, digest: bytes, items: Sequence[Obj]) -> None:
-        """Remember the documents of a page."""
-        self.pages[digest] = tuple(str(item[DOCUMENT]) for item in items)
+class _ListedObject(Struct):
+    metadata: _Metadata
 
 
 class FullListing:
@@ -78,7 +61,6 @@ class FullListing:
         self._namespaces, self._from_file = namespaces, from_file
         self._enqueue, self._on_listed = enqueue, on_listed
         self._unreconciled: set[str] = set()
-        self._pages: dict[str | None, Pages] = {}
 
     async def start(self) -> bool:
         """List everything before the loops start; return whether it is complete.
@@ -115,7 +97,6 @@ class FullListing:
     async def _list(self, *, cached: bool) -> bool:
         complete = await self._clusters()
         for namespace in self._namespaces or (None,):
-            memory = _CachedPages(self._cache, self._pages.pop(namespace, {}))
             affected: set[str] = set()
             try:
                 listing = await self._api.list(
@@ -124,28 +105,31 @@ class FullListing:
                     limit=PAGE,
                     keep=partial(self._observe, affected),
                     cached=cached,
-                    memory=memory,
                 )
             except KubernetesError as error:
                 _LOG.warning("a listing failed, so nothing is removed: %s", error)
                 complete = False
             else:
                 affected |= self._cache.end_listing(
-                    {str(item[DOCUMENT]) for item in listing.items},
+                    set(listing.items),
                     namespace=namespace,
                     version=listing.resource_version,
                 )
-                self._pages[namespace] = memory.pages
             self._enqueue(affected, "listing")
         if complete:
             self._on_listed()
         return complete
 
-    def _observe(self, affected: set[str], obj: Obj) -> Obj:
-        """Put an object of a page into the cache, and return what is kept of it."""
-        resource = parsed(obj)
-        affected |= self._cache.observe(resource)
-        return {DOCUMENT: resource.document}
+    def _observe(self, affected: set[str], text: bytes) -> str:
+        """Put an object into the cache, parsed only if it changed since; return its ``namespace/name``."""
+        head = msgspec.json.decode(text, type=_ListedObject).metadata
+        document = f"{head.namespace}/{head.name}"
+        cached = self._cache.original(document)
+        if cached is None or not cached.is_version(
+            head.version, head.generation, is_terminating=head.deletion is not None
+        ):
+            affected |= self._cache.observe(parsed(full_object(text)))
+        return document
 
     async def _clusters(self) -> bool:
         if self._from_file is not None:

@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import pytest
 from aiohttp import web
-from msgspec.structs import replace
 
 from reconciler.base.http.client import HttpClient, Route
 from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
@@ -137,28 +136,6 @@ def test_a_netrc_entry_for_the_host_is_not_read(
     answer = exchanged(handler)
     assert isinstance(answer, HttpResponse)
     assert answer.body == b"none"
-
-
-def test_the_body_of_a_success_is_given_in_parts_and_still_limited() -> None:
-    def received(status: int, size: int) -> tuple[bytes, HttpResponse | NoResponse]:
-        body = bytearray()
-
-        async def send_parts(
-            request: HttpRequest, seconds: float, tls: ssl.SSLContext | None
-        ) -> HttpResponse | NoResponse:
-            return await send(replace(request, on_part=body.extend), seconds, tls)
-
-        answer = exchanged(fixed(status=status, body=b"x" * size), by=send_parts)
-        return bytes(body), answer
-
-    body, answer = received(200, 1000)
-    assert isinstance(answer, HttpResponse)
-    assert (body, answer.body) == (b"x" * 1000, b"")
-    body, answer = received(500, 1000)
-    assert isinstance(answer, HttpResponse)
-    assert (body, answer.body) == (b"", b"x" * 1000)
-    _, answer = received(200, 1001)
-    assert isinstance(answer, NoResponse)
 
 
 def test_the_limit_of_a_compressed_body_applies_to_its_unpacked_size() -> None:

@@ -21,10 +21,10 @@ from reconciler.errors import (
     NotFound,
 )
 from reconciler.kube.api import resource_paths
-from reconciler.kube.api.client import KubernetesApi, ListResult
+from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.api.collection_pages import ListResult
 from reconciler.kube.api.custom_resources import FIELD_MANAGER
 from reconciler.kube.api.http_exchange import RequestTimeouts
-from reconciler.kube.api.listing_parser import ITEMS, LARGEST_OBJECT
 from tests.fakes.clock import FakeClock
 from tests.kube.answering import Server, status
 
@@ -111,8 +111,8 @@ def test_a_listing_reads_all_pages_and_drops_managed_fields() -> None:
 def test_a_page_that_is_too_large_is_requested_again_with_fewer_objects() -> None:
     """Authors determine the size of their objects: a listing must not fail, nor be in memory as a whole."""
 
-    def named(obj: Any) -> dict[str, Any]:
-        return {"name": obj["metadata"]["name"]}
+    def named(text: bytes) -> dict[str, Any]:
+        return {"name": json.loads(text)["metadata"]["name"]}
 
     large = json.dumps({"metadata": {"name": "a", "annotations": {"x": "y" * 250_000}}})
 
@@ -204,7 +204,7 @@ def list_cached(*answers: Any) -> tuple[ListResult, list[dict[str, str]]]:
 
 @pytest.mark.parametrize("turns", [False, True], ids=["items first", "metadata first"])
 def test_a_listing_from_the_watch_cache_is_one_request_without_managed_fields(turns: bool) -> None:
-    named = {"metadata": {"name": "ü😀", "annotations": {"a": ITEMS + '{"x":1}],"metadata":{}}'}}}
+    named = {"metadata": {"name": "ü😀", "annotations": {"a": '"items":[{"x":1}],"metadata":{}}'}}}
     answer = {"items": [QUOTA, named], "metadata": {"resourceVersion": "5"}}
     text = json.dumps(dict(reversed(answer.items())) if turns else answer, separators=(",", ":"))
     listing, requests = list_cached(web.Response(text=text))
@@ -220,20 +220,15 @@ def test_a_listing_from_the_watch_cache_is_one_request_without_managed_fields(tu
         "",
         "[]",
         "not JSON",
-        json.dumps(IN_MEMORY, indent=1),
-        '{"items":null,"metadata":{"resourceVersion":"5"}}',
-        '{"items":[],"metadata":{}}',
         '{"items":[],"metadata":7}',
         '{"items":[{"metadata":7}],"metadata":{"resourceVersion":"5"}}',
         '{"items":[{"a":1}',
         '{"items":[{"a":1},7],"metadata":{"resourceVersion":"5"}}',
         '{"items":[{"a":' + "[" * 300 + "]" * 300 + '}],"metadata":{"resourceVersion":"5"}}',
         '{"items":[{"a":' + "[" * 200_000,
-        '{"items":[],"metadata":{"resourceVersion":"5","continue":"next"}}',
-        '{"items":[{"a":"' + " " * (LARGEST_OBJECT + 1),
         None,
     ],
-    ids=range(15),
+    ids=range(10),
 )
 def test_a_listing_from_the_watch_cache_that_cannot_be_read_is_listed_in_pages(
     text: str | None,

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kube.api.shared_values import (
+from reconciler.kube.api.custom_resources import (
     SHARED_ITEMS,
     shared,
 )

@@ -3,8 +3,7 @@
 import pytest
 
 from reconciler.errors import ConfigError, ManifestErrors
-from reconciler.kube.configuration.cluster_file import read_clusters
-from reconciler.kube.configuration.cluster_references import cluster_problems
+from reconciler.kube.configuration.cluster_references import cluster_problems, read_clusters
 
 PROD = """\
 apiVersion: kafka-quotas.io/v1alpha1

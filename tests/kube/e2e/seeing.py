@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, Self
 
-from reconciler.kube.records.config_map_reader import read
+from reconciler.kube.records.config_maps import read
 from reconciler.kube.records.stored_records import selector
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.ownership import OwnershipRecords

@@ -16,8 +16,7 @@ from reconciler.base.clock import SystemClock
 from reconciler.errors import ConfigError, KubernetesUnavailable, LeaseLost
 from reconciler.kube.api.resource_paths import LEASES
 from reconciler.kube.leadership.election import RELEASED_BY, ElectionSettings
-from reconciler.kube.leadership.lease_thread import LeaseThread
-from reconciler.kube.leadership.watchdog import Watchdog
+from reconciler.kube.leadership.lease_thread import LeaseThread, Watchdog
 from tests.fakes.kube_api import FakeKubeApi
 
 PATIENCE = 120.0

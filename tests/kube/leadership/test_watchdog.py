@@ -2,7 +2,7 @@
 
 import threading
 
-from reconciler.kube.leadership.watchdog import Watchdog
+from reconciler.kube.leadership.lease_thread import Watchdog
 from tests.fakes.clock import FakeClock
 from tests.servers.processes import HANG_SECONDS
 

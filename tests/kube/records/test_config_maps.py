@@ -12,13 +12,23 @@ from msgspec.structs import replace
 
 from reconciler.errors import InventoryError
 from reconciler.inventory import format as records_format
-from reconciler.kube.records import config_map_reader
 from reconciler.kube.records import config_maps as config_maps_module
-from reconciler.kube.records.config_map_reader import read, unpacked
-from reconciler.kube.records.config_maps import config_maps, empty_parts, gzip_of, updates
-from reconciler.kube.records.record_index import RecordIndex
-from reconciler.kube.records.record_parts import PARTS, part_names, part_of
-from reconciler.kube.records.stored_records import StoredRecords, selector
+from reconciler.kube.records.config_maps import (
+    config_maps,
+    empty_parts,
+    gzip_of,
+    read,
+    unpacked,
+    updates,
+)
+from reconciler.kube.records.stored_records import (
+    PARTS,
+    LoopMemory,
+    StoredRecords,
+    part_names,
+    part_of,
+    selector,
+)
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import COLUMNS
 from reconciler.quota.ownership import (
@@ -71,7 +81,7 @@ REMOVALS = st.builds(
 
 @given(FEW, st.lists(REMOVALS, max_size=4).map(tuple))
 def test_everything_reads_back(changes, removals):
-    value = stored_records(*changes, removals=removals)
+    value = stored_records(*changes, memory=LoopMemory(removals=removals))
     assert read(ID, maps(value).values()) == value
 
 
@@ -83,17 +93,14 @@ DOCUMENTS = st.dictionaries(
 
 @given(FEW, FEW, DOCUMENTS, DOCUMENTS, st.booleans())
 def test_parts_encoded_separately_equal_parts_of_the_complete_encoding(
-    first, second, some, uids, is_indexed
+    first, second, some, uids, is_partial
 ):
     before = stored_records(*many(20), *first, uids=some)
     after = replace(before, owned=before.owned.with_changes(second))
-    more = {}
-    if is_indexed:
-        more = {"index": RecordIndex(), "among": {pair_of(change)[0] for change in second}}
-        more["index"].update(before.owned, SALT)
-    else:
+    among = {pair_of(change)[0] for change in second} if is_partial else None
+    if not is_partial:
         after = replace(after, uids=uids)
-    changed = config_maps(after, namespace="kquota", before=before, **more)
+    changed = config_maps(after, namespace="kquota", before=before, among=among)
     assert {**maps(before), **changed} == maps(after)
 
 
@@ -281,7 +288,7 @@ def test_damage_is_an_error_that_names_the_config_map(case):
 
 
 def test_a_decompression_bomb_is_not_unpacked(monkeypatch):
-    monkeypatch.setattr(config_map_reader, "UNPACKED_BYTES", 1000)
+    monkeypatch.setattr(config_maps_module, "UNPACKED_BYTES", 1000)
     config_map = copy.deepcopy(good())
     config_map["binaryData"] = packed(gzip.compress(b"x" * 100_000))
     with pytest.raises(InventoryError, match="too large"):

@@ -9,7 +9,14 @@ from reconciler.kube.records import finalizers
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held
-from reconciler.quota.ownership import NO_RECORD, Orphaned, Owner, OwnershipRecords, Recorded
+from reconciler.quota.ownership import (
+    NO_RECORD,
+    Orphaned,
+    OverrideEnded,
+    Owner,
+    OwnershipRecords,
+    Recorded,
+)
 from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, Policy
@@ -75,13 +82,13 @@ def owned(*keys, orphaned=()):
     )
 
 
-def report(*keys, complete=True, error=None):
+def report(*keys, complete=True, error=None, bookkeeping=()):
     changes = tuple(
         QuotaChange(entity=ALICE, key=key, before=1.0, after=None, cause=Cause.PRUNE)
         for key in keys
     )
     preview = Preview(
-        plan=Plan(cluster_id="c", changes=changes, complete=complete),
+        plan=Plan(cluster_id="c", changes=changes, complete=complete, bookkeeping=bookkeeping),
         verdict=ValidationResult(source="none"),
         policy=Policy.SYNC,
         drift_mode=DriftMode.WARN,
@@ -101,6 +108,8 @@ def test_pending_removals_keep_a_document():
         Reconciliation(cluster="prod", error=ConnectError("away")),
         report(complete=False),
         report(error=ConnectError("away")),
+        # The next one judges what was under an override that ended, of another value or of the same.
+        report(bookkeeping=(OverrideEnded(entity=ALICE, key=RATE),)),
     ],
 )
 def test_an_inconclusive_reconciliation_keeps_every_document(failed):

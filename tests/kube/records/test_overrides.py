@@ -14,6 +14,7 @@ from reconciler.errors import (
 from reconciler.kube.api.custom_resources import REQUESTED_AT
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import overrides, record_store
+from reconciler.kube.records.stored_records import LoopMemory
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
@@ -35,12 +36,12 @@ def world(applied: float | None = MIB) -> FakeKubeApi:
         {
             "metadata": {"name": "prod"},
             "spec": {"bootstrapServers": "b:1"},
-            "status": {"clusterId": "id"},
+            "status": {"clusterId": "forged"},
         },
     )
-    if applied is not None:
-        owner = Owner(document="payments/alice", since=1.0)
-        record(api, Recorded(entity=ALICE, key=RATE, value=applied, owner=owner))
+    owner = Owner(document="payments/alice", since=1.0)
+    changes = [Recorded(entity=ALICE, key=RATE, value=applied, owner=owner)] if applied else []
+    record(api, *changes)
     return api
 
 
@@ -50,7 +51,11 @@ def record(api: FakeKubeApi, *changes: RecordChange) -> None:
             api,
             "kafka",
             "id",
-            lambda stored: replace(stored, owned=stored.owned.with_changes(changes)),
+            lambda stored: replace(
+                stored,
+                owned=stored.owned.with_changes(changes),
+                memory=LoopMemory(manager="prod"),
+            ),
         )
     )
 
@@ -175,8 +180,9 @@ def test_concurrent_writes_of_the_operator_are_not_lost() -> None:
 
 def test_an_unknown_cluster_and_one_without_an_id_are_reported() -> None:
     api = world()
-    del api.find(QUOTA_CLUSTERS, None, "prod")["status"]
-    with pytest.raises(ConfigError, match="no cluster id yet"):
+    clusters = {QUOTA_CLUSTERS.plural}
+    api.objects = {key: obj for key, obj in api.objects.items() if key[0] in clusters}
+    with pytest.raises(ConfigError, match="the records of 0 Kafka clusters"):
         begun(api)
     api.objects.clear()
     with pytest.raises(UsageError, match="there is no QuotaCluster prod"):

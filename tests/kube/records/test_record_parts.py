@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.kube.records.record_parts import PARTS, part_names, part_of, split
+from reconciler.kube.records.stored_records import PARTS, part_names, part_of, split
 from reconciler.quota.entity import entity
 from reconciler.quota.ownership import OwnershipRecords
 from tests.inventory.samples import ALICE, ENTITIES, RECORD_CHANGES

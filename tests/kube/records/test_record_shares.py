@@ -8,10 +8,8 @@ import pytest
 
 from reconciler.kube.records import record_index
 from reconciler.kube.records.config_maps import MOST_BYTES, config_maps
-from reconciler.kube.records.record_index import RecordIndex
-from reconciler.kube.records.record_parts import part_of
-from reconciler.kube.records.record_shares import ROOM, SHARE, size_of, sizes_of
-from reconciler.kube.records.stored_records import StoredRecords
+from reconciler.kube.records.record_index import ROOM, SHARE, RecordIndex, size_of, sizes_of
+from reconciler.kube.records.stored_records import StoredRecords, part_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.ownership import (

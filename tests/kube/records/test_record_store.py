@@ -12,7 +12,7 @@ from reconciler.errors import InventoryError, KubernetesUnavailable, StalePlan
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.inventory import KubeInventory
-from reconciler.kube.records.record_parts import PARTS, part_names
+from reconciler.kube.records.stored_records import PARTS, part_names
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.quota.ownership import Intent, IntentStarted, Owner, Recorded
 from tests.fakes.kube_api import FakeKubeApi

@@ -13,8 +13,7 @@ from reconciler.errors import ConnectError, Forbidden, KubernetesUnavailable
 from reconciler.kube.api.custom_resources import time_text
 from reconciler.kube.api.resource_paths import CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
-from reconciler.kube.records.record_parts import PARTS, part_of
-from reconciler.kube.records.stored_records import StoredRecords
+from reconciler.kube.records.stored_records import PARTS, StoredRecords, part_of
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from reconciler.errors import LeaseLost
-from reconciler.kube.run.leader_store import KafkaWrites, LeadingStore
+from reconciler.kube.run.operator_ports import KafkaWrites, LeadingStore
 from reconciler.kube.status.conditions import trouble_of
 from reconciler.kube.status.reasons import Reason
 from reconciler.quota.entity import entity

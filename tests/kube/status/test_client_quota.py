@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from reconciler.errors import ConnectError
 from reconciler.kube.api.custom_resources import REQUESTED_AT, condition_of
 from reconciler.kube.status.client_quota import GRACE_SECONDS, MOST_ENTITY, document_status
-from reconciler.kube.status.comparison import unchanged
+from reconciler.kube.status.conditions import unchanged
 from reconciler.kube.status.eligibility import assess_eligibility
 from reconciler.kube.status.key_status import KeyStatusIndex
 from reconciler.kube.status.reasons import Reason

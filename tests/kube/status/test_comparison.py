@@ -1,7 +1,6 @@
 """Whether a status is written again: not for times, not for fields of other managers."""
 
-from reconciler.kube.status.comparison import CONDITIONS, unchanged
-from reconciler.kube.status.conditions import conditions
+from reconciler.kube.status.conditions import CONDITIONS, conditions, unchanged
 from reconciler.kube.status.reasons import Reason
 
 READY = {"type": "Ready", "status": "True", "reason": "Synced", "message": ""}

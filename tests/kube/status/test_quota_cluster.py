@@ -4,7 +4,7 @@ import pytest
 
 from reconciler.errors import ConnectError
 from reconciler.kube.api.custom_resources import condition_of
-from reconciler.kube.status.comparison import unchanged
+from reconciler.kube.status.conditions import unchanged
 from reconciler.kube.status.quota_cluster import MOST_DRIFT, cluster_status
 from reconciler.quota.entity import entity
 from reconciler.quota.results.report import Reconciliation

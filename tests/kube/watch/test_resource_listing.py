@@ -10,8 +10,6 @@ from typing import Any
 from aiohttp import web
 
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.collection_pages import full_object, read_collection
-from reconciler.kube.api.http_exchange import ApiRequest
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
 from reconciler.kube.configuration.namespace_limits import NamespaceLimits
 from reconciler.kube.watch.resource_cache import ResourceCache
@@ -62,53 +60,6 @@ class Documents:
             },
             separators=(",", ":"),
         ).encode()
-
-
-class DigestedPages:
-    """Records pages like a listing."""
-
-    def __init__(self) -> None:
-        self.pages: dict[bytes, Any] = {}
-
-    def recall(self, digest: bytes) -> Any:
-        return self.pages.get(digest)
-
-    def remember(self, digest: bytes, items: Any) -> None:
-        self.pages[digest] = items
-
-
-def test_only_pages_with_a_change_are_parsed_again() -> None:
-    documents, memory = Documents(), DigestedPages()
-    for number in range(3 * PER_PAGE):
-        documents.put(f"d{number}", 2048)
-    parsed_objects: list[int] = []
-
-    def parse(body: bytes) -> dict[str, Any]:
-        page: dict[str, Any] = json.loads(body)
-        parsed_objects.append(len(page["items"]))
-        return page
-
-    async def answer(request: ApiRequest) -> bytes:
-        return documents.page(request.query.get("continue", ""))
-
-    def listed() -> list[Any]:
-        request = ApiRequest(verb="list", resource=CLIENT_QUOTAS, namespace=None)
-        parsed_objects.clear()
-        items, version = asyncio.run(
-            read_collection(answer, parse, request, limit=250, keep=full_object, memory=memory)
-        )
-        assert version == str(documents.version)
-        return items
-
-    first = listed()
-    assert parsed_objects == [3, 3, 3]
-    assert listed() == first
-    assert parsed_objects == [0, 0, 0]
-    documents.put("d4", 4096)
-    changed = listed()
-    assert parsed_objects == [0, 3, 0]
-    assert changed[4]["spec"]["limits"] == {"producerByteRate": 4096}
-    assert changed[:4] + changed[5:] == first[:4] + first[5:]
 
 
 @contextlib.asynccontextmanager

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from reconciler.errors import KquotaError, TaskDied
 from reconciler.kube.api.resource_paths import CLIENT_QUOTA_DEFINITION
-from reconciler.kube.records.config_map_reader import read
+from reconciler.kube.records.config_maps import read
 from reconciler.quota.keys import Key
 from reconciler.quota.policy import DeletionPolicy, Policy
 from tests.simulation import actors

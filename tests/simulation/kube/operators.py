@@ -19,10 +19,9 @@ from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.leadership.election import ONE_TRY, ElectionSettings, Leader
-from reconciler.kube.leadership.watchdog import CHECK_SECONDS, Watchdog
-from reconciler.kube.run.leader_store import KafkaWrites, LeadingStore
+from reconciler.kube.leadership.lease_thread import CHECK_SECONDS, Watchdog
 from reconciler.kube.run.operator import Operator
-from reconciler.kube.run.operator_ports import OperatorPorts
+from reconciler.kube.run.operator_ports import KafkaWrites, LeadingStore, OperatorPorts
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.entity import Entity
