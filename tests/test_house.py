@@ -24,9 +24,9 @@ STATEMENTS = {
     "base": 965,
     "cli": 2665,
     "client": 2900,
-    "codecs": 1078,
+    "codecs": 912,
     "errors.py": 148,
-    "evidence": 5203,  # a writer reads a day with one request, so that rows and version belong together
+    "evidence": 5223,  # dialects and http_config declare the fields of their files, for which codecs has 166 less
     "forge": 519,
     "git": 461,
     "inventory": 504,  # lines and numbers that no log and no record may contain
@@ -36,7 +36,7 @@ STATEMENTS = {
     "metrics": 336,
     "ports.py": 25,
     "quota": 3075,  # effects of a plan are computed once
-    "reconcile": 1028,
+    "reconcile": 1027,
     "render": 2314,  # recommended limits are counted by what they recommend
     "sandbox": 1210,
     "spark": 34,

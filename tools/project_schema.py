@@ -125,24 +125,6 @@ PROJECT: Final[dict[str, Any]] = {
         "limits": bounds(
             "Smallest and largest values that any manifest of this project may declare."
         ),
-        "reading": {
-            "description": "How much is read before it is refused.",
-            "type": "object",
-            "properties": {
-                "maxFiles": {
-                    "description": "Most files; 100000 if unset.",
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 10_000_000,
-                },
-                "maxFileBytes": {
-                    "description": "Largest file; 64 MiB if unset.",
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 1_073_741_824,
-                },
-            },
-        },
         "acceptedWarnings": {
             "description": "Warnings that are accepted; they are counted instead of shown.",
             "type": "array",

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from reconciler.codecs.plan_file import FORMAT, PlanFile, plan_file, preview_of
 from reconciler.codecs.plan_rows import printed_finding
-from reconciler.codecs.reader import DocumentReader, edited, typed
+from reconciler.codecs.reader import edited, typed
 from reconciler.errors import ConfigError, QuotaValueError, StalePlan
 from reconciler.quota.entity import level
 from reconciler.quota.entity_forms import entity_json, entity_text
@@ -239,8 +239,7 @@ def simulation_of(file: PlanFile, *, location: str) -> "Simulation | None":
         return None
     from reconciler.codecs.simulation import read_whatif  # noqa: PLC0415 - the models of use, only for plans with a simulation
 
-    reader = DocumentReader(file.simulation, step="simulation", location=location)
-    return read_whatif(reader, file.cluster_id)
+    return read_whatif(file.simulation, file.cluster_id, location=location)
 
 
 def _read(text: str, location: str) -> PlanFile:

@@ -14,7 +14,7 @@ from reconciler.app.notices import Notice, Notices
 from reconciler.app.requests import TargetRequest
 from reconciler.errors import ConnectError, Interrupted, PlanRefused
 from reconciler.manifest.project.cluster import from_spec
-from reconciler.manifest.project.file import InventoryLocation, ProjectCluster, ReadLimits
+from reconciler.manifest.project.file import InventoryLocation, ProjectCluster
 
 
 def target(name: str) -> ClusterTarget:
@@ -30,7 +30,6 @@ def target(name: str) -> ClusterTarget:
         ),
         root=Path(),
         project=None,
-        read_limits=ReadLimits(),
         options=TargetRequest(),
     )
 

@@ -130,10 +130,8 @@ def test_a_client_id_without_a_user_is_resolved_as_the_anonymous_user(kquota, ki
             (("client-id", "b"),): {"request_percentage": 10000.0},
         }
     )
-    typed = kquota("resolve", *at, "--client-id", "b", "--key", "request_percentage")
-    of_file = kquota(
-        "resolve", *at, "--from", "-", "--key", "request_percentage", stdin="client_id\nb\n"
-    )
+    typed = kquota("resolve", *at, "--client-id", "b")
+    of_file = kquota("resolve", *at, "--from", "-", stdin="client_id\nb\n")
     assert typed.out.startswith("user=ANONYMOUS,client-id=b\n")
     assert "default user" in typed.out
     assert "call a client ANONYMOUS if it does not authenticate" in typed.err

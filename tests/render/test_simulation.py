@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from reconciler.codecs.plan import read_plan, read_simulation, saved_plan
-from reconciler.codecs.reader import DocumentReader
 from reconciler.codecs.simulation import read_whatif, whatif_document
 from reconciler.errors import ConfigError
 from reconciler.quota.entity import entity
@@ -292,12 +291,7 @@ STRICT = WhatIfPolicy(
 
 
 def read(document, cluster_id=CLUSTER) -> Simulation:
-    return read_whatif(
-        DocumentReader(json.loads(dump({"simulation": document}))).fields("simulation")[
-            "simulation"
-        ],
-        cluster_id,
-    )
+    return read_whatif(json.loads(json.dumps(document)), cluster_id, location="plan.json")
 
 
 @given(st.integers(0, 100_000))
@@ -310,48 +304,43 @@ def test_a_written_simulation_is_read_back(number):
 
 
 def written(**more) -> dict:
-    new_simulation = simulation(row(), breaches=(BREACH,))
-    return {**json.loads(dump({"x": whatif_document(new_simulation)}))["x"], **more}
+    return whatif_document(simulation(row(), breaches=(BREACH,))) | more
 
 
 def edited(section, **more) -> dict:
-    document = written()
-    document[section][0].update(more)
+    document = json.loads(json.dumps(written()))
+    document[section][0] |= more
     return document
 
 
+PAIR = {"kind": "pair", "user": "alice", "client_id": "", "ip": ""}
+
+
 @pytest.mark.parametrize(
-    ("document", "place"),
+    ("document", "words"),
     [
-        (written(format=2), "simulation.format"),
-        (written(enough=False), "simulation.enough"),
-        (written(leftOut=-1), "simulation.leftOut"),
-        (written(leftBlind=1), "simulation.leftBlind"),
-        (written(more=1), "more"),
-        (written(verdicts={"worse": 2}), "simulation.verdicts"),
-        (written(verdicts={"worse": 1, "fine": 0}), "simulation.verdicts"),
-        (written(verdicts={}), "simulation.verdicts"),
-        (edited("rows", verdict="fine"), "simulation.rows[0].verdict"),
-        (edited("rows", after_throttled_ms=None), "simulation.rows[0].verdict"),
-        (edited("rows", bound="between"), "simulation.rows[0].bound"),
-        (edited("rows", worst_throttled_ms=1), "simulation.rows[0].bound"),
-        (edited("rows", model="tokens"), "simulation.rows[0].model"),
-        (edited("rows", group_kind="pair"), "simulation.rows[0].group_kind"),
-        (edited("rows", source_entity='[["user", "a"]]'), "simulation.rows[0].source_entity"),
-        (edited("rows", source_entity="{}"), "simulation.rows[0].source_entity"),
-        (edited("rows", why="pay me"), "simulation.rows[0].why"),
-        (edited("rows", covered_ms=-1), "simulation.rows[0].covered_ms"),
-        (edited("rows", cluster_id="other"), "simulation should be about the cluster"),
-        (edited("breaches", found_ms=60_000), "simulation.breaches[0].found_ms"),
-        (edited("breaches", what="taste"), "simulation.breaches[0].what"),
-        (edited("evidence", from_ms=END + 1), "simulation.evidence[0].from_ms"),
-        (edited("evidence", to_ms=10**18), "simulation.evidence[0].to_ms"),
+        (written(left_out=-1), "verdicts"),
+        (written(left_blind=1), "verdicts"),
+        (written(more=1), "unknown fields"),
+        (edited("rows", more=1), "unknown fields"),
+        (written(verdicts={"worse": 2}), "verdicts"),
+        (written(verdicts={"worse": 1, "fine": 0}), "verdicts"),
+        (edited("rows", verdict="fine"), r"rows\[0\].verdict"),
+        (edited("rows", after_throttled_ms=None), "contradict"),
+        (edited("rows", bound="between"), "contradict"),
+        (edited("rows", worst_throttled_ms=1), "contradict"),
+        (edited("rows", model="tokens"), "contradict"),
+        (edited("rows", bucket=PAIR), "contradict"),
+        (edited("rows", source_entity='[["user", "a"]]'), "contradict"),
+        (edited("rows", source_entity="{}"), "contradict"),
+        (edited("rows", covered_ms=-1), "contradict"),
+        (edited("rows", cluster_id="other"), "about the cluster"),
+        (edited("evidence", to_ms=10**18), "before the year 10000"),
     ],
 )
-def test_a_contradictory_simulation_is_refused_with_its_place(document, place):
-    with pytest.raises(ConfigError) as caught:
+def test_a_contradictory_simulation_is_refused(document, words):
+    with pytest.raises(ConfigError, match=words):
         read(document)
-    assert place in str(caught.value)
 
 
 def test_a_plan_with_a_simulation_has_the_same_digest():
@@ -362,8 +351,7 @@ def test_a_plan_with_a_simulation_has_the_same_digest():
     assert read_simulation(plain, location="plan.json") is None
     assert read_plan(text, location="plan.json") == read_plan(plain, location="plan.json")
     assert isinstance(read_plan(text, location="plan.json").plan, Plan)
-    broken = text.replace('"leftOut": 0', '"leftOut": -1')
+    broken = text.replace('"left_out": 0', '"left_out": -1')
     assert broken != text
-    for reader in (read_plan,):
-        with pytest.raises(ConfigError, match="leftOut"):
-            reader(broken, location="plan.json")
+    with pytest.raises(ConfigError, match="verdicts"):
+        read_plan(broken, location="plan.json")

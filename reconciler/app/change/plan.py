@@ -50,7 +50,10 @@ class ClusterPlan(Struct, frozen=True, kw_only=True):
         """The document to be printed."""
         from reconciler.codecs.plan import plan_document
 
-        return plan_document(self.preview, self._whatif)
+        whatif = self._whatif
+        if whatif is not None and self.simulation is not None:
+            whatif |= {"enough": self.simulation.enough}
+        return plan_document(self.preview, whatif)
 
     @property
     def file(self) -> "PlanFile":

@@ -13,7 +13,7 @@ from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices, TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.errors import KquotaError, ManifestErrors, Problem, UsageError
-from reconciler.manifest.files import FileTexts, read_paths, unmatched_problem
+from reconciler.manifest.files import MAX_FILE_BYTES, FileTexts, read_paths, unmatched_problem
 from reconciler.manifest.loader import NO_CLUSTER, LoadedManifests, load_files
 from reconciler.manifest.project.file import FILE_NAME
 from reconciler.manifest.project.selection import for_cluster
@@ -132,7 +132,6 @@ def read_texts(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
             f"no manifests are configured for {target.display_name}",
             hint="pass files or folders, or list them in spec.manifests of the project file",
         )
-    reading = target.read_limits
     if STDIN in paths:
         return _with_stdin(target, paths)
     excluded = [FILE_NAME if target.project is None else target.project.path]
@@ -140,8 +139,6 @@ def read_texts(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
         paths or target.project_cluster.manifests,
         Path() if paths else target.root,
         exclude=excluded if paths else [Path(name).name for name in excluded],
-        max_files=reading.max_files,
-        max_file_bytes=reading.max_file_bytes,
     )
 
 
@@ -161,11 +158,11 @@ def _with_stdin(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
     file_paths = [path for path in paths if path != STDIN]
     file_texts = read_texts(target, file_paths) if file_paths else FileTexts()
     try:
-        text = sys.stdin.buffer.read(target.read_limits.max_file_bytes + 1).decode("utf-8")
+        text = sys.stdin.buffer.read(MAX_FILE_BYTES + 1).decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError("standard input is not UTF-8") from error
-    if len(text) > target.read_limits.max_file_bytes:
-        raise UsageError(f"standard input is larger than {target.read_limits.max_file_bytes} bytes")
+    if len(text) > MAX_FILE_BYTES:
+        raise UsageError(f"standard input is larger than {MAX_FILE_BYTES} bytes")
     return FileTexts(
         names=("<stdin>", *file_texts.names),
         problems=file_texts.problems,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.manifest.files import MAX_BYTES, FileTexts, read_blobs
-from reconciler.manifest.project.file import FILE_NAME, ReadLimits
+from reconciler.manifest.project.file import FILE_NAME
 
 if TYPE_CHECKING:
     from reconciler.app.requests import TargetRequest
@@ -54,7 +54,6 @@ def read_tree(
     patterns: Sequence[str],
     *,
     project_file: str,
-    limits: ReadLimits,
 ) -> FileTexts:
     """Return the manifests that patterns match in a revision, without the project file.
 
@@ -72,12 +71,10 @@ def read_tree(
         lambda names: {
             name.removeprefix(base): content
             for name, content in tree.read(
-                (base + name for name in names), max_bytes=max(MAX_BYTES, limits.max_file_bytes)
+                (base + name for name in names), max_bytes=MAX_BYTES
             ).items()
         },
         exclude=(project_file,),
-        max_files=limits.max_files,
-        max_file_bytes=limits.max_file_bytes,
     )
 
 

@@ -25,7 +25,6 @@ from reconciler.manifest.project.file import (
     InventoryLocation,
     Project,
     ProjectCluster,
-    ReadLimits,
     parse,
 )
 
@@ -62,7 +61,6 @@ class ClusterTarget(QuietRepr, Struct, frozen=True, kw_only=True):
     project_cluster: ProjectCluster
     root: Path  # base folder of the project's paths
     project: Project | None  # its project; None if addresses were typed
-    read_limits: ReadLimits
     options: TargetRequest
     # The files of the trusted revision, with `--config-from`; None = files of the disk.
     files: "TrustedFiles | None" = None
@@ -220,7 +218,6 @@ def targets(
             reads=reads,
             root=root,
             project=project,
-            read_limits=project.read_limits,
             options=cluster_options,
             files=files,
             is_trusted=is_trusted,
@@ -362,6 +359,5 @@ def _by_address(cluster_options: TargetRequest) -> ClusterTarget:
         ),
         root=Path(),
         project=None,
-        read_limits=ReadLimits(),
         options=cluster_options,
     )

@@ -185,7 +185,6 @@ def _documents(
         places.within("."),
         project_cluster.manifests,
         project_file=places.project,
-        limits=project.read_limits,
     )
     loaded = for_cluster(
         load_files(texts, clusters=project.labels, problems=texts.problems), project_cluster

@@ -158,7 +158,6 @@ def open_revision(
         project_cluster=revision.project.cluster(name),
         root=state_dir,
         project=revision.project,
-        read_limits=revision.project.read_limits,
         options=TargetRequest(),
     )
     return open_session(

@@ -1,6 +1,6 @@
 """``kquota resolve``: which limit applies to a client, per key, and which limits it overrides."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -12,7 +12,6 @@ from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import format_option, where_options
 from reconciler.cli.options.value_types import NAME
 from reconciler.errors import ClientError, KquotaError, UsageError
-from reconciler.quota.keys import COLUMNS, Key
 
 if TYPE_CHECKING:
     from reconciler.client import QuotaClient
@@ -27,7 +26,6 @@ quotas apply to a client without a client id.
 Example:
   kquota resolve --user alice --client-id checkout
   kquota resolve --cluster prod --user 'CN=alice,O=Acme' --client-id etl --ip 10.0.0.7
-  kquota resolve --user alice --key producer_byte_rate
   kquota resolve --from clients.csv --format json"""
 
 
@@ -45,13 +43,6 @@ Example:
     click.Path(),
     name="source",
 )
-@option(
-    "--key KEY",
-    "Show only this quota key, by Kafka's name; repeatable.",
-    click.Choice([str(key) for key in Key]),
-    name="keys",
-    multiple=True,
-)
 @where_options(many=False)
 @format_option("text", "json")
 @click.pass_obj
@@ -62,7 +53,6 @@ def resolve(
     client_id: str | None,
     ip: str | None,
     source: str | None,
-    keys: Sequence[str],
     where: TargetRequest,
     output: str,
 ) -> ExitCode:
@@ -77,7 +67,7 @@ def resolve(
     async def ask() -> "tuple[str, Mapping[Principal, Resolution | KquotaError], str | None]":
         async with connect_client(console, cluster_target) as client:
             cluster = await expected_cluster(client, cluster_target)
-            results = await client.resolve(principals, keys=tuple(map(Key, keys)) or COLUMNS)
+            results = await client.resolve(principals)
             return cluster.id, results, await _callback(client)
 
     cluster_id, results, callback = run(ask())

@@ -55,7 +55,6 @@ Example:
     DURATION,
     default="60s",
 )
-@option("--fetch-timeout DURATION", "Longest time for one fetch.", DURATION, default="2m")
 @option(
     "--state-dir DIR",
     "Folder of the mirror, the records and the audit log  [default under systemd: its StateDirectory].",
@@ -74,7 +73,6 @@ def watch(
     project: str,
     trusted: Path | None,
     interval: float,
-    fetch_timeout: float,
     state_dir: Path,
     serving: MetricsRequest,
 ) -> ExitCode:
@@ -89,7 +87,6 @@ def watch(
         folder=state_dir / "mirror.git",
         source=GitSource.of(repository, start=Path()),
         branch=branch,
-        deadline=fetch_timeout,
     )
     places = RevisionPaths(folder=folder.strip("/"), project=project, trusted=trusted)
     collect_as_usual()

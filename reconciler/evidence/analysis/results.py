@@ -1,12 +1,11 @@
 """Results of analyses: stored as one unit for each cluster, on the last day of the window, and read as values."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.codecs.reader import DocumentReader
 from reconciler.codecs.row_values import read_row
 from reconciler.evidence.analysis.window import TimeWindow
 from reconciler.evidence.store.files import arrow_tables
@@ -62,13 +61,13 @@ def newest(
     return days
 
 
-def values_of(rows: pa.Table, kind: Callable[..., T]) -> tuple[T, ...]:
+def values_of(rows: pa.Table, kind: type[T]) -> tuple[T, ...]:
     """Return rows of the table of a class as its values."""
-    return tuple(read_row(DocumentReader(row), kind) for row in rows.to_pylist())
+    return tuple(read_row(row, kind) for row in rows.to_pylist())
 
 
 def first_values(
-    rows: pa.Table, kind: Callable[..., T], order: Sequence[tuple[Any, str]], most: int
+    rows: pa.Table, kind: type[T], order: Sequence[tuple[Any, str]], most: int
 ) -> tuple[tuple[T, ...], int]:
     """Return the first rows as values, and the number of remaining rows.
 

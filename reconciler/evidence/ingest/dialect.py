@@ -4,8 +4,10 @@ import ipaddress
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 from urllib.parse import quote, unquote
+
+from msgspec import Struct
 
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.cluster_sources import broker_id
@@ -110,8 +112,11 @@ class SeriesMeaning(NamedTuple):
     broker_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricRule:
+class DialectPart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of a dialect, as it is written in TOML."""
+
+
+class MetricRule(DialectPart, frozen=True):
     """A metric name and its meaning; dialects.toml explains the fields."""
 
     name: re.Pattern[str]
@@ -126,21 +131,23 @@ class MetricRule:
         return match if match and all(label in labels for label in self.needs) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameRule:
+class NameRule(DialectPart, frozen=True):
     """The labels with a user, client id or ip, and their encoding."""
 
     labels: tuple[str, ...]
-    decoder: str
+    decoder: Literal["percent", "object_name", "address", "plain"] = "plain"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaTypeLabel:
+class QuotaTypeLabel(DialectPart, frozen=True, rename={"unlisted": "or"}):
     """The label with the quota type, if it is not in the metric name."""
 
     label: str
     unlisted: str = ""
     pattern: re.Pattern[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.pattern is not None and "type" not in self.pattern.groupindex:
+            raise ValueError("pattern should be one with a group (?P<type>…)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

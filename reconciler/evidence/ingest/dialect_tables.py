@@ -4,16 +4,19 @@ import functools
 import importlib.resources
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Literal
 
-from reconciler.codecs.reader import DocumentReader
+from msgspec import field
+
+from reconciler.codecs.reader import converted
 from reconciler.errors import ConfigError, TelemetryError
 from reconciler.evidence.ingest.dialect import (
     ABOUT_QUOTAS,
-    DECODERS,
     Dialect,
+    DialectPart,
     DialectTable,
     MetricRule,
     NameRule,
@@ -21,12 +24,40 @@ from reconciler.evidence.ingest.dialect import (
 )
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.usage.samples import QuotaType
-from reconciler.usage.tables import Measure
 
-_T = TypeVar("_T")
-
-_KINDS: Final = ("user", "client_id", "ip")
 _REASONS: Final = {reason.word: reason for reason in DropReason}
+
+
+class _DialectRow(DialectPart, frozen=True):
+    name: str
+    metrics: tuple[MetricRule, ...] = field(name="metric")
+    about: str = ""
+    names: dict[Literal["user", "client_id", "ip"], NameRule] = field(default_factory=dict)
+    type_label: QuotaTypeLabel | None = field(name="type", default=None)
+    types: dict[str, QuotaType] = field(default_factory=dict[str, QuotaType])
+    refuse: dict[str, str] = field(default_factory=dict[str, str])
+    proof: tuple[re.Pattern[str], ...] = ()
+    unless: tuple[re.Pattern[str], ...] = ()
+
+
+class _CommonRow(DialectPart, frozen=True):
+    metrics: tuple[MetricRule, ...] = field(name="metric", default=())
+    refuse: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class _LostName(DialectPart, frozen=True):
+    name: re.Pattern[str]
+
+
+class _DialectFile(DialectPart, frozen=True):
+    dialects: tuple[_DialectRow, ...] = field(name="dialect")
+    common: _CommonRow = _CommonRow()
+    lost: tuple[_LostName, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = {dialect.name for dialect in self.dialects}
+        if not names or len(names) < len(self.dialects):
+            raise ValueError("dialect should be an array of dialects with different names")
 
 
 @functools.cache
@@ -75,106 +106,53 @@ def parsed(text: str, source: str, common: DialectTable | None = None) -> Dialec
     except (tomllib.TOMLDecodeError, RecursionError) as wrong:
         raise TelemetryError(f"is not TOML: {wrong}", location=source) from wrong
     try:
-        dialects = _dialects(DocumentReader(table), source, common)
+        file = converted(table, _DialectFile, "", hook=_pattern)
+        refusals = [_reasons(row.refuse) for row in file.dialects]
+        refuse = _reasons(file.common.refuse)
     except ConfigError as error:
         raise TelemetryError(
             error.message, location=source, hint="see docs/recorded-use-operations.md"
         ) from error
-    return DialectTable(all=dialects)
-
-
-def _dialects(top: DocumentReader, source: str, common: DialectTable | None) -> tuple[Dialect, ...]:
-    fields = top.fields("dialect", optional=("common", "lost"))
-    shared = fields["common"].fields(optional=("refuse", "metric")) if "common" in fields else {}
-    metrics, refuse = _rows(shared, "metric", _metric), _refusals(shared)
-    unread = _rows(fields, "lost", lambda lost: _pattern(lost.fields("name")["name"]))
+    metrics = file.common.metrics
+    unread = tuple(lost.name for lost in file.lost)
     if common is not None:
         first = common.all[0]
         metrics += tuple(metric for metric in first.metrics if metric.measure not in ABOUT_QUOTAS)
         refuse = {"topic": DropReason.PER_TOPIC} | refuse
         unread += first.unread
-    dialects = fields["dialect"].rows(
-        lambda dialect: _dialect(dialect, source, metrics, refuse, unread)
-    )
-    names = [dialect.name for dialect in dialects]
-    if not names or len(set(names)) < len(names):
-        fields["dialect"].fail("an array of dialects with different names")
-    return dialects
-
-
-def _dialect(
-    dialect: DocumentReader,
-    source: str,
-    common: tuple[MetricRule, ...],
-    refuse: Mapping[str, DropReason],
-    unread: tuple[re.Pattern[str], ...],
-) -> Dialect:
-    fields = dialect.fields(
-        "name",
-        "metric",
-        optional=("about", "names", "type", "types", "refuse", "proof", "unless"),
-    )
-    names = fields["names"].fields(optional=_KINDS) if "names" in fields else {}
-    types = fields["types"].pairs() if "types" in fields else ()
-    return Dialect(
-        name=fields["name"].text(),
-        about=fields["about"].text() if "about" in fields else source,
-        metrics=_rows(fields, "metric", _metric) + common,
-        names={kind: _name(name) for kind, name in names.items()},
-        type_label=_type_label(fields["type"]) if "type" in fields else None,
-        types={spelling: quota_type.word(QuotaType) for spelling, quota_type in types},
-        refuse={**refuse, **_refusals(fields)},
-        proof=_rows(fields, "proof", _pattern),
-        unless=_rows(fields, "unless", _pattern),
-        unread=unread,
+    return DialectTable(
+        all=tuple(
+            Dialect(
+                name=row.name,
+                about=row.about or source,
+                metrics=row.metrics + metrics,
+                names={str(kind): rule for kind, rule in row.names.items()},
+                type_label=row.type_label,
+                types=row.types,
+                refuse=refuse | own_refusals,
+                proof=row.proof,
+                unless=row.unless,
+                unread=unread,
+            )
+            for row, own_refusals in zip(file.dialects, refusals, strict=True)
+        )
     )
 
 
-def _metric(metric: DocumentReader) -> MetricRule:
-    fields = metric.fields("name", "measure", optional=("types", "needs", "id"))
-    return MetricRule(
-        name=_pattern(fields["name"]),
-        measure=fields["measure"].word(Measure),
-        types=_rows(fields, "types", lambda quota_type: quota_type.word(QuotaType)),
-        needs=_rows(fields, "needs", DocumentReader.text),
-        id=_rows(fields, "id", DocumentReader.text),
-    )
+def _reasons(refuse: Mapping[str, str]) -> dict[str, DropReason]:
+    unknown = sorted(set(refuse.values()) - _REASONS.keys())
+    if unknown:
+        raise ConfigError(f"refuse: {unknown[0]!r} should be one of {', '.join(sorted(_REASONS))}")
+    return {label: _REASONS[word] for label, word in refuse.items()}
 
 
-def _name(name: DocumentReader) -> NameRule:
-    fields = name.fields("labels", optional=("decoder",))
-    return NameRule(
-        labels=_rows(fields, "labels", DocumentReader.text),
-        decoder=fields["decoder"].choice(DECODERS) if "decoder" in fields else "plain",
-    )
+def _pattern(_: type, text: object) -> re.Pattern[str]:
+    """Return a pattern of TOML.
 
-
-def _type_label(type_label: DocumentReader) -> QuotaTypeLabel:
-    fields = type_label.fields("label", optional=("or", "pattern"))
-    pattern = _pattern(fields["pattern"]) if "pattern" in fields else None
-    if pattern is not None and "type" not in pattern.groupindex:
-        fields["pattern"].fail("a pattern with a group (?P<type>…)")
-    return QuotaTypeLabel(
-        label=fields["label"].text(),
-        unlisted=fields["or"].text() if "or" in fields else "",
-        pattern=pattern,
-    )
-
-
-def _refusals(fields: Mapping[str, DocumentReader]) -> dict[str, DropReason]:
-    refusals = fields["refuse"].pairs() if "refuse" in fields else ()
-    return {label: _REASONS[reason.choice(_REASONS)] for label, reason in refusals}
-
-
-def _rows(
-    fields: Mapping[str, DocumentReader], name: str, read_item: Callable[[DocumentReader], _T]
-) -> tuple[_T, ...]:
-    """Read the items of an optional array."""
-    return fields[name].rows(read_item) if name in fields else ()
-
-
-def _pattern(pattern: DocumentReader) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern.text(), re.DOTALL)
-    except (re.error, OverflowError, RecursionError) as wrong:
-        pattern.fail(f"a regular expression ({wrong})")
+    Raises:
+        ValueError: It is not a regular expression.
+    """
+    if isinstance(text, str):
+        with suppress(re.error, OverflowError, RecursionError):
+            return re.compile(text, re.DOTALL)
+    raise ValueError(f"should be a regular expression, not {text!r}")

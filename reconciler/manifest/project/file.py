@@ -15,7 +15,6 @@ from reconciler.base.redaction import QuietRepr
 from reconciler.errors import ConfigError, ManifestErrors, Problem, QuotaValueError
 from reconciler.manifest.cluster_selector import NAME_LABEL, Labels, selection_labels
 from reconciler.manifest.document import text_of
-from reconciler.manifest.files import MAX_FILE_BYTES, MAX_FILES
 from reconciler.manifest.project.cluster import (
     QuotaCluster,
     bounds_of,
@@ -52,13 +51,6 @@ class InventoryLocation(Struct, frozen=True, kw_only=True, gc=False):
     git_ref: str | None = None
 
 
-class ReadLimits(Struct, frozen=True, kw_only=True, gc=False):
-    """Limits for reading manifests."""
-
-    max_files: int = MAX_FILES
-    max_file_bytes: int = MAX_FILE_BYTES
-
-
 class ProjectCluster(Struct, frozen=True, kw_only=True, gc=False):
     """A cluster with its settings in a project."""
 
@@ -85,7 +77,6 @@ class Project(QuietRepr, Struct, frozen=True, kw_only=True, gc=False):
 
     path: str  # the file, for display, and to be excluded from the manifests
     clusters: tuple[ProjectCluster, ...]  # in the order of the file; at least one
-    read_limits: ReadLimits
     accepted_warnings: tuple[AcceptedWarning, ...]
     simulate: Mapping[str, Any]  # the what-if policy, as written
     # Each document as written, to compare revisions. Hidden: it may contain secrets.
@@ -331,14 +322,9 @@ def _built(project_documents: _ProjectDocuments, path: str) -> Project:
                 labels=selection_labels(name, _own_labels(root) | _group_labels(name, groups)),
             )
         )
-    reading = spec.get("reading", {})
     return Project(
         path=path,
         clusters=tuple(clusters),
-        read_limits=ReadLimits(
-            max_files=reading.get("maxFiles", MAX_FILES),
-            max_file_bytes=reading.get("maxFileBytes", MAX_FILE_BYTES),
-        ),
         accepted_warnings=tuple(
             AcceptedWarning(
                 kind=WarningKind(rule["warning"]), document=rule["document"], reason=rule["reason"]

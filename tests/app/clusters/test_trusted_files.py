@@ -176,8 +176,6 @@ MENTIONING_FILES = {
     "clusters",
     "inventory",
     "items",
-    "maxFileBytes",
-    "maxFiles",
     "name",
     "paths",
     "reading",

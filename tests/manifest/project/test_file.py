@@ -24,7 +24,6 @@ spec:
   inventory: {gitRef: refs/kquota/inventory}
   limits:
     producerByteRate: {min: 1Ki, max: 1Gi}
-  reading: {maxFiles: 5}
   simulate: {failOn: {newThrottledPerDay: 10m, maxDelay: 60s}, elastic: Report}
   clusters:
     - name: prod
@@ -79,7 +78,6 @@ spec: {bootstrapServers: "localhost:9092"}
 def test_every_setting_is_read_into_its_value() -> None:
     project = parse(FULL)
     assert project.names == ("prod", "dev")
-    assert project.read_limits.max_files == 5
     assert project.simulate["failOn"] == {"newThrottledPerDay": "10m", "maxDelay": "60s"}
     prod = project.cluster("prod")
     assert (prod.manifests, prod.own_manifests, prod.audit_log) == (("prod",), True, "audit.jsonl")

@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from reconciler.base.redaction import SecretScrubber, redact_urls, remember
-from reconciler.codecs.reader import DocumentReader
+from msgspec import Struct
+from msgspec import field as _field
+
+from reconciler.base.redaction import QuietRepr, SecretScrubber, redact_urls, remember
+from reconciler.codecs.reader import converted
 from reconciler.errors import ConfigError, ManifestErrors, Problem, TelemetryError
 from reconciler.manifest.syntax import yaml_parser
 from reconciler.manifest.syntax.nodes import Node, to_json
 
 _WAYS: Final = ("basic_auth", "authorization", "bearer_token", "bearer_token_file")
-_TLS: Final = ("ca_file", "cert_file", "key_file", "server_name", "insecure_skip_verify")
 _TENANTS: Final = frozenset(
     {
         "x-scope-orgid",
@@ -55,6 +57,40 @@ class HttpConfig:
         return redact_urls(scrub(text))
 
 
+class _HttpPart(QuietRepr, Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of the file, with the names of Prometheus."""
+
+
+class _BasicAuth(_HttpPart, frozen=True):
+    username: str | None = None
+    username_file: str | None = None
+    password: str | None = None
+    password_file: str | None = None
+
+
+class _Authorization(_HttpPart, frozen=True):
+    type: str = "Bearer"
+    credentials: str | None = None
+    credentials_file: str | None = None
+
+
+class _TlsPart(_HttpPart, frozen=True):
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    server_name: str = ""
+    insecure_skip_verify: bool = False
+
+
+class _HttpFile(_HttpPart, frozen=True):
+    basic_auth: _BasicAuth | None = None
+    authorization: _Authorization | None = None
+    bearer_token: str | None = None
+    bearer_token_file: str | None = None
+    tls_config: _TlsPart | None = None
+    headers: dict[str, str] = _field(default_factory=dict[str, str])
+
+
 def read(path: Path) -> HttpConfig:
     """Read the configuration from a YAML or JSON file; paths in it are relative to its folder.
 
@@ -78,91 +114,83 @@ def read(path: Path) -> HttpConfig:
     if len(nodes) > 1:
         raise TelemetryError("has more than one document", location=str(path))
     try:
-        return _config(DocumentReader(to_json(nodes[0]) if nodes else {}), path.parent)
+        value = to_json(nodes[0]) if nodes else {}
+        return _config(converted(value, _HttpFile, ""), path.parent)
     except ConfigError as error:
         hint = "see Prometheus' http_config; a string such as 123 or yes needs quotes"
         raise TelemetryError(error.message, location=str(path), hint=hint) from None
 
 
-def _config(top: DocumentReader, folder: Path) -> HttpConfig:
-    fields = top.fields(optional=(*_WAYS, "tls_config", "headers"))
-    tls = fields["tls_config"].fields(optional=_TLS) if "tls_config" in fields else {}
-    headers: dict[str, str] = {}
-    for name, value in fields["headers"].pairs() if "headers" in fields else ():
-        headers[name] = _printable(value, value.text())
-        if not _HEADER.fullmatch(name):
-            value.fail("under a name without characters that no header can carry")
+def _config(file: _HttpFile, folder: Path) -> HttpConfig:
+    headers = {name: _printable(text, f"headers[{name!r}]") for name, text in file.headers.items()}
+    if not all(map(_HEADER.fullmatch, headers)):
+        raise ConfigError("headers should have names without characters that no header can carry")
     secrets = list(headers.values())
-    ways: list[str] = [name for name in _WAYS if name in fields]
-    if any(name.lower() == "authorization" for name in headers):
-        ways.append("headers.Authorization")
+    ways = [name for name in _WAYS if getattr(file, name) is not None]
+    ways += ["headers.Authorization" for name in headers if name.lower() == "authorization"]
     if len(ways) > 1:
-        top.fail(f"an object with only one of {ways[0]} and {ways[1]}")
-    if ways and ways[0] in fields:
-        headers["Authorization"], credentials = _authorization(top, ways[0], folder)
+        raise ConfigError(f"should be an object with only one of {ways[0]} and {ways[1]}")
+    if ways and ways[0] in _WAYS:
+        headers["Authorization"], credentials = _authorization(file, folder)
         secrets += credentials
     return HttpConfig(
         headers=headers,
-        tls=_tls(fields["tls_config"], tls, folder) if tls else None,
-        server_name=tls["server_name"].text() if "server_name" in tls else "",
+        tls=None if file.tls_config is None else _tls(file.tls_config, folder),
+        server_name="" if file.tls_config is None else file.tls_config.server_name,
         secrets=tuple(sorted(secrets, key=len, reverse=True)),
         authorized=any(name.lower() not in _TENANTS for name in headers),
     )
 
 
-def _authorization(top: DocumentReader, way: str, folder: Path) -> tuple[str, tuple[str, ...]]:
+def _authorization(file: _HttpFile, folder: Path) -> tuple[str, tuple[str, ...]]:
     """Return the value of the header, and the secrets in it."""
-    if way == "basic_auth":
-        basic = top[way]
-        _ = basic.fields(optional=("username", "username_file", "password", "password_file"))
+    if (basic := file.basic_auth) is not None:
         password = _value(basic, "password", folder)
         pair = f"{_value(basic, 'username', folder)}:{password}"
         encoded = base64.b64encode(pair.encode()).decode()
         return f"Basic {encoded}", (password, encoded)
-    if way == "authorization":
-        fields = top[way].fields(optional=("type", "credentials", "credentials_file"))
-        kind = fields["type"].text() if "type" in fields else "Bearer"
-        credentials = _value(top[way], "credentials", folder)
-        return f"{kind} {credentials}", (credentials,)
-    token = _value(top, "bearer_token", folder)
+    if file.authorization is not None:
+        credentials = _value(file.authorization, "credentials", folder)
+        return f"{file.authorization.type} {credentials}", (credentials,)
+    token = _value(file, "bearer_token", folder)
     return f"Bearer {token}", (token,)
 
 
-def _value(table: DocumentReader, name: str, folder: Path) -> str:
+def _value(table: _HttpPart, name: str, folder: Path) -> str:
     """Return a text that is inline or in a file of its own."""
-    in_file = f"{name}_file"
-    if (name in table) is (in_file in table):
-        table.fail(f"an object with either {name} or {in_file}")
-    if name in table:
-        return _printable(table[name], table[name].text())
-    try:
-        text = (folder / table[in_file].text()).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as wrong:
-        table[in_file].fail(f"a file; it cannot be read: {type(wrong).__name__}")
-    return _printable(table[in_file], text)
+    text, file = getattr(table, name), getattr(table, f"{name}_file")
+    if (text is None) is (file is None):
+        raise ConfigError(f"should be an object with either {name} or {name}_file")
+    if text is None:
+        try:
+            text = (folder / file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as wrong:
+            words = f"{name}_file should be a file; it cannot be read: {type(wrong).__name__}"
+            raise ConfigError(words) from None
+    return _printable(text, name)
 
 
-def _printable(place: DocumentReader, text: str) -> str:
+def _printable(text: str, place: str) -> str:
     if not text or not text.isprintable():
-        place.fail("a text without line breaks and other characters that no header can carry")
+        raise ConfigError(
+            f"{place} should be a text without line breaks and other characters that no header can carry"
+        )
     return text
 
 
-def _tls(place: DocumentReader, tls: Mapping[str, DocumentReader], folder: Path) -> ssl.SSLContext:
-    if ("cert_file" in tls) is not ("key_file" in tls):
-        place.fail("an object with both cert_file and key_file, which belong together")
-    paths = {
-        name: str(folder / tls[name].text())
-        for name in ("ca_file", "cert_file", "key_file")
-        if name in tls
-    }
+def _tls(tls: _TlsPart, folder: Path) -> ssl.SSLContext:
+    if (tls.cert_file is None) is not (tls.key_file is None):
+        raise ConfigError(
+            "tls_config should have both cert_file and key_file: they belong together"
+        )
     try:
-        context = ssl.create_default_context(cafile=paths.get("ca_file"))
-        if "cert_file" in paths:
-            context.load_cert_chain(paths["cert_file"], paths["key_file"])
+        context = ssl.create_default_context(cafile=tls.ca_file and str(folder / tls.ca_file))
+        if tls.cert_file is not None and tls.key_file is not None:
+            context.load_cert_chain(folder / tls.cert_file, folder / tls.key_file)
     except (OSError, ssl.SSLError) as wrong:
-        place.fail(f"an object with usable files: {type(wrong).__name__}")
-    if "insecure_skip_verify" in tls and tls["insecure_skip_verify"].boolean():
+        words = f"tls_config should have usable files: {type(wrong).__name__}"
+        raise ConfigError(words) from None
+    if tls.insecure_skip_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
