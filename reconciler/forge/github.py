@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import AsyncIterator, Mapping
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from reconciler.base.protocols import Clock
 from reconciler.base.secret import Secret
@@ -15,8 +15,7 @@ from reconciler.forge.rest_client import (
     Json,
     RestClient,
     RestLimits,
-    optional_text,
-    required_field,
+    answered,
 )
 
 API: Final = "https://api.github.com"
@@ -81,23 +80,66 @@ class PullRequestHead(Struct, frozen=True, kw_only=True):
         checked_sha(self.sha)
 
 
-class Comment(Struct, frozen=True, kw_only=True):
+class Account(Struct, frozen=True, kw_only=True):
+    """An account; ``null`` in an answer if it was deleted."""
+
+    login: str
+
+
+class Post(Struct, frozen=True, kw_only=True):
+    """A comment or an issue of an answer."""
+
+    text: str | None = field(name="body", default=None)
+    user: Account | None = None
+
+    @property
+    def author(self) -> str:
+        """Its author; "" if the account was deleted."""
+        return "" if self.user is None else self.user.login
+
+    @property
+    def body(self) -> str:
+        """Its text."""
+        return self.text or ""
+
+
+class Comment(Post, frozen=True, kw_only=True):
     """A comment."""
 
     id: int
-    author: str
-    body: str
-    url: str = ""  # its web address; "" if unknown
+    url: str = field(name="html_url", default="")  # its web address; "" if unknown
 
 
-class Issue(Struct, frozen=True, kw_only=True):
+class Issue(Post, frozen=True, kw_only=True):
     """An open issue."""
 
     number: int
-    author: str
     title: str
-    body: str
-    url: str = ""
+    pull_request: dict[str, Any] | None = None  # an issue that is a pull request has it
+
+
+class HostRepository(Struct, frozen=True, kw_only=True):
+    """A repository; ``null`` in an answer if a fork was deleted."""
+
+    full_name: str
+
+
+class _PullHead(Struct, frozen=True, kw_only=True):
+    sha: str
+    branch: str = field(name="ref", default="")
+    repo: HostRepository | None = None
+
+
+class _Pull(Struct, frozen=True, kw_only=True):
+    number: int
+    head: _PullHead
+    merged_at: str | None = None
+    merge_commit_sha: str | None = None
+
+    def has(self, head: PullRequestHead) -> bool:
+        repository = "" if self.head.repo is None else self.head.repo.full_name
+        is_same = repository.casefold() == head.repository.casefold()
+        return is_same and self.head.sha == head.sha
 
 
 class GitHub:
@@ -121,7 +163,7 @@ class GitHub:
         """Return the account that the token writes as."""
         if not self._author:
             try:
-                self._author = required_field(await self.client.get("/user"), "login", str)
+                self._author = answered(await self.client.get("/user"), Account).login
             except ForgeError as error:
                 # "Resource not accessible by integration": the token of an app, most often the workflow's own.
                 if error.status != 403 or error.may_work_later:
@@ -141,11 +183,9 @@ class GitHub:
         query = {"state": "open", "sort": "updated", "direction": "desc"}
         if head.branch:
             query["head"] = f"{head.repository.split('/')[0]}:{head.branch}"
-        numbers = [
-            required_field(pull, "number", int)
-            async for pull in self.client.items(f"{self.path}/pulls", query=query)
-            if _has_head(pull, head)
-        ]
+        items = self.client.items(f"{self.path}/pulls", query=query)
+        pulls = [answered(item, _Pull) async for item in items]
+        numbers = [pull.number for pull in pulls if pull.has(head)]
         if len(numbers) != 1:
             problem = (
                 "no open pull request has" if not numbers else f"pull requests {numbers} all have"
@@ -164,8 +204,8 @@ class GitHub:
         Raises:
             ForgeError: It has another head.
         """
-        pull = await self.client.get(f"{self.path}/pulls/{number}")
-        if not _has_head(pull, head):
+        pull = answered(await self.client.get(f"{self.path}/pulls/{number}"), _Pull)
+        if not pull.has(head):
             raise ForgeError(
                 f"pull request {number} does not have the head {head.sha} of {head.repository}, so nothing is posted there",
                 hint="it has newer commits, or the run was given the number of another pull request",
@@ -178,21 +218,15 @@ class GitHub:
             ForgeError: There is none, for example after a direct push.
         """
         path = f"{self.path}/commits/{checked_sha(commit)}/pulls"
-        async for pull in self.client.items(path):
-            if (
-                optional_text(pull, "merged_at")
-                and optional_text(pull, "merge_commit_sha") == commit
-            ):
+        async for item in self.client.items(path):
+            pull = answered(item, _Pull)
+            if pull.merged_at and pull.merge_commit_sha == commit:
+                head, own = pull.head, self.path.removeprefix("/repos/")
                 # A fork may have been deleted; its commits still exist.
-                repository = optional_text(pull, "head.repo.full_name") or self.path.removeprefix(
-                    "/repos/"
+                repository = own if head.repo is None else head.repo.full_name
+                return pull.number, PullRequestHead(
+                    repository=repository, sha=head.sha, branch=head.branch
                 )
-                head = PullRequestHead(
-                    repository=repository,
-                    sha=required_field(pull, "head.sha", str),
-                    branch=optional_text(pull, "head.ref"),
-                )
-                return required_field(pull, "number", int), head
         raise ForgeError(
             f"no pull request was merged as {commit}, so there is no reviewed plan",
             hint="after a direct push, plan, review the plan, and apply it with --expect-digest",
@@ -201,18 +235,19 @@ class GitHub:
     async def open_issues(self) -> AsyncIterator[Issue]:
         """All open issues, oldest first."""
         query = {"state": "open", "sort": "created", "direction": "asc"}
-        async for issue_json in self.client.items(f"{self.path}/issues", query=query):
-            if "pull_request" not in issue_json:
-                yield _issue(issue_json)
+        async for item in self.client.items(f"{self.path}/issues", query=query):
+            issue = answered(item, Issue)
+            if issue.pull_request is None:
+                yield issue
 
     async def open(self, title: str, body: str) -> Issue:
         """Open an issue."""
         content = {"title": title, "body": body}
-        return _issue(await self.client.send("POST", f"{self.path}/issues", content))
+        return answered(await self.client.send("POST", f"{self.path}/issues", content), Issue)
 
     async def change(self, issue: Issue, title: str, body: str) -> Issue:
         """Replace title and text."""
-        return _issue(await self._send_change(issue, {"title": title, "body": body}))
+        return answered(await self._send_change(issue, {"title": title, "body": body}), Issue)
 
     async def comment(self, issue: Issue, body: str) -> None:
         """Add a comment."""
@@ -246,47 +281,21 @@ class PullComments:
 
     async def notes(self) -> AsyncIterator[Comment]:
         """Yield all comments, oldest first."""
-        async for comment in self._host.client.items(self._thread):
-            yield _comment(comment)
+        async for item in self._host.client.items(self._thread):
+            yield answered(item, Comment)
 
     async def create(self, body: str) -> Comment:
         """Create a comment."""
-        return _comment(await self._host.client.send("POST", self._thread, {"body": body}))
+        return answered(await self._host.client.send("POST", self._thread, {"body": body}), Comment)
 
     async def change(self, note: Comment, body: str) -> Comment:
         """Replace the text of a comment."""
         path = f"{self._comments}/{note.id}"
-        return _comment(await self._host.client.send("PATCH", path, {"body": body}))
+        return answered(await self._host.client.send("PATCH", path, {"body": body}), Comment)
 
     async def delete(self, note: Comment) -> None:
         """Delete a comment."""
         await self._host.client.send("DELETE", f"{self._comments}/{note.id}")
-
-
-def _comment(document: Json) -> Comment:
-    return Comment(
-        id=required_field(document, "id", int),
-        author=optional_text(document, "user.login"),
-        body=optional_text(document, "body"),
-        url=optional_text(document, "html_url"),
-    )
-
-
-def _issue(document: Json) -> Issue:
-    return Issue(
-        number=required_field(document, "number", int),
-        author=optional_text(document, "user.login"),
-        title=optional_text(document, "title"),
-        body=optional_text(document, "body"),
-        url=optional_text(document, "html_url"),
-    )
-
-
-def _has_head(pull: Json, head: PullRequestHead) -> bool:
-    return (
-        optional_text(pull, "head.sha") == head.sha
-        and optional_text(pull, "head.repo.full_name").casefold() == head.repository.casefold()
-    )
 
 
 def workflow_name(text: str) -> str:

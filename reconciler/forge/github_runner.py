@@ -7,12 +7,11 @@ commands are stopped: a name must never be able to set an output or mask a word.
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final, Literal
-
-from msgspec import Struct
+from typing import Final
 
 from reconciler.base.escaping import command_property, command_text
 from reconciler.errors import UsageError
+from reconciler.render.source_findings import RULES, Level, SourceFinding
 
 SUMMARY_ROWS: Final = 10_000
 """Maximum number of changes in a job summary; the size limit may reduce it."""
@@ -23,47 +22,37 @@ SUMMARY_BYTES: Final = 1024 * 1024
 ANNOTATIONS: Final = 10
 """Of one level in one step; GitHub drops more silently."""
 
-Level = Literal["error", "warning", "notice"]
-_LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "notice")
+_COMMANDS: Final[Mapping[Level, str]] = {
+    "error": "error",
+    "warning": "warning",
+    "note": "notice",
+}
+"""The workflow command of each level."""
 
 
-class Annotation(Struct, frozen=True, kw_only=True):
-    """One annotation of a line."""
-
-    level: Level
-    path: str  # file, relative to the repository; "" = no place
-    line: int  # from 1; 0 = the whole file
-    message: str  # one sentence; escaped here
-
-
-def annotation_lines(annotations: Iterable[Annotation], *, title: str) -> tuple[str, ...]:
+def annotation_lines(findings: Iterable[SourceFinding], *, title: str) -> tuple[str, ...]:
     """Return workflow commands, at most ten per level; the tenth has the number of omitted ones."""
-    by_level: dict[Level, list[Annotation]] = {level: [] for level in _LEVELS}
-    for annotation in annotations:
-        by_level[annotation.level].append(annotation)
+    by_level: dict[Level, list[str]] = {level: [] for level in _COMMANDS}
+    for finding in findings:
+        level = RULES[finding.rule]
+        by_level[level].append(_command(level, title, finding.message, finding.path, finding.line))
     lines: list[str] = []
-    for level, level_annotations in by_level.items():
-        visible = (
-            level_annotations
-            if len(level_annotations) <= ANNOTATIONS
-            else level_annotations[: ANNOTATIONS - 1]
-        )
-        lines += [_command(visible_annotation, title) for visible_annotation in visible]
-        if len(visible) < len(level_annotations):
-            omission = f"{len(level_annotations) - len(visible):,} more of this kind; the summary has all of them"
-            lines.append(
-                _command(Annotation(level=level, path="", line=0, message=omission), title)
-            )
+    for level, commands in by_level.items():
+        omitted = len(commands) - ANNOTATIONS + 1
+        if omitted > 1:
+            text = f"{omitted:,} more of this kind; the summary has all of them"
+            commands[ANNOTATIONS - 1 :] = [_command(level, title, text)]
+        lines += commands
     return tuple(lines)
 
 
-def _command(annotation: Annotation, title: str) -> str:
+def _command(level: Level, title: str, message: str, path: str = "", line: int = 0) -> str:
     properties = [f"title={command_property(title)}"]
-    if annotation.path:
-        properties.append(f"file={command_property(annotation.path)}")
-        if annotation.line:
-            properties.append(f"line={annotation.line}")
-    return f"::{annotation.level} {','.join(properties)}::{command_text(annotation.message)}"
+    if path:
+        properties.append(f"file={command_property(path)}")
+        if line:
+            properties.append(f"line={line}")
+    return f"::{_COMMANDS[level]} {','.join(properties)}::{command_text(message)}"
 
 
 def write_outputs(path: Path, outputs: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final, Self, TypeAlias, TypeVar
 from urllib.parse import urlencode, urljoin, urlsplit
 
+import msgspec
 from msgspec import Struct
 
 from reconciler.base import bounded_json
@@ -344,31 +345,19 @@ def _decode(answer: HttpResponse, path: str) -> Json:
     return document
 
 
-T = TypeVar("T", str, int)
+T = TypeVar("T")
 
 
-def required_field(document: Json, path: str, kind: type[T]) -> T:
-    """Return the value at a path such as ``user.login``.
+def answered(document: Json, kind: type[T]) -> T:
+    """Return an answer as a type, which declares the fields that are read.
 
     Raises:
-        ForgeError: It is missing, or of another type.
+        ForgeError: A field is missing, or of another type.
     """
-    value = _value_at(document, path)
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise ForgeError(f"the host's answer has no {path} where one should be")
-    return value
-
-
-def optional_text(document: Json, path: str) -> str:
-    """Return a text at a path; "" if it is missing: deleted accounts and deleted forks are ``null``."""
-    value = _value_at(document, path)
-    return value if isinstance(value, str) else ""
-
-
-def _value_at(document: Json, path: str) -> Json:
-    for name in path.split("."):
-        document = document.get(name) if isinstance(document, Mapping) else None
-    return document
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        raise ForgeError(f"the host's answer is not as expected: {error}") from error
 
 
 def forge_token(text: str) -> Secret:

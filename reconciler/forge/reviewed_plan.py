@@ -5,15 +5,53 @@ import zipfile
 import zlib
 from typing import Final
 
+from msgspec import Struct
+
 from reconciler.errors import ConfigError, ForgeError
-from reconciler.forge.github import GitHub, PullRequestHead, workflow_name
-from reconciler.forge.rest_client import Json, optional_text, required_field
+from reconciler.forge.github import GitHub, HostRepository, PullRequestHead, workflow_name
+from reconciler.forge.rest_client import answered
 
 MAX_PLAN_BYTES: Final = 5 * 1024 * 1024
 """Maximum size of a posted or reviewed plan."""
 
 _MEMBER: Final = "plan.json"
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+class _Artifact(Struct, frozen=True, kw_only=True):
+    id: int
+    name: str
+    expired: bool = False
+
+
+class _RunPull(Struct, frozen=True, kw_only=True):
+    number: int
+
+
+class _WorkflowRun(Struct, frozen=True, kw_only=True):
+    id: int
+    head_sha: str
+    head_branch: str | None = None
+    head_repository: HostRepository | None = None
+    conclusion: str | None = None
+    event: str = ""
+    pull_requests: tuple[_RunPull, ...] | None = None
+
+    def is_of(self, number: int, head: PullRequestHead) -> bool:
+        """Whether it was started by this pull request, and succeeded.
+
+        GitHub lists the pull requests of a run only while they are open and in the same repository; then the number
+        decides. Repository and branch of the head are always present, unless the fork was deleted: such a run never
+        matches.
+        """
+        repository = "" if self.head_repository is None else self.head_repository.full_name
+        pulls = [pull.number for pull in self.pull_requests or ()]
+        return (
+            (self.conclusion, self.event, self.head_sha) == ("success", "pull_request", head.sha)
+            and repository.casefold() == head.repository.casefold()
+            and head.branch in {"", self.head_branch}
+            and (not pulls or number in pulls)
+        )
 
 
 async def reviewed_plan(
@@ -39,14 +77,11 @@ async def reviewed_plan(
         )
     run = await _run_of(host, number, head, workflow)
     path = f"{host.path}/actions/runs/{run}/artifacts"
-    async for artifact_json in host.client.items(path, query={"name": artifact}, field="artifacts"):
-        if (
-            optional_text(artifact_json, "name") == artifact
-            and artifact_json.get("expired") is not True
-        ):
-            stored = required_field(artifact_json, "id", int)
+    async for item in host.client.items(path, query={"name": artifact}, field="artifacts"):
+        stored = answered(item, _Artifact)
+        if stored.name == artifact and not stored.expired:
             content = await host.client.download(
-                f"{host.path}/actions/artifacts/{stored}/zip", max_bytes=MAX_PLAN_BYTES
+                f"{host.path}/actions/artifacts/{stored.id}/zip", max_bytes=MAX_PLAN_BYTES
             )
             return read_artifact(content, location=f"artifact {artifact} of run {run}")
     raise ForgeError(
@@ -62,40 +97,16 @@ async def _run_of(host: GitHub, number: int, head: PullRequestHead, workflow: st
     """
     path = f"{host.path}/actions/workflows/{workflow_name(workflow)}/runs"
     query = {"head_sha": head.sha, "event": "pull_request", "status": "success"}
-    runs = [
-        required_field(run, "id", int)
-        async for run in host.client.items(path, query=query, field="workflow_runs")
-        if _is_of(run, number, head)
-        and optional_text(run, "conclusion") == "success"
-        and optional_text(run, "event") == "pull_request"
-    ]
-    if not runs:
+    items = host.client.items(path, query=query, field="workflow_runs")
+    runs = [answered(item, _WorkflowRun) async for item in items]
+    reviewed = [run.id for run in runs if run.is_of(number, head)]
+    if not reviewed:
         raise ForgeError(
             f"no run of {workflow} for pull request {number} with the head {head.sha} of {head.repository}"
             " succeeded, so there is no reviewed plan",
             hint="run the plan of the pull request again, or plan again and apply that plan with `kquota apply --expect-digest DIGEST`",
         )
-    return max(runs)
-
-
-def _is_of(run: dict[str, Json], number: int, head: PullRequestHead) -> bool:
-    """Whether a run was started by this pull request.
-
-    GitHub lists the pull requests of a run only while they are open and in the same repository; then the number
-    decides. Repository and branch of the head are always present, unless the fork was deleted: such a run never
-    matches.
-    """
-    pulls = run.get("pull_requests")
-    pull_list = pulls if isinstance(pulls, list) else []
-    return (
-        optional_text(run, "head_sha") == head.sha
-        and optional_text(run, "head_repository.full_name").casefold() == head.repository.casefold()
-        and (not head.branch or optional_text(run, "head_branch") == head.branch)
-        and (
-            not pull_list
-            or any(required_field(pull, "number", int) == number for pull in pull_list)
-        )
-    )
+    return max(reviewed)
 
 
 def read_artifact(content: bytes, *, location: str) -> str:

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from reconciler.errors import UsageError
 from reconciler.forge.github_runner import (
-    Annotation,
     annotation_lines,
     room_in,
     write_outputs,
     write_summary,
 )
+from reconciler.render.source_findings import SourceFinding
 
 HOSTILE = "x\n::set-output name=digest::evil\n::error::gone\n##[add-mask]x%0A\u202e\r\n"
 
@@ -26,6 +26,10 @@ def read_outputs(text: str) -> dict[str, str]:
         end = lines.index(delimiter)
         outputs[name], lines = "\n".join(lines[:end]), lines[end + 1 :]
     return outputs
+
+
+def finding(rule: str, path: str, line: int, message: str) -> SourceFinding:
+    return SourceFinding(path=path, line=line, column=0, rule=rule, message=message)
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
@@ -43,7 +47,7 @@ def test_delimiters_are_different_each_time(tmp_path):
 
 
 def test_an_annotation_is_one_command_for_any_text():
-    annotation = Annotation(level="error", path="a,b:c\nd.yaml", line=3, message=HOSTILE)
+    annotation = finding("guard", "a,b:c\nd.yaml", 3, HOSTILE)
     (line,) = annotation_lines([annotation], title=HOSTILE)
     assert "\n" not in line
     assert line.startswith("::error title=")
@@ -54,8 +58,8 @@ def test_an_annotation_is_one_command_for_any_text():
 
 
 def test_at_most_ten_annotations_of_a_kind_are_printed_and_the_tenth_counts_the_rest():
-    many = [Annotation(level="notice", path="f", line=n, message=str(n)) for n in range(1, 31)]
-    few = [Annotation(level="error", path="", line=0, message="e")] * 10
+    many = [finding("change", "f", n, str(n)) for n in range(1, 31)]
+    few = [finding("guard", "", 0, "e")] * 10
     lines = annotation_lines([*many, *few], title="t")
     notices = [line for line in lines if line.startswith("::notice")]
     assert len(notices) == 10

@@ -114,7 +114,7 @@ def test_a_token_without_rights_is_refused_and_no_comment_is_created(api, posted
 
 def test_a_response_without_an_id_is_refused(api, posted):
     api.fail_once(Refusal(201, "no id here"), method="POST")
-    with pytest.raises(ForgeError, match="no id"):
+    with pytest.raises(ForgeError, match="field `id`"):
         posted("one")
 
 

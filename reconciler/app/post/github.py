@@ -21,15 +21,9 @@ from reconciler.forge.rest_client import RestClient, forge_token
 from reconciler.forge.reviewed_plan import reviewed_plan
 from reconciler.forge.sticky_comment import post
 from reconciler.render.markdown.comment import MOST_ROWS
-from reconciler.render.source_findings import RULES, SourceFinding, plan_findings
+from reconciler.render.source_findings import findings_of, plan_findings
 
 TOKEN: Final = "GITHUB_TOKEN"  # noqa: S105 - the name of a variable
-
-_LEVELS: Final[Mapping[str, github_runner.Level]] = {
-    "error": "error",
-    "warning": "warning",
-    "note": "notice",
-}
 
 
 def open_client(api_url: str) -> RestClient:
@@ -61,38 +55,20 @@ def write_summary(content: PostContent) -> None:
         github_runner.write_summary(path, text + "\n")
 
 
-def _findings(content: PostContent, prefix: str) -> tuple[SourceFinding, ...]:
-    """Return the findings with paths relative to the root of the repository, as code hosts require."""
-    if content.preview is None:
-        return ()
-    return tuple(
-        replace(finding, path=str(PurePosixPath(prefix, finding.path)) if finding.path else "")
-        for finding in plan_findings(content.preview, content.recorded)
-    )
-
-
 def annotation_lines(content: PostContent, *, prefix: str) -> Iterable[str]:
     """Return the findings as workflow commands that annotate the lines of rules."""
-    annotations = [
-        github_runner.Annotation(
-            level=_LEVELS[RULES[finding.rule]],
-            path=finding.path,
-            line=finding.line,
-            message=finding.message,
-        )
-        for finding in _findings(content, prefix)
-    ]
-    annotations += [
-        github_runner.Annotation(
-            level="error",
-            path=str(PurePosixPath(prefix, problem.path)),
-            line=problem.line,
-            message=problem.message,
-        )
-        for problem in content.problems
-    ]
+    findings = findings_of(content.problems)
+    if content.preview is not None:
+        findings += plan_findings(content.preview, content.recorded)
     title = content.request.title or f"Kafka quotas {content.request.label}".rstrip()
-    return github_runner.annotation_lines(annotations, title=title)
+    # Code hosts require paths relative to the root of the repository.
+    return github_runner.annotation_lines(
+        (
+            replace(finding, path=str(PurePosixPath(prefix, finding.path)) if finding.path else "")
+            for finding in findings
+        ),
+        title=title,
+    )
 
 
 def write_outputs(facts: Mapping[str, str]) -> None:
