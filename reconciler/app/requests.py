@@ -118,7 +118,7 @@ class MetricsRequest(Struct, frozen=True, kw_only=True):
 
 
 class PostRequest(Struct, frozen=True, kw_only=True):
-    """The typed options of a post that all code hosts share."""
+    """The typed options of a post: its document, its texts, and the pull request."""
 
     document: Path
     label: str
@@ -129,11 +129,6 @@ class PostRequest(Struct, frozen=True, kw_only=True):
     issue: bool
     required: bool
     api_url: str
-
-
-class PullRequestChoice(Struct, frozen=True, kw_only=True):
-    """The typed options that select a pull request."""
-
     repo: str
     pull: int | None
     sha: str

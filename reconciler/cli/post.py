@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 from msgspec.structs import replace
 
-from reconciler.app.requests import PostRequest, PullRequestChoice
+from reconciler.app.requests import PostRequest
 from reconciler.base.installation import needs
 from reconciler.cli.framework.commands import flag, group, option
 from reconciler.cli.framework.console import Console
@@ -95,14 +95,6 @@ post_options: Final = OptionPack(
         flag("--issue", "Open, update or close one issue (for drift)."),
         flag("--required", "Exit 1 if the code host cannot be reached or refuses."),
         api_option,
-    ),
-)
-"""The options of :class:`PostRequest`, passed as ``request``."""
-
-place_options: Final = OptionPack(
-    "place",
-    PullRequestChoice,
-    (
         _repository_option(required=False),
         option("--pull NUMBER", "Number of the pull request.", click.IntRange(min=1)),
         option("--sha SHA", "Head commit of the pull request.", default=""),
@@ -115,7 +107,7 @@ place_options: Final = OptionPack(
         ),
     ),
 )
-"""The options of :class:`PullRequestChoice`, passed as ``place``."""
+"""The options of :class:`PostRequest`, passed as ``request``."""
 
 
 @group(help=HELP, no_args_is_help=True)
@@ -125,7 +117,6 @@ def post() -> None:
 
 @post.command("github", help=GITHUB_HELP)
 @post_options
-@place_options
 @flag("--summary", "Write the job summary (GITHUB_STEP_SUMMARY).")
 @flag("--outputs", "Write the step's outputs (GITHUB_OUTPUT).")
 @flag("--annotations", "Print annotations for the lines of the rules.")
@@ -135,7 +126,6 @@ def github(
     console: Console,
     *,
     request: PostRequest,
-    place: PullRequestChoice,
     summary: bool,
     outputs: bool,
     annotations: bool,
@@ -147,9 +137,8 @@ def github(
     from reconciler.app.post import github
     from reconciler.app.post.content import content_of
 
-    fork = github.fork_of(place)
-    request = replace(request, commit=request.commit or place.sha)
-    content = content_of(request, foreign=bool(place.head_repo), untrusted=fork)
+    request = replace(request, commit=request.commit or request.sha)
+    content = content_of(request, untrusted=github.fork_of(request))
     if summary:
         github.write_summary(content)
     if annotations:
@@ -158,7 +147,7 @@ def github(
         console.flush()
     facts = dict(content.outputs)
     try:
-        facts |= run(github.post_to_github(console, content, place))
+        facts |= run(github.post_to_github(console, content))
     except KquotaError as error:
         if content.request.required or not isinstance(error, ForgeError):
             raise

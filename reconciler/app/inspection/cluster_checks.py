@@ -9,7 +9,7 @@ import os
 import shlex
 import socket
 import stat
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -89,37 +89,8 @@ async def check_cluster(notices: TextReceiver, target: ClusterTarget) -> Checkup
     try:
         config = target.client_config(notices)
     except KquotaError as error:
-        return unusable(error)
-    return await examine(
-        config,
-        patience=target.options.timeout or PATIENCE_SECONDS,
-        expected=target.settings.expected_cluster_id,
-        configured=target.project is not None,
-        records=lambda client, cluster: _records(target, client, cluster),
-    )
-
-
-def unusable(error: KquotaError) -> Checkup:
-    """Return the checks without a usable configuration."""
-    return Checkup(cluster_id="", checks=(_failed_check("configuration", error),))
-
-
-async def examine(
-    config: ClientConfig,
-    *,
-    patience: float,
-    expected: str | None,
-    configured: bool = True,
-    records: Callable[[QuotaClient, Cluster], AsyncIterator[Check]] | None = None,
-) -> Checkup:
-    """Run all checks with a client of this configuration.
-
-    Args:
-        patience: Seconds for one check.
-        expected: The cluster id that must answer; ``None`` = any.
-        configured: Whether there is a configuration in which an expected id could be set.
-        records: Further checks of the cluster that answered.
-    """
+        return Checkup(cluster_id="", checks=(_failed_check("configuration", error),))
+    patience = target.options.timeout or PATIENCE_SECONDS
     checks = [_ok("configuration", _describe_config(config))]
     checks += [check async for check in _addresses(config)]
     connection_observer = _ConnectionObserver()
@@ -134,13 +105,12 @@ async def examine(
             return Checkup(cluster_id="", checks=tuple(checks))
         checks += [
             *connection_observer.checks(config),
-            *_identity(cluster, expected, configured=configured),
+            *_identity(cluster, target),
         ]
         checks += [check async for check in _brokers(client, cluster, patience)]
         checks += [check async for check in _rights(client, cluster, patience)]
         checks.append(await _callback(client, patience))
-        if records is not None:
-            checks += [check async for check in records(client, cluster)]
+        checks += [check async for check in _records(target, client, cluster)]
     return Checkup(cluster_id=cluster.id, checks=tuple(checks))
 
 
@@ -212,13 +182,14 @@ class _ConnectionObserver:
         return checks
 
 
-def _identity(cluster: Cluster, expected: str | None, *, configured: bool) -> list[Check]:
+def _identity(cluster: Cluster, target: ClusterTarget) -> list[Check]:
     checks: list[Check] = []
+    expected = target.settings.expected_cluster_id
     if expected is not None and expected != cluster.id:
         finding = f"{cluster.id} answers, {expected} is expected"
         advice = "correct bootstrapServers or expectedClusterId"
         checks.append(_bad("cluster", finding, advice))
-    elif expected is None and configured:
+    elif expected is None and target.project is not None:
         advice = f"set expectedClusterId: {cluster.id}, so that a wrong address is detected"
         checks.append(_warning("cluster", f"{cluster.id}, expectedClusterId is not set", advice))
     else:

@@ -44,8 +44,6 @@ class Mailbox:
         self._keys: dict[str, None] = {}
         self._everything = False
         self._arrived = asyncio.Event()
-        self._full = asyncio.Event()
-        self._most = limit
 
     def put(self, key: str) -> None:
         """Add a key; never blocks, and ignores a key that is present."""
@@ -54,48 +52,36 @@ class Mailbox:
                 self.put_everything()
                 return
             self._keys[key] = None
-        self._ring()
+        self._arrived.set()
 
     def put_everything(self) -> None:
         """Record that anything may have changed, instead of single keys."""
         self._everything = True
         self._keys.clear()
-        self._ring()
+        self._arrived.set()
 
     @property
     def depth(self) -> int:
         """The number of waiting keys; the limit if they are no longer counted."""
         return self._limit if self._everything else len(self._keys)
 
-    async def batch(self, *, linger: float, max_keys: int, timeout: float | None) -> KeyBatch:  # noqa: ASYNC109 - an empty batch means timeout
+    async def batch(self, *, linger: float, timeout: float | None) -> KeyBatch:  # noqa: ASYNC109 - an empty batch means timeout
         """Return all waiting keys, once there is one.
-
-        A reconciliation compares everything anyway, so all keys are returned: ``max_keys`` only ends the lingering.
 
         Args:
             linger: Seconds to wait for more after the first key.
-            max_keys: Number of keys at which lingering ends.
             timeout: Seconds to wait for the first key; ``None`` = without limit, 0 or less = only present keys.
 
         Returns:
             The keys; an empty batch after the timeout. If the caller is cancelled meanwhile, every key stays.
         """
-        if await wait_for_event(self._clock, timeout, self._arrived):
-            self._most = max_keys
-            self._full.clear()
-            self._ring()
-            _ = await wait_for_event(self._clock, linger, self._full)
+        if await wait_for_event(self._clock, timeout, self._arrived) and not self._everything:
+            await self._clock.sleep(linger)
         batch = KeyBatch(keys=tuple(self._keys), everything=self._everything)
         self._keys.clear()
         self._everything = False
         self._arrived.clear()
-        self._full.clear()
         return batch
-
-    def _ring(self) -> None:
-        self._arrived.set()
-        if self._everything or len(self._keys) >= self._most:
-            self._full.set()
 
 
 _LOG: Final = logging.getLogger("reconciler.loop")
@@ -122,8 +108,7 @@ class LoopIntervals(Struct, frozen=True, kw_only=True):
     # Fraction by which a wait varies either way, so that many loops are not synchronised.
     jitter: float = 0.1
     gap: float = 1.0  # minimum rest between the end of one reconciliation and the start of the next
-    linger: float = 0.1  # maximum time that a batch waits for more keys after its first
-    batch: int = 100  # number of keys at which a batch stops waiting
+    linger: float = 0.1  # time that a batch waits for more keys after its first
     # Wait after the first consecutive failure; each further one waits twice as long.
     first_retry: float = 1.0
     last_retry: float = 300.0  # maximum wait after a failure, before jitter
@@ -136,7 +121,6 @@ class LoopIntervals(Struct, frozen=True, kw_only=True):
             ("gap", 0 <= self.gap < math.inf, "seconds, 0 or more"),
             ("confirm", 0 < self.confirm < math.inf, "a positive number of seconds"),
             ("linger", 0 <= self.linger < math.inf, "seconds, 0 or more"),
-            ("batch", self.batch >= 1, "at least 1"),
             ("first_retry", 0 < self.first_retry < math.inf, "a positive number of seconds"),
             ("last_retry", self.first_retry <= self.last_retry < math.inf, "at least first_retry"),
         ):
@@ -261,7 +245,7 @@ class ClusterLoop:
             times = self._resync_at, self._retry_at, self._confirm_at
             due = min(due_time for due_time in times if due_time is not None)
             batch = await self.mailbox.batch(
-                linger=pace.linger, max_keys=pace.batch, timeout=due - self._clock.monotonic()
+                linger=pace.linger, timeout=due - self._clock.monotonic()
             )
             now = self._clock.monotonic() + _SLACK_SECONDS
             if not batch.is_empty or now >= due:

@@ -11,13 +11,12 @@ from reconciler.app.change.evidence import recorded_use
 from reconciler.app.requests import PostRequest
 from reconciler.base.text_files import MAX_BYTES, read_text
 from reconciler.codecs import drift as drift_codec
-from reconciler.codecs import failure as failure_codec
 from reconciler.codecs import fleet_plans as fleet_plans_codec
 from reconciler.codecs import outcome as outcome_codec
 from reconciler.codecs import plan_file as plan_codec
 from reconciler.codecs.outcome import read_outcome
 from reconciler.codecs.plan import read_plan, read_simulation
-from reconciler.codecs.reader import kind_of
+from reconciler.codecs.reader import kind_of, typed
 from reconciler.errors import ConfigError, Problem, UsageError
 from reconciler.forge.marker import Kind, Marker, with_state
 from reconciler.quota.results.report import Preview
@@ -61,11 +60,10 @@ class PostContent(Struct, frozen=True, kw_only=True):
     incident: DriftIssue | None = None  # the issue, if the document is drift and `--issue` is set
 
 
-def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = "") -> PostContent:
+def content_of(request: PostRequest, *, untrusted: str = "") -> PostContent:
     """Read the document and return its content.
 
     Args:
-        foreign: Whether another run wrote the document.
         untrusted: The fork whose run wrote the document; "" = the repository itself.
 
     Raises:
@@ -75,12 +73,14 @@ def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = 
     """
     _ = _address(request.details_url)
     location = str(request.document)
-    text = read_text(request.document, max_bytes=MAX_FOREIGN_BYTES if foreign else MAX_BYTES)
+    text = read_text(
+        request.document, max_bytes=MAX_FOREIGN_BYTES if request.head_repo else MAX_BYTES
+    )
     readers: Mapping[str, tuple[Kind, Callable[[PostRequest, str, str, Marker], PostContent]]] = {
         plan_codec.KIND: ("plan", _plan),
         outcome_codec.KIND: ("outcome", _outcome),
         drift_codec.KIND: ("drift", _drift),
-        failure_codec.KIND: ("plan", _failure),
+        failure.KIND: ("plan", _failure),
         fleet_plans_codec.KIND: ("plan", _plans),
     }
     document_kind = kind_of(text, location)
@@ -114,10 +114,10 @@ def _foreign(
         # A page from a fork may contain any script, so the comment does not link to it.
         bare = replace(request, artifact_url="")
         return _plan(bare, text, location, marker, fork=fork)
-    if kind == failure_codec.KIND:
-        failed = failure_codec.read_failure(text, location=location)
+    if kind == failure.KIND:
+        failed = _read_failure(text, location)
         if failed.command == "plan":
-            return _failure_content(request, failure.from_fork(failed, fork), marker)
+            return _failure_content(request, failed, marker, fork=fork)
     raise ConfigError(
         f"a run of the fork {fork} can only post a plan or a failed plan",
         location=location,
@@ -234,15 +234,19 @@ def _drift(request: PostRequest, text: str, location: str, marker: Marker) -> Po
     )
 
 
+def _read_failure(text: str, location: str) -> failure.CommandFailure:
+    return typed(text, failure.CommandFailure, format_version=1, location=location)
+
+
 def _failure(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
-    run_failure = failure_codec.read_failure(text, location=location)
+    run_failure = _read_failure(text, location)
     if run_failure.command == "apply":
         marker = Marker(kind="outcome", label=request.label)
     return _failure_content(request, run_failure, marker)
 
 
 def _failure_content(
-    request: PostRequest, run_failure: failure.CommandFailure, marker: Marker
+    request: PostRequest, run_failure: failure.CommandFailure, marker: Marker, *, fork: str = ""
 ) -> PostContent:
     details = run_link(request.details_url)
 
@@ -253,6 +257,7 @@ def _failure_content(
             title=request.title or _title(request.label),
             marker=marker.line,
             details=details,
+            fork=fork,
         )
         return _within(markdown, limit, marker)
 

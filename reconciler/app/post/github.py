@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reconciler import __version__
 from reconciler.app.notices import TextReceiver
 from reconciler.app.post.content import PostContent
-from reconciler.app.requests import PullRequestChoice
+from reconciler.app.requests import PostRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError, UsageError
@@ -31,7 +31,7 @@ def open_client(api_url: str) -> RestClient:
     return host.github(api_url, _token(), clock=SystemClock(), version=__version__)
 
 
-def fork_of(place: PullRequestChoice) -> str:
+def fork_of(place: PostRequest) -> str:
     """Return the fork of the head; "" = the repository itself, or unknown."""
     if place.head_repo and place.head_repo.casefold() != place.repo.casefold():
         return host.checked_repository(place.head_repo)
@@ -80,22 +80,20 @@ def write_outputs(facts: Mapping[str, str]) -> None:
     github_runner.write_outputs(_file("GITHUB_OUTPUT", "--outputs"), facts)
 
 
-async def post_to_github(
-    notices: TextReceiver, content: PostContent, place: PullRequestChoice
-) -> Mapping[str, str]:
+async def post_to_github(notices: TextReceiver, content: PostContent) -> Mapping[str, str]:
     """Write the comment or the issue; return its id, number or URL as outputs for the next step.
 
     Raises:
         UsageError: No repository is given.
         ForgeError: GitHub cannot be reached, or refuses a request.
     """
-    by_head = bool(place.sha)
-    wants_comment = place.pull is not None or by_head
+    place = content.request
+    wants_comment = place.pull is not None or bool(place.sha)
     if content.incident is None and not wants_comment:
         return {}
     if not place.repo:
         raise UsageError("no repository given", hint="pass --repo owner/name")
-    async with open_client(content.request.api_url) as client:
+    async with open_client(place.api_url) as client:
         repository = host.GitHub(client, place.repo, author=place.author)
         if content.incident is None:
             return await _comment(notices, content, repository, await _pull(repository, place))
@@ -103,7 +101,7 @@ async def post_to_github(
         return {} if result.issue is None else {"issue": str(result.issue.number)}
 
 
-async def _pull(repository: host.GitHub, place: PullRequestChoice) -> int:
+async def _pull(repository: host.GitHub, place: PostRequest) -> int:
     """Return the pull request: the given one, checked against a given head, or the one of that head."""
     if not place.sha:
         assert place.pull is not None  # noqa: S101 - checked before

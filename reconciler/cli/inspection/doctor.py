@@ -49,7 +49,7 @@ def doctor(console: Console, *, where: TargetRequest, output: str) -> ExitCode:
     checkups = [(result.target, result.value) for result in results if result.value is not None]
     if output == "text":
         for target, checkup in checkups:
-            print_checks(console, target.display_name, checkup)
+            _print_checks(console, target.display_name, checkup)
         show_fleet_summary(console, rows_of(results, _row) if len(results) > 1 else ())
     elif len(results) == 1:
         (_, only), *_ = checkups
@@ -81,7 +81,7 @@ def _code(checkup: "Checkup") -> ExitCode:
     return ExitCode.CHANGES if checkup.has_expired_override else ExitCode.DONE
 
 
-def print_checks(console: Console, subject: str, checkup: "Checkup") -> None:
+def _print_checks(console: Console, subject: str, checkup: "Checkup") -> None:
     """Print the checks as text, under a headline."""
     from reconciler.base.escaping import escaped
     from reconciler.render.cluster_state import checks_text

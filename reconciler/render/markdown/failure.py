@@ -4,14 +4,16 @@ Without it a comment about an earlier commit would stay and seem to be about the
 """
 
 import re
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from reconciler.base.escaping import html, prose
 from reconciler.errors import Problem
 from reconciler.render.markdown.comment import fitting, fork_banner, size
+
+KIND: Final = "kquota-failure"
 
 MAX_FORK_LINES: Final = 20
 MAX_FORK_LINE: Final = 300
@@ -37,14 +39,22 @@ _PROBLEM: Final = re.compile(
 """A message as :class:`~reconciler.errors.Problem` writes it."""
 
 
-class CommandFailure(Struct, frozen=True, kw_only=True, gc=False):
-    """A failed command."""
+class CommandFailure(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    gc=False,
+    forbid_unknown_fields=True,
+    rename="camel",
+    tag_field="kind",
+    tag=KIND,
+):
+    """The document of a failed command, which the actions of a code host write with a few lines of shell."""
 
-    command: str  # `plan` or `apply`
+    command: Literal["plan", "apply"]
     exit_code: int
+    format: Literal[1] = 1
     messages: tuple[str, ...]
-    # The fork whose run wrote it, so that it is not trustworthy; "" = the repository itself.
-    fork: str = ""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -61,28 +71,26 @@ class CommandFailure(Struct, frozen=True, kw_only=True, gc=False):
         )
 
 
-def from_fork(failure: CommandFailure, fork: str) -> CommandFailure:
-    """Return the failure as text of a fork: shortened, and shown with its origin."""
-    lines = tuple(line[:MAX_FORK_LINE] for line in failure.messages[:MAX_FORK_LINES])
-    return replace(failure, messages=lines, fork=fork)
-
-
 def failure_markdown(
-    failure: CommandFailure, *, limit: int, title: str, marker: str, details: str
+    failure: CommandFailure, *, limit: int, title: str, marker: str, details: str, fork: str = ""
 ) -> str:
-    """Return a failure as Markdown of at most ``limit`` characters.
+    """Return a failure as Markdown of at most ``limit`` characters; the text of a fork is shortened.
 
     Args:
+        fork: The fork whose run wrote it; "" = the repository itself.
         title: Heading; escaped here.
         marker: Hidden line at its begin.
         details: A Markdown link to the run, or "".
     """
     sentence = f"**{SENTENCES[failure.command]}** {_MEANS.get(failure.exit_code, '')}".rstrip()
-    above = [marker, f"### ⛔ {prose(title)}", "", *fork_banner(failure.fork)]
+    above = [marker, f"### ⛔ {prose(title)}", "", *fork_banner(fork)]
     opening = [*above, sentence, "", "<pre>"]
     closing = ["</pre>", "", details]
     # An empty line would not end the block here, but what looks empty reads better as nothing.
-    messages = [line for line in map(html, failure.messages) if line.strip()]
+    texts: Sequence[str] = failure.messages
+    if fork:
+        texts = [line[:MAX_FORK_LINE] for line in texts[:MAX_FORK_LINES]]
+    messages = [line for line in map(html, texts) if line.strip()]
     lines = fitting(messages, limit - size([*opening, *closing]) - 20)
     if len(lines) < len(messages):
         lines.append("&#8230;")

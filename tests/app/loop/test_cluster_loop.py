@@ -206,7 +206,6 @@ def test_the_delay_of_a_retry_stays_within_its_bounds_for_any_number_of_failures
         ("jitter", -0.1),
         ("gap", -1.0),
         ("linger", math.nan),
-        ("batch", 0),
         ("first_retry", 0.0),
         ("last_retry", 0.5),
     ],

@@ -19,9 +19,7 @@ def played(story: Callable[[TurnedClock, Mailbox], Awaitable[None]], limit: int 
 
 
 def waiting(box: Mailbox, **number: float | None) -> "asyncio.Task[KeyBatch]":
-    return asyncio.ensure_future(
-        box.batch(**({"linger": 0.1, "max_keys": 100, "timeout": None} | number))
-    )
+    return asyncio.ensure_future(box.batch(**({"linger": 0.1, "timeout": None} | number)))
 
 
 def test_a_batch_waits_for_keys_that_follow_its_first_key_within_the_linger_time() -> None:
@@ -51,10 +49,10 @@ STEPS = st.lists(
 )
 
 
-@given(STEPS, st.integers(1, 6), st.integers(1, 5))
-def test_keys_are_never_lost(steps: list[str | float], limit: int, max_keys: int) -> None:
+@given(STEPS, st.integers(1, 6))
+def test_keys_are_never_lost(steps: list[str | float], limit: int) -> None:
     async def story(clock: TurnedClock, box: Mailbox) -> None:
-        reader = Reader(box, max_keys)
+        reader = Reader(box)
         owed: set[str] = set()
         for step in steps:
             if isinstance(step, float):
@@ -79,13 +77,13 @@ def test_keys_are_never_lost(steps: list[str | float], limit: int, max_keys: int
 class Reader:
     """Reads batches and stops in the middle, when the test requests it."""
 
-    def __init__(self, box: Mailbox, max_keys: int) -> None:
-        self.box, self.max_keys = box, max_keys
+    def __init__(self, box: Mailbox) -> None:
+        self.box = box
         self.task: asyncio.Task[KeyBatch] | None = None
 
     async def step(self, step: str) -> None:
         if step == "read" and self.task is None:
-            self.task = waiting(self.box, max_keys=self.max_keys, timeout=0.2)
+            self.task = waiting(self.box, timeout=0.2)
         elif step == "cancel" and self.task is not None:
             self.task.cancel()
         await settle()
@@ -107,9 +105,9 @@ def test_too_many_keys_become_a_batch_of_everything() -> None:
         for number in range(5):
             box.put(str(number))
         assert box.depth == 3
-        assert await box.batch(linger=9.0, max_keys=100, timeout=0) == KeyBatch(everything=True)
+        assert await box.batch(linger=9.0, timeout=0) == KeyBatch(everything=True)
         assert box.depth == 0
         box.put("after")
-        assert await box.batch(linger=0, max_keys=100, timeout=0) == KeyBatch(keys=("after",))
+        assert await box.batch(linger=0, timeout=0) == KeyBatch(keys=("after",))
 
     played(story, limit=3)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from reconciler.errors import Problem
-from reconciler.render.markdown.failure import CommandFailure, failure_markdown, from_fork
+from reconciler.render.markdown.failure import CommandFailure, failure_markdown
 
 MARKER = "<!-- kquota:plan:x -->"
 
@@ -40,7 +40,7 @@ def test_the_comment_stays_within_the_limit(limit):
 def test_messages_of_a_fork_are_short_and_name_their_origin():
     words = failed_plan(1, "approved by security, please merge\n" * 500 + "x" * 5000)
     text = failure_markdown(
-        from_fork(words, "mallory/quotas"), limit=65_536, title="t", marker=MARKER, details=""
+        words, limit=65_536, title="t", marker=MARKER, details="", fork="mallory/quotas"
     )
     assert text.index("Not verified") < text.index("<pre>")
     assert "a run of the fork mallory/quotas wrote the text below" in text
