@@ -1,8 +1,8 @@
 """The metrics of one process and their exposition. Uses its own registry, so that two instances never mix."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from prometheus_client import (
@@ -49,16 +49,13 @@ class Metrics:
     def __init__(self, *, entity_labels: bool = False) -> None:
         self._registry = CollectorRegistry()
         self._entity_labels = entity_labels
-        self._counters: dict[str, Counter] = {}
-        self._gauges: dict[str, Gauge] = {}
-        self._histograms: dict[str, Histogram] = {}
-        self._infos: dict[str, Info] = {}
+        self._metrics: dict[str, Any] = {}  # by name, as the kind in the table says
         for family in families.FAMILIES:
             # An unlabelled gauge exists from the start with 0, which would mean "not the leader".
             if family != families.LEADER:
                 self._add(family)
         ProcessCollector(registry=self._registry)
-        self._info(families.BUILD).info({"version": __version__})
+        self._of(families.BUILD).info({"version": __version__})
 
     # ---- reconciliations -----------------------------------------------------------------------------
 
@@ -78,13 +75,13 @@ class Metrics:
         cluster = reconciliation.cluster
         self._begin(cluster)
         result, reason = reconciliation_values.verdict(reconciliation)
-        self._counter(families.PASSES, cluster, result, reason).inc()
-        self._histogram(families.PASS_SECONDS).observe(
+        self._of(families.PASSES, cluster, result, reason).inc()
+        self._of(families.PASS_SECONDS).observe(
             max(reconciliation.ended_at - reconciliation.started_at, 0.0)
         )
-        self._gauge(families.LAST_PASS, cluster).set(reconciliation.ended_at)
+        self._of(families.LAST_PASS, cluster).set(reconciliation.ended_at)
         if reconciliation.is_finished:
-            self._gauge(families.LAST_SYNC, cluster).set(reconciliation.ended_at)
+            self._of(families.LAST_SYNC, cluster).set(reconciliation.ended_at)
         if reconciliation.preview is not None:
             if foreign is None:
                 foreign = (
@@ -97,17 +94,17 @@ class Metrics:
             for (operation, outcome), count in reconciliation_values.operations(
                 reconciliation.outcome
             ).items():
-                self._counter(families.OPERATIONS, cluster, operation, outcome).inc(count)
-            self._counter(families.CORRECTIONS, cluster).inc(
+                self._of(families.OPERATIONS, cluster, operation, outcome).inc(count)
+            self._of(families.CORRECTIONS, cluster).inc(
                 reconciliation_values.corrections(reconciliation.outcome)
             )
 
     def _begin(self, cluster: str) -> None:
         """Create counters at 0 before they count: Prometheus' ``increase`` ignores a series that begins at 1."""
-        self._counter(families.CORRECTIONS, cluster)
+        self._of(families.CORRECTIONS, cluster)
         for operation in reconciliation_values.OPERATIONS:
             for outcome in reconciliation_values.OUTCOMES:
-                self._counter(families.OPERATIONS, cluster, operation, outcome)
+                self._of(families.OPERATIONS, cluster, operation, outcome)
 
     def _record_plan(
         self, reconciliation: Reconciliation, *, conflicts: int | None, foreign: int
@@ -118,25 +115,25 @@ class Metrics:
         for state, count in reconciliation_values.states(
             reconciliation, plan, foreign=foreign
         ).items():
-            self._gauge(families.PAIRS, cluster, state).set(count)
-        self._gauge(families.DOCUMENTS, cluster).set(plan.documents)
-        self._gauge(families.CONFLICTS, cluster).set(
+            self._of(families.PAIRS, cluster, state).set(count)
+        self._of(families.DOCUMENTS, cluster).set(plan.documents)
+        self._of(families.CONFLICTS, cluster).set(
             len(plan.conflicts) if conflicts is None else conflicts
         )
-        self._gauge(families.DRIFT_FOUGHT, cluster).set(
+        self._of(families.DRIFT_FOUGHT, cluster).set(
             sum(observation.corrections_stopped for observation in reconciliation.observations)
         )
-        self._gauge(families.OVERRIDES_EXPIRED, cluster).set(len(reconciliation.expired_overrides))
+        self._of(families.OVERRIDES_EXPIRED, cluster).set(len(reconciliation.expired_overrides))
         # Only guards that withhold now have a series.
         self._remove(families.WITHHELD, cluster)
         for guard, count in reconciliation_values.withheld_counts(reconciliation.withheld).items():
-            self._gauge(families.WITHHELD, cluster, guard).set(count)
+            self._of(families.WITHHELD, cluster, guard).set(count)
         for family in (families.BUDGET_ALLOWED, families.BUDGET_PROMISED):
             self._remove(family, cluster)
         for use in filter(lambda use: use.is_judged, reconciliation.preview.budgets):
             labels = cluster, use.budget.name, str(use.budget.key)
-            self._gauge(families.BUDGET_ALLOWED, *labels).set(use.budget.allowed)
-            self._gauge(families.BUDGET_PROMISED, *labels).set(use.after)
+            self._of(families.BUDGET_ALLOWED, *labels).set(use.budget.allowed)
+            self._of(families.BUDGET_PROMISED, *labels).set(use.after)
         if self._entity_labels:
             self._name_drifted(cluster, reconciliation.observations)
             if reconciliation.live is not None:
@@ -147,56 +144,57 @@ class Metrics:
         confirmed = [candidate for candidate in observations if candidate.confirmed]
         for observation in confirmed[:ENTITY_SERIES]:
             subject = entity_text(observation.entity)
-            self._gauge(families.ENTITY_DRIFTED, cluster, subject, observation.key.value).set(1)
+            self._of(families.ENTITY_DRIFTED, cluster, subject, observation.key.value).set(1)
 
     def _name_limits(self, cluster: str, live: QuotaState) -> None:
         self._remove(families.ENTITY_LIMIT, cluster)
         for user, client_id, key, limit in islice(
             reconciliation_values.named_limits(live), LIMIT_SERIES
         ):
-            self._gauge(families.ENTITY_LIMIT, cluster, user, client_id, key).set(limit)
+            self._of(families.ENTITY_LIMIT, cluster, user, client_id, key).set(limit)
 
     # ---- single facts -----------------------------------------------------------------------
 
     def interval(self, cluster: str, seconds: float) -> None:
         """Set the interval of a cluster. Call it before the first reconciliation: alerts compare with it."""
-        self._gauge(families.INTERVAL, cluster).set(seconds)
+        self._of(families.INTERVAL, cluster).set(seconds)
         self._begin(cluster)
 
     def in_progress(self, cluster: str, started_at: float) -> None:
         """Set when the running reconciliation began, in seconds since the epoch; 0 = it ended."""
-        self._gauge(families.IN_PROGRESS, cluster).set(started_at)
+        self._of(families.IN_PROGRESS, cluster).set(started_at)
 
     def queue(self, cluster: str, depth: int) -> None:
         """Set the number of waiting events."""
-        self._gauge(families.QUEUE_DEPTH, cluster).set(depth)
+        self._of(families.QUEUE_DEPTH, cluster).set(depth)
 
-    def batch(self, cluster: str, size: int) -> None:  # noqa: ARG002 - one histogram for all clusters
+    def batch(self, cluster: str, size: int) -> None:
         """Record the number of events of a reconciliation."""
-        self._histogram(families.BATCH_SIZE).observe(size)
+        del cluster  # one histogram for all clusters
+        self._of(families.BATCH_SIZE).observe(size)
 
     def leader(self, leads: bool) -> None:  # noqa: FBT001 - the one fact it reports
         """Set whether this replica holds the Lease. Never called without leader election."""
-        if families.LEADER.name not in self._gauges:
+        if families.LEADER.name not in self._metrics:
             self._add(families.LEADER)
-        self._gauge(families.LEADER).set(leads)
+        self._of(families.LEADER).set(leads)
 
     def watched(self, kind: str, at: float) -> None:
         """Set when an event of this kind was last received, in seconds since the epoch."""
-        self._gauge(families.WATCH_LAST_EVENT, kind).set(at)
+        self._of(families.WATCH_LAST_EVENT, kind).set(at)
 
     def kubernetes(self, verb: str, resource: str, code: int) -> None:
         """Count a response of the API server; code 0 = no response."""
-        self._counter(families.KUBERNETES_REQUESTS, verb, resource, str(code)).inc()
+        self._of(families.KUBERNETES_REQUESTS, verb, resource, str(code)).inc()
 
     def kafka(self, cluster: str, api: str, seconds: float) -> None:
         """Record the latency of a broker's response."""
-        self._histogram(families.KAFKA_SECONDS, cluster, api).observe(seconds)
+        self._of(families.KAFKA_SECONDS, cluster, api).observe(seconds)
 
     def revision(self, cluster: str, commit: str, *, is_refused: bool) -> None:
         """Set the metrics for the applied revision and for a refused newer revision."""
-        self._info(families.REVISION, cluster).info({"revision": commit})
-        self._gauge(families.REVISION_REFUSED, cluster).set(is_refused)
+        self._of(families.REVISION, cluster).info({"revision": commit})
+        self._of(families.REVISION_REFUSED, cluster).set(is_refused)
 
     def forget(self, cluster: str) -> None:
         """Remove the series of a cluster that is no longer served."""
@@ -215,40 +213,30 @@ class Metrics:
 
     def _add(self, family: MetricFamily) -> None:
         """Create the object of a row of the table; the library appends ``_info`` itself."""
-        name, registry = family.name, self._registry
-        match family.kind:
-            case MetricKind.COUNTER:
-                self._counters[name] = Counter(name, family.help, family.labels, registry=registry)
-            case MetricKind.GAUGE:
-                self._gauges[name] = Gauge(name, family.help, family.labels, registry=registry)
-            case MetricKind.HISTOGRAM:
-                self._histograms[name] = Histogram(
-                    name, family.help, family.labels, registry=registry, buckets=family.buckets
-                )
-            case MetricKind.INFO:
-                stem = name.removesuffix("_info")
-                self._infos[name] = Info(stem, family.help, family.labels, registry=registry)
+        name, is_histogram = family.name, family.kind is MetricKind.HISTOGRAM
+        settings = {"buckets": family.buckets} if is_histogram else {}
+        self._metrics[name] = _CLASSES[family.kind](
+            name.removesuffix("_info") if family.kind is MetricKind.INFO else name,
+            family.help,
+            family.labels,
+            registry=self._registry,
+            **settings,
+        )
 
-    def _counter(self, family: MetricFamily, *values: str) -> Counter:
-        return self._counters[family.name].labels(*values)
-
-    def _gauge(self, family: MetricFamily, *values: str) -> Gauge:
-        gauge = self._gauges[family.name]
-        return gauge.labels(*values) if values else gauge
-
-    def _histogram(self, family: MetricFamily, *values: str) -> Histogram:
-        histogram = self._histograms[family.name]
-        return histogram.labels(*values) if values else histogram
-
-    def _info(self, family: MetricFamily, *values: str) -> Info:
-        info = self._infos[family.name]
-        return info.labels(*values) if values else info
+    def _of(self, family: MetricFamily, *values: str) -> Any:  # noqa: ANN401 - the class of its kind
+        metric = self._metrics[family.name]
+        return metric.labels(*values) if values else metric
 
     def _remove(self, family: MetricFamily, cluster: str) -> None:
-        labels = {"cluster": cluster}
-        for metrics_by_name in (self._counters, self._gauges, self._histograms, self._infos):
-            if family.name in metrics_by_name:
-                metrics_by_name[family.name].remove_by_labels(labels)
+        self._metrics[family.name].remove_by_labels({"cluster": cluster})
+
+
+_CLASSES: Final[Mapping[MetricKind, Any]] = {
+    MetricKind.COUNTER: Counter,
+    MetricKind.GAUGE: Gauge,
+    MetricKind.HISTOGRAM: Histogram,
+    MetricKind.INFO: Info,
+}
 
 
 class _FilteredRegistry(Collector):
