@@ -7,28 +7,28 @@ holder, for the error of the next writer.
 
 import contextlib
 import fcntl
-import json
 import os
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Protocol, Self
 
+import msgspec
 from msgspec import Struct
 
-from reconciler.base import bounded_json
 from reconciler.base.durable_files import open_own
 from reconciler.errors import InventoryError, InventoryLocked
+from reconciler.quota.ownership import Moment
 
 _MAX_TEXT: Final = 4096
 
 
 class LockHolder(Struct, frozen=True, kw_only=True):
-    """The holder of a lock."""
+    """The holder of a lock, as its file describes it."""
 
     pid: int
     host: str
-    since: float  # seconds since the epoch
+    since: Moment  # seconds since the epoch
     command: str
 
     def __str__(self) -> str:
@@ -119,14 +119,7 @@ class FileLock:
                 hint="keep the inventory on a file system with locks (not every NFS mount has them)",
             ) from error
         self._handle = handle
-        content = json.dumps(
-            {
-                "pid": self._holder.pid,
-                "host": self._holder.host,
-                "since": self._holder.since,
-                "what": self._holder.command,
-            }
-        ).encode()
+        content = msgspec.json.encode(self._holder)
         # The text is for the error of another process: a full disk takes no lock away.
         with contextlib.suppress(OSError):
             os.ftruncate(handle, 0)
@@ -150,15 +143,6 @@ class FileLock:
 
 def _read_holder(handle: int) -> LockHolder | None:
     """Return the holder, if its text can be read."""
-    try:
-        document = bounded_json.parse(os.pread(handle, _MAX_TEXT, 0), most_bytes=_MAX_TEXT)
-        holder = LockHolder(
-            pid=int(document["pid"]),
-            host=str(document["host"]),
-            since=float(document["since"]),
-            command=str(document["what"]),
-        )
-        _ = str(holder)
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
-        return None
-    return holder
+    with contextlib.suppress(OSError, ValueError):
+        return msgspec.json.decode(os.pread(handle, _MAX_TEXT, 0), type=LockHolder)
+    return None

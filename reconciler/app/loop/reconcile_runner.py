@@ -1,7 +1,7 @@
 """Runs reconciliations with state between them: removals of the last hour for the guards, drift observations, corrections."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -18,32 +18,22 @@ from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliation
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, reconcile_cluster, refuse_nothing
 
+Row = TypeVar("Row")
 
-class RemovalStore(Protocol):
-    """Stores the counts of removals beyond the process, so that a restart does not reset them."""
 
-    async def load(self) -> Sequence[RemovalCount]:
-        """Return all counts; empty if none were ever stored.
+class RowStore(Protocol[Row]):
+    """Stores rows of a loop beyond the process, so that a restart does not reset what they count."""
+
+    async def load(self) -> Sequence[Row]:
+        """Return all rows; empty if none were ever stored.
 
         Raises:
             KquotaError: They exist and cannot be read; an empty result is never returned instead.
         """
         ...
 
-    async def save(self, rows: Sequence[RemovalCount]) -> None:
-        """Replace all counts durably."""
-        ...
-
-
-class CorrectionStore(Protocol):
-    """Stores corrections of drift beyond the process, so that a restart does not reset the limit of corrections of a pair."""
-
-    async def load(self) -> Sequence[CorrectionHistory]:
-        """Return the corrections of earlier processes."""
-        ...
-
-    async def save(self, histories: Sequence[CorrectionHistory]) -> None:
-        """Replace all corrections."""
+    async def save(self, rows: Sequence[Row], /) -> None:
+        """Replace all rows durably."""
         ...
 
 
@@ -61,9 +51,9 @@ class ReconcileRunner:
         name: str,
         *,
         clock: Clock,
-        removals: RemovalStore | None = None,
+        removals: RowStore[RemovalCount] | None = None,
         tracker: DriftTracker | None = None,
-        corrections: CorrectionStore | None = None,
+        corrections: RowStore[CorrectionHistory] | None = None,
     ) -> None:
         self.name = name
         self.tracker = DriftTracker() if tracker is None else tracker

@@ -18,17 +18,8 @@ async def wait_for_event(clock: Clock, seconds: float | None, event: asyncio.Eve
     Returns:
         Whether the event is set.
     """
-    if event.is_set() or (seconds is not None and seconds <= 0):
-        return event.is_set()
-    waits: list[asyncio.Task[Any]] = [asyncio.ensure_future(event.wait())]
-    if seconds is not None:
-        waits.append(asyncio.ensure_future(clock.sleep(seconds)))
-    try:
-        finished, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for task in finished:
-            task.result()
-    finally:
-        await _end_tasks(waits)
+    if not event.is_set() and (seconds is None or seconds > 0):
+        await first_of(event.wait(), *([] if seconds is None else [clock.sleep(seconds)]))
     return event.is_set()
 
 

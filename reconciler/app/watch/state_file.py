@@ -52,7 +52,7 @@ class WatchState:
 
 
 class ClusterRemovals(Struct, frozen=True, kw_only=True):
-    """Removals of one cluster. Implements ``RemovalStore``."""
+    """Removals of one cluster. Implements ``RowStore``."""
 
     state: WatchState
     cluster: str

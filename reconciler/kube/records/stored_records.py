@@ -73,7 +73,7 @@ class StoredRecords(Struct, frozen=True, kw_only=True):
 
 
 class StoredRows(Generic[_V]):
-    """Rows of a loop, stored with the records of its cluster. Implements ``loop.RemovalStore`` and ``CorrectionStore``."""
+    """Rows of a loop, stored with the records of its cluster. Implements ``loop.RowStore``."""
 
     def __init__(self) -> None:
         self.rows: tuple[_V, ...] = ()

@@ -36,7 +36,7 @@ CORRECT = Rules(policy=Policy.SYNC, sync_confirmed=True, drift=DriftMode.CORRECT
 
 
 class MemoryRemovals:
-    """Counts in memory only. Implements ``RemovalStore``."""
+    """Counts in memory only. Implements ``RowStore``."""
 
     def __init__(self) -> None:
         self.counts: tuple[RemovalCount, ...] = ()
