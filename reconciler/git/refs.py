@@ -12,6 +12,7 @@ from msgspec import Struct
 from reconciler.errors import GitError, InventoryLocked
 from reconciler.git.command import run
 
+_REMOTE: Final = "origin"
 _NOTHING: Final = "0" * 40
 _MAX_BYTES: Final = 64 * 1024 * 1024
 """Maximum size of the file; records of 300,000 limits, and code hosts refuse files of 100 MB."""
@@ -25,11 +26,9 @@ _AUTHOR: Final = {
 
 
 class GitRefs(Struct, frozen=True, kw_only=True):
-    """Refs of one repository, shared through a remote if one is given."""
+    """Refs of one repository; its remote ``origin``, if there is one, has the authoritative ones."""
 
     top: Path  # any directory inside the repository
-    # Remote with the authoritative refs, such as `origin`; "" = this clone has them.
-    remote: str = ""
     file: str = "inventory.json"
 
     def read(self, ref: str) -> tuple[str, bytes] | None:
@@ -38,7 +37,7 @@ class GitRefs(Struct, frozen=True, kw_only=True):
         Raises:
             GitError: The remote cannot be reached, or the ref has no such file.
         """
-        commit = self._fetch(ref) if self.remote else self._local(ref)
+        commit = self._fetch(ref) if self._is_shared() else self._local(ref)
         if commit == _NOTHING:
             return None
         _, content = run(
@@ -62,13 +61,17 @@ class GitRefs(Struct, frozen=True, kw_only=True):
         tree = self._write_object(("mktree", "-z"), f"100644 blob {blob}\t{self.file}\0".encode())
         parents = () if expected is None else ("-p", expected)
         commit = self._write_object(("commit-tree", tree, *parents, "-m", message), b"")
-        if self.remote:
+        if self._is_shared():
             self._push(ref, commit, expected or "")
             old = self._local(ref)
         code, _ = run(self.top, ("update-ref", ref, commit, old), answers=(0, 1, 128))
         if code != 0:
             raise _overtaken(ref)
         return commit
+
+    def _is_shared(self) -> bool:
+        _, answer = run(self.top, ("remote",))
+        return _REMOTE.encode() in answer.split()
 
     def _write_object(self, arguments: tuple[str, ...], content: bytes) -> str:
         return (
@@ -85,7 +88,7 @@ class GitRefs(Struct, frozen=True, kw_only=True):
         """Fetch and return the remote's commit; zeros if the remote has no such ref."""
         commit = self._at_remote(ref)
         if commit != _NOTHING:
-            _ = run(self.top, ("fetch", "--quiet", "--no-tags", self.remote, f"+{ref}:{ref}"))
+            _ = run(self.top, ("fetch", "--quiet", "--no-tags", _REMOTE, f"+{ref}:{ref}"))
         return commit
 
     def _at_remote(self, ref: str) -> str:
@@ -97,14 +100,14 @@ class GitRefs(Struct, frozen=True, kw_only=True):
         Raises:
             GitError: The remote has a branch or tag of the same name.
         """
-        _, answer = run(self.top, ("ls-remote", self.remote, ref))
+        _, answer = run(self.top, ("ls-remote", _REMOTE, ref))
         pairs = [line.partition("\t") for line in answer.decode("utf-8", "replace").splitlines()]
         commits = {name: commit for commit, _, name in pairs}
         matching_names = sorted(name for name in commits if name.endswith(f"/{ref}"))
         if matching_names:
             raise GitError(
-                f"{self.remote} has {matching_names[0]}, which git takes for {ref}",
-                hint=f"delete it: git push {self.remote} :{matching_names[0]}",
+                f"{_REMOTE} has {matching_names[0]}, which git takes for {ref}",
+                hint=f"delete it: git push {_REMOTE} :{matching_names[0]}",
             )
         return commits.get(ref, _NOTHING)
 
@@ -112,7 +115,7 @@ class GitRefs(Struct, frozen=True, kw_only=True):
         lease = f"--force-with-lease={ref}:{expected}"
         code, _ = run(
             self.top,
-            ("push", "--quiet", "--no-verify", lease, self.remote, f"{commit}:{ref}"),
+            ("push", "--quiet", "--no-verify", lease, _REMOTE, f"{commit}:{ref}"),
             answers=(0, 1, 128),
         )
         if code == 0:
@@ -120,7 +123,7 @@ class GitRefs(Struct, frozen=True, kw_only=True):
         if self._at_remote(ref) != (expected or _NOTHING):
             raise _overtaken(ref)
         raise GitError(
-            f"{ref} cannot be pushed to {self.remote}",
+            f"{ref} cannot be pushed to {_REMOTE}",
             hint="the job's token needs the right to push (GitHub: contents: write)",
         )
 

@@ -14,8 +14,6 @@ from reconciler.inventory.format import decode, encode, no_records, safe_name
 from reconciler.ports import RefStore
 from reconciler.quota.ownership import IntentStarted, OwnershipRecords, RecordChange
 
-PREFIX: Final = "refs/kquota/"
-
 _GIT_THREAD: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="git-refs")
 """Git may wait a minute for its remote, and the event loop must not. One thread, because concurrent fetches into a
 shallow clone fail: each locks its list of boundary commits."""
@@ -23,20 +21,17 @@ shallow clone fail: each locks its list of boundary commits."""
 _Result = TypeVar("_Result")
 
 
-def ref_of(cluster_id: str) -> str:
-    """Return the ref of a cluster."""
-    return PREFIX + safe_name(cluster_id)
-
-
 class RefInventory:
     """Records in a ``RefStore``. Implements ``ports.Inventory``.
 
     Args:
+        prefix: The configured ref, below which each cluster has one.
         command: The command that writes, for the log of the ref; "" = read-only.
     """
 
-    def __init__(self, refs: RefStore, *, command: str = "") -> None:
+    def __init__(self, refs: RefStore, *, prefix: str, command: str = "") -> None:
         self._refs = refs
+        self._prefix = prefix
         self._command = command
         self._read: dict[str, tuple[str | None, OwnershipRecords | None]] = {}
 
@@ -65,13 +60,18 @@ class RefInventory:
 
         def commit() -> None:
             content = encode({cluster_id: after})
-            new = self._refs.write(ref_of(cluster_id), content, expected=version, message=message)
+            new = self._refs.write(
+                self._ref(cluster_id), content, expected=version, message=message
+            )
             self._read[cluster_id] = new, after
 
         await _in_git_thread(commit)
 
+    def _ref(self, cluster_id: str) -> str:
+        return f"{self._prefix}/{safe_name(cluster_id)}"
+
     def _fetch(self, cluster_id: str) -> OwnershipRecords | None:
-        ref = ref_of(cluster_id)
+        ref = self._ref(cluster_id)
         stored = self._refs.read(ref)
         if stored is None:
             self._read[cluster_id] = None, None

@@ -135,7 +135,7 @@ def test_a_branch_with_the_name_of_the_records_ref_is_not_used_as_it(tmp_path, k
     git(origin, "init", "--quiet", "--bare", "-b", "main")
     clone = repository(tmp_path / "clone")
     git(clone, "remote", "add", "origin", str(origin))
-    refs = GitRefs(top=clone, remote="origin")
+    refs = GitRefs(top=clone)
     true = refs.write(REF, b"true", expected=None, message="x")
     forged = commit(clone, {"inventory.json": "forged"})
     git(clone, "push", "--quiet", "origin", f"{forged}:refs/{kind}/{REF}")

@@ -47,7 +47,7 @@ def test_two_clones_share_one_remote_and_cannot_overwrite_each_other(tmp_path: P
     clones = [repository(tmp_path / name) for name in ("a", "b")]
     for clone in clones:
         run(clone, ("remote", "add", "origin", str(remote)))
-    first_refs, second_refs = (GitRefs(top=clone, remote="origin") for clone in clones)
+    first_refs, second_refs = (GitRefs(top=clone) for clone in clones)
     assert first_refs.read(REF) is None
     first = first_refs.write(REF, b"one", expected=None, message="a")
     assert second_refs.read(REF) == (first, b"one")
@@ -60,7 +60,7 @@ def test_two_clones_share_one_remote_and_cannot_overwrite_each_other(tmp_path: P
 def test_an_unreachable_remote_is_an_error_not_an_empty_inventory(top: Path, tmp_path: Path):
     run(top, ("remote", "add", "origin", str(tmp_path / "gone")))
     with pytest.raises(GitError, match="git ls-remote failed"):
-        GitRefs(top=top, remote="origin").read(REF)
+        GitRefs(top=top).read(REF)
 
 
 def test_a_ref_without_the_records_file_is_an_error(top: Path):

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from reconciler.errors import InventoryError, InventoryLocked
-from reconciler.inventory.format import encode
-from reconciler.inventory.git_ref import RefInventory, ref_of
+from reconciler.inventory.format import encode, safe_name
+from reconciler.inventory.git_ref import RefInventory
 from reconciler.quota.ownership import OwnershipRecords
 from tests.inventory.samples import CHANGES
 from tests.servers.processes import HANG_SECONDS
@@ -59,7 +59,7 @@ class SlowRefs(MemoryRefs):
 
 
 def opened(refs: MemoryRefs, command: str = "kquota apply") -> RefInventory:
-    return RefInventory(refs, command=command)
+    return RefInventory(refs, prefix="refs/kquota", command=command)
 
 
 def test_records_are_stored_for_each_cluster_under_their_own_ref():
@@ -114,7 +114,7 @@ def test_a_writer_with_a_stale_ref_writes_nothing():
 def test_records_of_another_cluster_are_refused():
     async def story():
         refs = MemoryRefs()
-        refs.files[ref_of("lkc")] = [encode({})]
+        refs.files["refs/kquota/lkc"] = [encode({})]
         with pytest.raises(InventoryError, match="contains records of no cluster"):
             await opened(refs).load("lkc")
 
@@ -152,6 +152,5 @@ def test_the_log_distinguishes_intents_and_results():
 
 @pytest.mark.parametrize("odd", ["", "a/b", "..", "x.lock", "a b", "ü", "\ud800"])
 def test_an_unusual_cluster_id_gives_a_legal_ref(odd):
-    name = ref_of(odd).removeprefix("refs/kquota/")
-    assert name.isalnum()
-    assert ref_of(odd) != ref_of(odd + "x")
+    assert safe_name(odd).isalnum()
+    assert safe_name(odd) != safe_name(odd + "x")

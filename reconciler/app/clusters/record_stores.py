@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import TextReceiver
@@ -18,7 +16,7 @@ from reconciler.errors import ConfigError, InventoryError
 from reconciler.inventory.file import FileInventory, RecordsFile
 from reconciler.inventory.memory import FixedInventory, MemoryInventory
 from reconciler.inventory.project_records import ProjectInventory
-from reconciler.ports import Inventory, RefStore
+from reconciler.ports import Inventory
 
 if TYPE_CHECKING:
     from reconciler.inventory.git_ref import RefInventory
@@ -147,32 +145,7 @@ def current_principal() -> str:
 
 
 def _ref(target: ClusterTarget, ref: str, command: str = "") -> "RefInventory":
+    from reconciler.git.refs import GitRefs
     from reconciler.inventory.git_ref import RefInventory
 
-    refs = _PrefixedRefStore(top=target.root, prefix=ref)
-    return RefInventory(refs, command=command)
-
-
-class _PrefixedRefStore(Struct, frozen=True, kw_only=True):
-    """A ``RefStore`` that keeps every cluster's ref below the configured one, so that clusters may share it."""
-
-    top: Path  # any directory inside the repository; its remote ``origin``, if there is one, has the refs
-    prefix: str
-
-    def read(self, ref: str) -> tuple[str, bytes] | None:
-        return self._refs().read(self._add_prefix(ref))
-
-    def write(self, ref: str, content: bytes, *, expected: str | None, message: str) -> str:
-        return self._refs().write(
-            self._add_prefix(ref), content, expected=expected, message=message
-        )
-
-    def _refs(self) -> RefStore:
-        from reconciler.git.command import run
-        from reconciler.git.refs import GitRefs
-
-        _, answer = run(self.top, ("remote",))
-        return GitRefs(top=self.top, remote="origin" if b"origin" in answer.split() else "")
-
-    def _add_prefix(self, ref: str) -> str:
-        return f"{self.prefix}/{ref.rpartition('/')[2]}"
+    return RefInventory(GitRefs(top=target.root), prefix=ref, command=command)
