@@ -24,12 +24,12 @@ STATEMENTS = {
     "base": 965,
     "cli": 2665,
     "client": 2900,
-    "codecs": 912,
+    "codecs": 897,
     "errors.py": 148,
     "evidence": 5223,  # dialects and http_config declare the fields of their files, for which codecs has 166 less
-    "forge": 519,
-    "git": 461,
-    "inventory": 504,  # lines and numbers that no log and no record may contain
+    "forge": 542,  # answers of GitHub declare their fields, for which nothing walks them by names
+    "git": 464,  # a remote is looked for here and no more in app
+    "inventory": 501,  # lines and numbers that no log and no record may contain
     "kafka.py": 17,
     "kube": 5327,
     "manifest": 2976,  # reads plain manifests by lines, in place of a second process in app
@@ -37,7 +37,7 @@ STATEMENTS = {
     "ports.py": 25,
     "quota": 3075,  # effects of a plan are computed once
     "reconcile": 1027,
-    "render": 2314,  # recommended limits are counted by what they recommend
+    "render": 2315,  # a failed command is declared once, for which codecs has 15 less
     "sandbox": 1210,
     "spark": 34,
     "usage": 2354,

@@ -77,6 +77,8 @@ class ReconcileOptions(Struct, frozen=True, kw_only=True):
     advise: bool = True  # whether to compute warnings about the documents' rules
     # The principal of kquota, for the warning that a plan limits it.
     own_principal: Principal | None = None
+    # Wait after each request until it is visible; above 50,000 changed keys this is always done.
+    pace: bool = False
     accepted_warnings: tuple[AcceptedWarning, ...] = ()  # warnings that the trusted project accepts
     origin: RunOrigin = field(default_factory=RunOrigin)  # author and source of the run
 

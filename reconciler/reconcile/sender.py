@@ -40,6 +40,7 @@ class PlanSender:
         obstacles: Writes of an earlier run without a known outcome, with their results: they hold others from the start.
         withheld: Changes that are withheld; the plan may have the end of an override in place of one.
         live: The limits before the plan.
+        pace: Whether each request waits until the one before is visible.
         grace: Maximum seconds for the response to the current request after a request to stop.
     """
 
@@ -51,11 +52,12 @@ class PlanSender:
         live: QuotaState,
         obstacles: Iterable[tuple[Alteration, Result]] = (),
         withheld: Iterable[QuotaChange] = (),
+        pace: bool = False,
         grace: float = STOP_GRACE_SECONDS,
     ) -> None:
         self._store, self._progress = ports.store, ports.progress
         self._schedule = SendSchedule(changes, live=live)
-        self._pace = len(changes) > PACED_FROM_KEYS
+        self._pace = pace or len(changes) > PACED_FROM_KEYS
         self._grace = grace
         self._seconds = deadline_seconds(len(changes))
         self._total = len(changes)

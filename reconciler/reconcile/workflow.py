@@ -187,6 +187,7 @@ async def apply(
         live=observation.live,
         obstacles=unsettled_results(prepared.plan, observation, started),
         withheld=withheld,
+        pace=options.pace,
     )
     intended = frozenset(change.pair for change in sendable)
     lost = lost_outcome(

@@ -50,9 +50,11 @@ class ClusterPlan(Struct, frozen=True, kw_only=True):
         """The document to be printed."""
         from reconciler.codecs.plan import plan_document
 
-        whatif = self._whatif
-        if whatif is not None and self.simulation is not None:
-            whatif |= {"enough": self.simulation.enough}
+        if self.simulation is None:
+            return plan_document(self.preview)
+        from reconciler.codecs.row_values import row_document
+
+        whatif = row_document(self.simulation) | {"enough": self.simulation.enough}
         return plan_document(self.preview, whatif)
 
     @property
@@ -60,13 +62,11 @@ class ClusterPlan(Struct, frozen=True, kw_only=True):
         """The document to be saved."""
         from reconciler.codecs.plan import saved_plan
 
-        return saved_plan(self.preview, self._whatif)
-
-    @property
-    def _whatif(self) -> "dict[str, Json] | None":
+        if self.simulation is None:
+            return saved_plan(self.preview)
         from reconciler.codecs.simulation import whatif_document
 
-        return None if self.simulation is None else whatif_document(self.simulation)
+        return saved_plan(self.preview, whatif_document(self.simulation))
 
 
 async def plan_cluster(

@@ -52,6 +52,7 @@ Example:
     "--take-over",
     "Continue with ownership records of another project, and name this project in them; for a project or cluster with a new name.",
 )
+@flag("--pace", "Wait after each request until every broker shows it.")
 @option("--out FILE", "Save the outcome to this file, for kquota rollback.", FILE, name="out_path")
 @option(
     "--continue-on-error/--stop-on-error",
@@ -72,6 +73,7 @@ def apply(
     expect_digest: str | None,
     max_age: float,
     take_over: bool,
+    pace: bool,
     out_path: Path | None,
     continue_on_error: bool,
     verbose: bool,
@@ -116,6 +118,7 @@ def apply(
         saved=saved,
         expect_digest=expect_digest,
         max_age=max_age,
+        pace=pace,
         outcome_path=out_path,
     )
 
