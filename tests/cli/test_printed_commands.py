@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 import pytest
 
-from reconciler.cli.framework import familiar_words
 from reconciler.cli.main import cli
 from reconciler.render.table import Style, fold_lines
 from tests.cli.command_tree import OPTION, command_of, options_of
@@ -102,7 +101,6 @@ def test_commands_in_printed_texts_exist_with_their_options() -> None:
 
 
 OTHER_PROGRAMS = {
-    "other tools": " ".join(word for word in familiar_words.OPTIONS if word.startswith("--")),
     "kafka-client-quotas": "--add --alter --any --defaults --delete --describe --names --resolve --validate-only",
     "Kafka's tools": "--allow-principal --entity-type --operation",
     "kubectl, helm": "--all-namespaces --as --create-namespace --from-file --from-literal --no-hooks --overwrite"
