@@ -2,22 +2,20 @@
 
 import posixpath
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.app.clusters.project_files import located_properties, read_tree
-from reconciler.app.clusters.targets import place_of
+from reconciler.app.clusters.project_files import read_tree
+from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.clusters.trusted_files import TrustedFiles
-from reconciler.base import properties
+from reconciler.app.notices import LoggedNotices
+from reconciler.app.requests import TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.redaction import QuietRepr
 from reconciler.base.regular_files import read_regular
-from reconciler.client import ANYTHING, ClientConfig, anything_in
-from reconciler.client.configuration.references import AllowedReferences
 from reconciler.errors import ConfigError, GitError, ManifestErrors, Problem
 from reconciler.git.repository import CommitTree
 from reconciler.manifest.loader import load_files
@@ -60,14 +58,11 @@ class Revision(QuietRepr, Struct, frozen=True, kw_only=True):
 
     commit: str
     project: Project
+    targets: Mapping[str, ClusterTarget]  # by name; their files are those of the commit
     # Cluster -> desired state of its documents.
     desired: Mapping[str, DesiredState]
-    # Cluster -> client properties, with the places of their files; hidden, because they may contain secrets.
-    properties: Mapping[str, Mapping[str, str]]
-    # What their references may read, and where their files are.
-    allowed: AllowedReferences = ANYTHING
-    # Path in the commit -> content of each file that client properties name.
-    contents: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    # Path in the commit -> object id of each file that no YAML document is in, such as certificates.
+    other_files: Mapping[str, str]
     warnings: tuple[Problem, ...] = ()
 
     def has_settings_of(self, previous: "Revision | None") -> bool:
@@ -75,16 +70,7 @@ class Revision(QuietRepr, Struct, frozen=True, kw_only=True):
         return (
             previous is not None
             and self.project.documents == previous.project.documents
-            and self.properties == previous.properties
-            and self.contents == previous.contents
-        )
-
-    def client_config(self, name: str) -> ClientConfig:
-        """Return the client configuration of a cluster; references to the environment and to files are resolved now."""
-        return ClientConfig.from_mapping(
-            self.properties[name],
-            location=f"{self.project.path}, cluster {name}",
-            allowed=self.allowed,
+            and self.other_files == previous.other_files
         )
 
 
@@ -93,7 +79,6 @@ def read_revision(tree: CommitTree, places: RevisionPaths) -> Revision:
 
     Raises:
         GitError: There is no project file, or a file cannot be read.
-        ConfigError: A properties file cannot be read.
         ManifestErrors: All problems of the files, conflicts included.
     """
     tree = replace(tree, top=tree.top.absolute())
@@ -118,31 +103,39 @@ def read_revision(tree: CommitTree, places: RevisionPaths) -> Revision:
         warnings.extend(warnings_of_cluster)
     if problems:
         raise ManifestErrors(sorted(set(problems)))
-    properties_by_cluster = {
-        project_cluster.name: _properties(tree, places, project_cluster)
-        for project_cluster in project.clusters
-    }
-    revision = Revision(
+    is_trusted, files = places.trusted is not None, None
+    root = tree.top / places.folder
+    if places.trusted is None:
+        files = TrustedFiles(tree=tree, revision=tree.commit[:12])
+    else:
+        root = places.trusted.absolute().parent
+    return Revision(
         commit=tree.commit,
         project=project,
+        targets={
+            cluster.name: ClusterTarget(
+                project_cluster=cluster,
+                root=root,
+                project=project,
+                options=TargetRequest(),
+                files=files,
+            )
+            for cluster in project.clusters
+        },
         desired=desired,
-        properties=properties_by_cluster,
+        other_files={
+            path: oid
+            for path, (_, oid) in tree.entries.items()
+            if not (is_trusted or path.endswith((".yaml", ".yml")))
+        },
         warnings=tuple(sorted(set(warnings))),
-    )
-    if places.trusted is not None:
-        return revision
-    files = TrustedFiles(tree=tree, revision=tree.commit[:12])
-    return replace(
-        revision,
-        allowed=anything_in(files),
-        contents=_contents(tree, properties_by_cluster),
     )
 
 
 def check_clients(revision: Revision) -> None:
     """Check the client settings of every cluster."""
-    for name in revision.project.names:
-        _ = revision.client_config(name)
+    for name, target in revision.targets.items():
+        _ = target.client_config(LoggedNotices(name))
 
 
 def _project(tree: CommitTree, places: RevisionPaths) -> Project:
@@ -193,64 +186,3 @@ def _documents(
     desired = merge(loaded.of(project_cluster.name), now=SystemClock().now())
     problems.extend(conflict_problems(desired.conflicts))
     return desired, loaded.warnings
-
-
-def _properties(
-    tree: CommitTree, places: RevisionPaths, project_cluster: ProjectCluster
-) -> Mapping[str, str]:
-    """Return ``propertiesFile`` (at the commit unless it is absolute), overridden by the cluster's own properties."""
-    place = (
-        partial(_place_in_commit, tree, places)
-        if places.trusted is None
-        else partial(place_of, places.trusted.absolute().parent)
-    )
-    return located_properties(
-        {**_file_properties(tree, places, project_cluster), **project_cluster.cluster.properties},
-        place,
-    )
-
-
-def _place_in_commit(tree: CommitTree, places: RevisionPaths, name: str) -> str:
-    """Return the place of a path of the project file, of which the commit has the content."""
-    if not name or "://" in name or name.startswith("/"):
-        return name
-    path_in_commit = places.within(name)
-    if path_in_commit.split("/")[0] == "..":
-        raise ConfigError(
-            f"{name} leads out of the repository",
-            hint="name a file of the repository, or one of this machine by its absolute path",
-        )
-    return str(tree.top / path_in_commit)
-
-
-def _contents(
-    tree: CommitTree, properties_by_cluster: Mapping[str, Mapping[str, str]]
-) -> Mapping[str, bytes]:
-    """Return the files of the commit that client properties name; of a folder, all that are in it."""
-    below = f"{tree.top}/"
-    names = {
-        value.removeprefix(below)
-        for settings in properties_by_cluster.values()
-        for value in settings.values()
-        if value.startswith(below)
-    }
-    return tree.read(tree.under(names))
-
-
-def _file_properties(
-    tree: CommitTree, places: RevisionPaths, project_cluster: ProjectCluster
-) -> Mapping[str, str]:
-    name = project_cluster.cluster.properties_file
-    if name is None:
-        return {}
-    if places.trusted is not None:
-        pairs = properties.read(places.trusted.parent / name)
-    elif name.startswith("/"):
-        pairs = properties.read(Path(name))
-    else:
-        path_in_commit = places.within(name)
-        content = tree.read([path_in_commit], max_bytes=properties.MAX_BYTES)[path_in_commit]
-        pairs = properties.parse(
-            properties.decoded(content), location=f"{path_in_commit} at {tree.commit[:12]}"
-        )
-    return {pair.key: pair.value for pair in pairs}

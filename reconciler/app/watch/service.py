@@ -1,23 +1,22 @@
 """Watches a branch: its loops, its clusters and their state. Its class ``BranchWatch`` is a ``ServedLoops``."""
 
 import asyncio
-import logging
 import random
 import signal
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
-from typing import Final
+
+from msgspec.structs import replace
 
 from reconciler.app.clusters.record_stores import current_principal, make_folder
-from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.loop.cluster_loop import ClusterLoop, LoopIntervals, Random
 from reconciler.app.loop.health import hung_loops, is_late, late_loops
 from reconciler.app.loop.service import NoWatchMetrics, WatchMetrics, metrics_of, serve_loops
 from reconciler.app.loop.task_supervisor import supervise
-from reconciler.app.notices import TextReceiver
-from reconciler.app.requests import MetricsRequest, TargetRequest
+from reconciler.app.notices import LoggedNotices, TextReceiver
+from reconciler.app.requests import MetricsRequest
 from reconciler.app.watch.branch_follower import BranchFollower, BranchMirror
 from reconciler.app.watch.cluster import ClusterSession, open_session
 from reconciler.app.watch.fleet import Opener, WatchedFleet
@@ -28,8 +27,6 @@ from reconciler.base.escaping import escaped
 from reconciler.base.protocols import Clock
 from reconciler.git.mirror import GitMirror
 from reconciler.inventory.file_lock import FileLock
-
-_LOG: Final = logging.getLogger("reconciler.watch")
 
 
 def watch_branch(
@@ -151,15 +148,13 @@ def open_revision(
     Args:
         state_dir: Base of relative paths of the project.
     """
-    config = revision.client_config(name)
-    for warning in config.warnings:
-        _LOG.warning("%s: %s", escaped(name), escaped(warning))
-    target = ClusterTarget(
-        project_cluster=revision.project.cluster(name),
-        root=state_dir,
-        project=revision.project,
-        options=TargetRequest(),
-    )
+    target = revision.targets[name]
+    config = target.client_config(LoggedNotices(name))
     return open_session(
-        target, command="watch", writes=True, telemetry=telemetry, config=config, is_pinned=True
+        replace(target, root=state_dir, files=None),
+        command="watch",
+        writes=True,
+        telemetry=telemetry,
+        config=config,
+        is_pinned=True,
     )
