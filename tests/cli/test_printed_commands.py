@@ -103,7 +103,7 @@ def test_commands_in_printed_texts_exist_with_their_options() -> None:
 OTHER_PROGRAMS = {
     "kafka-client-quotas": "--add --alter --any --defaults --delete --describe --names --resolve --validate-only",
     "Kafka's tools": "--allow-principal --entity-type --operation",
-    "kubectl, helm": "--all-namespaces --as --create-namespace --from-file --from-literal --no-hooks --overwrite"
+    "kubectl, helm": "--all-namespaces --as --create-namespace --dry-run --from-file --from-literal --no-hooks --overwrite"
     " --patch --patch-file --previous --replicas --reset-then-reuse-values --selector --set --show-labels"
     " --type --values --wait",
     "Spark": "--archives --conf --deploy-mode --driver-memory --executor-cores --executor-memory"
@@ -140,7 +140,7 @@ def all_options() -> set[str]:
 
 
 def test_every_option_that_an_error_or_a_hint_names_exists() -> None:
-    printed = ("other tools", "kafka-client-quotas", "Kafka's tools", "kubectl, helm")
+    printed = ("kafka-client-quotas", "Kafka's tools", "kubectl, helm")
     own = options_of(cli).union(*(OTHER_PROGRAMS[program].split() for program in printed))
     programs = (
         "git/",
