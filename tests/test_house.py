@@ -38,7 +38,7 @@ STATEMENTS = {
     "quota": 3075,  # effects of a plan are computed once
     "reconcile": 1027,
     "render": 2315,  # a failed command is declared once, for which codecs has 15 less
-    "sandbox": 1210,
+    "sandbox": 1166,
     "spark": 34,
     "usage": 2354,
     "wire": 1965,

@@ -1,7 +1,7 @@
 """An embedded broker for quotas: Kafka's rules and error messages without a Kafka, over TCP or offline.
 
 ``Sandbox`` serves tests and the command line, ``validate`` plans offline. The rules are pure (``broker_rules``); only
-``server``, ``connection`` and ``state_file`` do I/O.
+``server`` and ``connection`` do I/O.
 """
 
 from importlib import import_module

@@ -40,11 +40,6 @@ class Sandbox:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Read the state file, if there is one.
-
-        Raises:
-            ConfigError: The state file cannot be read, or belongs to another cluster.
-        """
         self.settings = settings or SandboxSettings()
         self.faults = Faults()
         self._clock = clock

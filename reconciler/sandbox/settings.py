@@ -93,8 +93,7 @@ class SandboxSettings(QuietRepr, Struct, frozen=True, kw_only=True):
     # Passwords by name, for PLAIN and SCRAM.
     users: Mapping[str, str] = field(default_factory=dict[str, str])
     authorizer: Authorizer = OPEN
-    cluster_id: str = ""  # 22 characters of base64; "" = a random one (or that of the state file)
-    state_file: Path | None = None  # stores the image between runs, None = memory only
+    cluster_id: str = ""  # 22 characters of base64; "" = a random one
     session_lifetime: float = 0.0  # seconds after which a SASL session must be renewed, 0 for never
     # Seconds by node id by which a broker shows alterations after they were acknowledged.
     lag: Mapping[int, float] = field(default_factory=dict[int, float])

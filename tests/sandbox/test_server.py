@@ -1,11 +1,9 @@
 """The sandbox over TCP: one image, many brokers, faults on demand."""
 
 import asyncio
-import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -198,28 +196,6 @@ def test_a_port_in_use_is_reported(sandbox: Sandbox) -> None:
     settings = SandboxSettings(listeners=(Listener(port=sandbox.port()),))
     with pytest.raises(ConfigError, match="cannot listen"), running(Sandbox(settings)):
         raise AssertionError("the port was free")
-
-
-def test_a_change_that_cannot_be_saved_is_not_applied(tmp_path: Path) -> None:
-    folder = tmp_path / "state"
-    folder.mkdir()
-    settings = SandboxSettings(state_file=folder / "state.json")
-    with running(Sandbox(settings)) as sandbox, connect(sandbox) as connection:
-        shutil.rmtree(folder)
-        ((code, _),) = connection.verdicts(SET).values()
-        assert code == -1
-        assert connection.quotas() == {}
-
-
-def test_a_state_of_another_cluster_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    with (
-        running(Sandbox(SandboxSettings(state_file=path))) as sandbox,
-        connect(sandbox) as connection,
-    ):
-        connection.verdicts(SET)
-    with pytest.raises(ConfigError, match="belongs to cluster"):
-        Sandbox(SandboxSettings(state_file=path, cluster_id="a" * 22))
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)

@@ -32,7 +32,7 @@ those of the documented principals: planner reads, applier also alters, all may 
 \b
 Example:
   kquota sandbox --port 9092
-  kquota sandbox --behave-as 3.9 --state quotas.json
+  kquota sandbox --behave-as 3.9 --brokers 3
   kquota sandbox --user admin:secret --user ci:secret2:planner"""
 
 _PROFILES: Final = ("3.4", "3.9", "4.0", "4.1", "4.2", "4.3", "4.x", "redpanda")
@@ -60,11 +60,6 @@ _RIGHTS: Final = ("all", "planner", "applier", "none")
 @option("--tls-key", "PEM key of the server, if it is in another file.", _FILE)
 @option("--tls-client-ca", "PEM authorities of accepted client certificates.", _FILE)
 @option("--cluster-id ID", "Cluster id of 22 characters  [default: random].", default="")
-@option(
-    "--state FILE",
-    "File that keeps the quotas between runs.",
-    click.Path(dir_okay=False, path_type=Path),
-)
 @format_option("text", "json")
 @click.pass_obj
 def sandbox(
@@ -79,7 +74,6 @@ def sandbox(
     tls_key: Path | None,
     tls_client_ca: Path | None,
     cluster_id: str,
-    state: Path | None,
     output: str,
 ) -> ExitCode:
     """Run until stopped, then exit 0."""
@@ -97,7 +91,6 @@ def sandbox(
         users={name: password for name, password, _ in user_list},
         authorizer=_authorizer(user_list),
         cluster_id=cluster_id,
-        state_file=state,
     )
     try:
         collect_as_usual()

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from reconciler.errors import ConfigError
 from reconciler.sandbox.authorizer import Operation
 from reconciler.sandbox.broker_rules import alterations as rules
 from reconciler.sandbox.broker_rules import describe_filters
@@ -101,10 +100,7 @@ async def alter_answer(call: SandboxRequest) -> bytes:
     verdicts = _with_refusals(verdicts, refusals)
     request_failure = call.failure or verdicts.request_failure
     if not request.validate_only and (call.refusal is None or call.refusal.applied):
-        try:
-            call.cluster.commit(verdicts.records)
-        except ConfigError:  # nothing was changed; a broker gives no details either
-            request_failure = rules.BATCH_FAILED
+        call.cluster.commit(verdicts.records)
     if request_failure is not None:
         return _answer(call, _everyone(request.alterations, request_failure))
     return _answer(call, _results_by_entity(verdicts.results))
