@@ -10,6 +10,7 @@ import contextlib
 import copy
 import itertools
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Self
 
@@ -186,9 +187,13 @@ class FakeKubeApi:
 
 
 def _selected(obj: dict[str, Any], labels: str) -> bool:
-    """Whether the labels match a selector of equality and existence terms."""
+    """Whether the labels match a selector of equality, existence and set terms."""
     values = obj["metadata"].get("labels") or {}
-    for term in filter(None, labels.split(",")):
+    for term in filter(None, re.split(r",(?![^(]*\))", labels)):
+        if among := re.fullmatch(r"(\S+) in \((.*)\)", term):
+            if values.get(among[1]) not in among[2].split(","):
+                return False
+            continue
         key, equals, value = term.partition("=")
         if key not in values or (equals and values[key] != value):
             return False

@@ -95,7 +95,7 @@ def test_a_concurrent_override_is_not_overwritten_with_older_records():
     # One part is damaged, so the next reconciliation cannot read the records.
     ledger = next(key for key in world.api.objects if key[0] == CONFIG_MAPS.plural)
     stranger = (ledger[0], ledger[1], "stranger")
-    labels = {**world.api.objects[ledger]["metadata"]["labels"], "kafka-quotas.io/records": "other"}
+    labels = {**world.api.objects[ledger]["metadata"]["labels"], "kafka-quotas.io/records": "part"}
     world.api.put(
         CONFIG_MAPS, {"metadata": {"name": "stranger", "namespace": "ops", "labels": labels}}
     )

@@ -35,6 +35,7 @@ from reconciler.kube.records.stored_records import (
     CLUSTER_ID,
     CLUSTER_LABEL,
     FIRST,
+    PART,
     PARTS,
     RECORDS_LABEL,
     LoopMemory,
@@ -258,7 +259,7 @@ def config_maps(
                 "labels": {
                     "app.kubernetes.io/managed-by": FIELD_MANAGER,
                     CLUSTER_LABEL: hash_of(cluster_id),
-                    RECORDS_LABEL: "part" if number else FIRST,
+                    RECORDS_LABEL: PART if number else FIRST,
                 },
                 "annotations": {CLUSTER_ID: cluster_id},
             },

@@ -14,7 +14,15 @@ from reconciler.errors import WrongCluster
 from reconciler.kube.api.custom_resources import FINALIZER, Resource
 from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.outcome import Held
-from reconciler.quota.ownership import Orphaned, OwnershipRecords, Pair, RecordChange, Recorded
+from reconciler.quota.ownership import (
+    NO_RECORD,
+    IntentStarted,
+    Orphaned,
+    OwnershipRecords,
+    Pair,
+    RecordChange,
+    Recorded,
+)
 from reconciler.quota.planner.removal_guard import REMOVAL_GUARDS
 from reconciler.quota.policy import REMOVING, DeletionPolicy, Policy
 from reconciler.quota.results.report import Outcome, Reconciliation
@@ -79,6 +87,10 @@ def holds_back(
                 continue
             if planned is None or pair in planned:
                 pairs_by_document.setdefault(owner.document, set()).add(pair)
+    # A write whose outcome is unknown has no record yet.
+    for pair, intent in owned.intents.items() if planned is None else ():
+        if intent.owner.document in own_documents and intent.value is not None:
+            pairs_by_document.setdefault(intent.owner.document, set()).add(pair)
     return pairs_by_document
 
 
@@ -157,12 +169,15 @@ def given_up(pairs: Iterable[Pair], owned: OwnershipRecords) -> Iterator[RecordC
     already reported that it stays.
     """
     for subject, key in pairs:
-        record = owned.records[subject]
+        record, intent = owned.records.get(subject, NO_RECORD), owned.intents.get((subject, key))
         value, owner = record.applied[COLUMN_OF[key]], record.owners[COLUMN_OF[key]]
         if value is not None and owner is not None:
             retained = replace(owner, deletion_policy=DeletionPolicy.RETAIN)
             yield Recorded(entity=subject, key=key, value=value, owner=retained)
             yield Orphaned(entity=subject, key=key)
+        elif intent is not None:
+            retained = replace(intent.owner, deletion_policy=DeletionPolicy.RETAIN)
+            yield IntentStarted(entity=subject, key=key, intent=replace(intent, owner=retained))
 
 
 def pairs_withheld(report: Reconciliation) -> set[Pair]:

@@ -22,8 +22,8 @@ PARTS: Final = 16
 
 CLUSTER_LABEL: Final = f"{GROUP}/cluster"
 RECORDS_LABEL: Final = f"{GROUP}/records"
-FIRST: Final = "first"
-"""Value of the label of the first part; the others have ``part``."""
+FIRST, PART = "first", "part"
+"""Values of the label: of the first part, and of the others."""
 
 CLUSTER_ID: Final = f"{GROUP}/cluster-id"
 
@@ -34,8 +34,8 @@ def hash_of(cluster_id: str) -> str:
 
 
 def selector(cluster_id: str) -> str:
-    """Return the label selector of all ConfigMaps of a cluster id."""
-    return f"{CLUSTER_LABEL}={hash_of(cluster_id)},{RECORDS_LABEL}"
+    """Return the label selector of all ConfigMaps of a cluster id; other values of the label are not those of parts."""
+    return f"{CLUSTER_LABEL}={hash_of(cluster_id)},{RECORDS_LABEL} in ({FIRST},{PART})"
 
 
 def part_names(cluster_id: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ have the responses of a real server. No schemas, admission or field managers: st
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -424,7 +425,11 @@ def _same(before: Obj, after: Obj) -> bool:
 
 def _selected(obj: Obj, labels: str) -> bool:
     present = obj["metadata"].get("labels") or {}
-    for term in labels.split(","):
+    for term in re.split(r",(?![^(]*\))", labels):
+        if among := re.fullmatch(r"(\S+) in \((.*)\)", term):
+            if present.get(among[1]) not in among[2].split(","):
+                return False
+            continue
         key, equals, value = term.partition("=")
         if key not in present or (equals and present[key] != value):
             return False
