@@ -58,40 +58,47 @@ class CurveFigure:
     bars: Mapping[int, float] = field(default_factory=dict)
 
 
+BESIDE = 600
+"""Documents of another namespace that are created or deleted while one document is deleted."""
+
+
+def bars(*values: float) -> Mapping[int, float]:
+    """The largest values that meet the targets, one for each number of documents."""
+    return dict(zip(COUNTS, values, strict=True))
+
+
 FIGURES = (
-    CurveFigure(name="ready", work="all documents Ready, wall"),
+    CurveFigure(name="ready", work="all documents Ready, wall", bars=bars(11, 32, 220)),
     CurveFigure(name="ready_cpu", work="the same, CPU of the operator"),
     CurveFigure(name="ready_api_cpu", work="the same, CPU of the API server"),
     CurveFigure(
-        name="change",
-        work="one changed document until Synced, wall",
-        bars=dict.fromkeys(COUNTS, 0.7),
+        name="change", work="one changed document until Synced, wall", bars=bars(0.3, 0.5, 1.0)
     ),
     CurveFigure(
         name="change_cpu",
         work=f"one changed document and {AFTER_SECONDS:g} s, CPU of the operator",
-        bars=dict.fromkeys(COUNTS, 0.1),
+        bars=bars(0.05, 0.1, 0.25),
     ),
-    CurveFigure(
-        name="deletion", work="one deletion (policy Delete), wall", bars=dict.fromkeys(COUNTS, 2.0)
-    ),
+    CurveFigure(name="deletion", work="one deletion (policy Delete), wall", bars=bars(2, 2, 5)),
     CurveFigure(
         name="deletion_cpu", work=f"one deletion and {AFTER_SECONDS:g} s, CPU of the operator"
     ),
     CurveFigure(
-        name="stream_cpu", work=f"a change a second for {STREAM_SECONDS} s, CPU of the operator"
+        name="deletion_beside",
+        work=f"one deletion while {BESIDE} documents of another namespace are created or deleted, wall",
+        bars=bars(2, 2, 5),
     ),
-    CurveFigure(name="idle_cpu", work="idle, CPU a minute", bars={1_000: 1.0, 5_000: 1.0}),
     CurveFigure(
-        name="resident",
-        work="resident memory",
-        unit="MB",
-        bars={1_000: 150.0, 5_000: 150.0, 20_000: 350.0},
+        name="stream_cpu",
+        work=f"a change a second for {STREAM_SECONDS} s, CPU of the operator",
+        bars=bars(1, 2, 5),
     ),
+    CurveFigure(name="idle_cpu", work="idle, CPU a minute", bars=bars(0.2, 0.4, 1.2)),
+    CurveFigure(name="resident", work="resident memory", unit="MB", bars=bars(75, 105, 220)),
     CurveFigure(
         name="terminated",
         work="SIGTERM until the next process has reconciled everything, wall",
-        bars={1_000: 10.0, 5_000: 10.0},
+        bars=bars(2, 3.5, 12),
     ),
     CurveFigure(name="terminated_cpu", work="the same, CPU of the next process"),
     CurveFigure(
@@ -147,6 +154,7 @@ class OperatorSample:
                 self.change(child, number)
             for number in range(3):
                 self.delete(child, f"user-{number}")
+            self.delete_beside()
             self.stream(child)
             self.idle(child)
             self.note("resident", resident_megabytes(child.pid))
@@ -174,16 +182,20 @@ class OperatorSample:
         )
         count = -(-self.count // IN_NAMESPACE)
         self.namespaces = [kube.fresh_namespace() for _ in range(count)]
+        self.post(range(self.count), lambda number: self.namespaces[number // IN_NAMESPACE])
 
-        def write(numbers: Sequence[int]) -> None:
-            api = kube.connect()
-            for number in numbers:
-                path = path_in(self.namespaces[number // IN_NAMESPACE])
+    def post(self, numbers: Sequence[int], namespace_of: Callable[[int], str]) -> None:
+        """Create documents by several connections."""
+
+        def write(some: Sequence[int]) -> None:
+            api = self.bench.kube.connect()
+            for number in some:
+                path = path_in(namespace_of(number))
                 _ = api.call("POST", path, document(number)).need()
             api.close()
 
         with ThreadPoolExecutor(WRITERS) as pool:
-            _ = list(pool.map(write, [range(n, self.count, WRITERS) for n in range(WRITERS)]))
+            _ = list(pool.map(write, [numbers[n::WRITERS] for n in range(WRITERS)]))
 
     def get(self, name: str) -> dict[str, Any]:
         """Return a document."""
@@ -197,14 +209,17 @@ class OperatorSample:
         return int(answer["metadata"]["generation"])
 
     def wait_ready(self, child: Child) -> None:
-        """Wait for the QuotaCluster's status, which is written last; then check all documents."""
+        """Wait until the operator has written a status for each document; then check all, which costs the API server CPU."""
+        port = self.bench.turn_port
 
-        def is_synced() -> bool:
+        def is_written() -> bool:
             assert child.running, child.log_text()[-3000:]
-            cluster = self.bench.kube.api.get(f"{GROUP}/quotaclusters/bench").need()
-            return "lastSuccessfulSyncTime" in cluster.get("status", {})
+            return (
+                metric(port, "kquota_kubernetes_requests_total", "clientquotas/status")
+                >= self.count
+            )
 
-        until(is_synced, "the first reconciliation")
+        until(is_written, "the statuses")
         until(
             lambda: sum(map(self.bench.ready, self.namespaces)) == self.count,
             "all documents to be Ready",
@@ -237,7 +252,35 @@ class OperatorSample:
         time.sleep(AFTER_SECONDS)
         self.bench.kube.api.call("DELETE", f"{self.path}/{name}").need()
         place = f"{self.path}/{name}"
-        self.timed("deletion", child, lambda: self.bench.kube.api.get(place).status == 404)
+        self.timed("deletion", child, lambda: self.is_gone(place))
+
+    def delete_beside(self) -> None:
+        """Measure a deletion while another namespace is filled, and one while its documents are deleted."""
+        other = self.bench.kube.fresh_namespace()
+        numbers = range(self.count, self.count + BESIDE)
+        collection = path_in(other)
+
+        def delete_all() -> None:
+            api = self.bench.kube.connect()
+            _ = api.call("DELETE", collection).need()
+            api.close()
+
+        for number, work in enumerate((lambda: self.post(numbers, lambda _: other), delete_all)):
+            name = f"user-{10 + number}"
+            _ = self.put(name, deletionPolicy="Delete")
+            until(lambda name=name: bool(self.get(name)["metadata"].get("finalizers")), "it")
+            with ThreadPoolExecutor(1) as pool:
+                beside, start = pool.submit(work), time.perf_counter()
+                self.bench.kube.api.call("DELETE", f"{self.path}/{name}").need()
+                place = f"{self.path}/{name}"
+                until(lambda place=place: self.is_gone(place), "the deletion", pace=PACE)
+                self.note("deletion_beside", time.perf_counter() - start)
+                beside.result()
+            time.sleep(AFTER_SECONDS)
+
+    def is_gone(self, place: str) -> bool:
+        """Whether an object does not exist."""
+        return bool(self.bench.kube.api.get(place).status == 404)
 
     def stream(self, child: Child) -> None:
         """Measure one change per second."""

@@ -273,12 +273,14 @@ def exposition(port: int) -> str:
         return str(answer.read().decode())
 
 
-def metric(port: int, name: str) -> float:
-    """The sum of a metric's samples; 0 if the port does not respond."""
+def metric(port: int, name: str, label: str = "") -> float:
+    """The sum of a metric's samples whose labels contain a text; 0 if the port does not respond."""
     try:
         lines = exposition(port).splitlines()
     except OSError:
         return 0.0
     return sum(
-        float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith((name + "{", name + " "))
+        float(line.rsplit(" ", 1)[1])
+        for line in lines
+        if line.startswith((name + "{", name + " ")) and label in line
     )
