@@ -256,16 +256,18 @@ class OperatorSample:
 
     def delete_beside(self) -> None:
         """Measure a deletion while another namespace is filled, and one while its documents are deleted."""
-        other = self.bench.kube.fresh_namespace()
+        neighbour = self.bench.kube.fresh_namespace()
         numbers = range(self.count, self.count + BESIDE)
-        collection = path_in(other)
+        collection = path_in(neighbour)
 
         def delete_all() -> None:
             api = self.bench.kube.connect()
             _ = api.call("DELETE", collection).need()
             api.close()
 
-        for number, work in enumerate((lambda: self.post(numbers, lambda _: other), delete_all)):
+        for number, work in enumerate(
+            (lambda: self.post(numbers, lambda _: neighbour), delete_all)
+        ):
             name = f"user-{10 + number}"
             _ = self.put(name, deletionPolicy="Delete")
             until(lambda name=name: bool(self.get(name)["metadata"].get("finalizers")), "it")

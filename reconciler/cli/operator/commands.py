@@ -206,7 +206,7 @@ def release(
         raise UsageError("pass --all, or --namespace for each namespace")
 
     from reconciler.app.event_loop import run
-    from reconciler.kube.run.shutdown import stop_and_release
+    from reconciler.kube.records.release import stop_and_release
 
     with ProgressLine(console) as progress:
         released = run(

@@ -54,11 +54,11 @@ class KafkaWrites:
         return self.count > 0
 
 
-class LeadingStore:
-    """A store that refuses to alter unless this process certainly holds the Lease. Implements ``ports.QuotaStore``."""
+class ForwardingStore:
+    """A store that asks another one. Implements ``ports.QuotaStore``."""
 
-    def __init__(self, store: QuotaStore, leads: Leads, writes: KafkaWrites) -> None:
-        self._store, self._leads, self._writes = store, leads, writes
+    def __init__(self, store: QuotaStore) -> None:
+        self._store = store
 
     async def cluster(self) -> Cluster:
         """Return cluster id, live brokers and the operator's permissions."""
@@ -80,20 +80,10 @@ class LeadingStore:
         progress: Progress | None = None,
         results: MutableMapping[Entity, Result] | None = None,
     ) -> Mapping[Entity, Result]:
-        """Send alterations.
-
-        Raises:
-            LeaseLost: This process does not certainly hold the Lease; nothing was sent.
-        """
-        if validate_only:
-            return await self._store.alter(
-                alterations, validate_only=True, progress=progress, results=results
-            )
-        # Counted before the check: a reader that sees no write after the Lease expired can rely on the refusal.
-        with self._writes:
-            if not self._leads():
-                raise LeaseLost(DEPOSED)
-            return await self._store.alter(alterations, progress=progress, results=results)
+        """Send alterations."""
+        return await self._store.alter(
+            alterations, validate_only=validate_only, progress=progress, results=results
+        )
 
     async def wait_visible(
         self,
@@ -103,6 +93,37 @@ class LeadingStore:
     ) -> Visibility:
         """Poll every live broker."""
         return await self._store.wait_visible(expected, timeout=timeout)
+
+
+class LeadingStore(ForwardingStore):
+    """A store that refuses to alter unless this process certainly holds the Lease."""
+
+    def __init__(self, store: QuotaStore, leads: Leads, writes: KafkaWrites) -> None:
+        super().__init__(store)
+        self._leads, self._writes = leads, writes
+
+    async def alter(
+        self,
+        alterations: Sequence[Alteration],
+        *,
+        validate_only: bool = False,
+        progress: Progress | None = None,
+        results: MutableMapping[Entity, Result] | None = None,
+    ) -> Mapping[Entity, Result]:
+        """Send alterations.
+
+        Raises:
+            LeaseLost: This process does not certainly hold the Lease; nothing was sent.
+        """
+        if validate_only:
+            return await super().alter(
+                alterations, validate_only=True, progress=progress, results=results
+            )
+        # Counted before the check: a reader that sees no write after the Lease expired can rely on the refusal.
+        with self._writes:
+            if not self._leads():
+                raise LeaseLost(DEPOSED)
+            return await self._store.alter(alterations, progress=progress, results=results)
 
 
 class Candidate(Protocol):

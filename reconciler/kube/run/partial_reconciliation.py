@@ -7,21 +7,20 @@ each resync, the next reconciliation is complete.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import LoopTrigger
-from reconciler.base.protocols import Progress
+from reconciler.kube.run.operator_ports import ForwardingStore
 from reconciler.kube.status.eligibility import ReconcileScope
 from reconciler.kube.status.reconcile_result import ReconcileResult
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL, Filter, exactly
-from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.claims import Losses, ResolvedClaims
 from reconciler.quota.planner.effects import candidates_by_client
@@ -34,7 +33,6 @@ from reconciler.quota.state import (
     ClusterDescription,
     Limits,
     QuotaState,
-    Visibility,
 )
 
 MOST_DESCRIBED: Final = 64
@@ -133,8 +131,8 @@ def names_documents(trigger: LoopTrigger) -> bool:
     return bool(trigger.keys) and not is_complete and all("/" in key for key in trigger.keys)
 
 
-class PartialReconciliation:
-    """The part of a cluster that one reconciliation is about. Implements ``ports.QuotaStore`` for it.
+class PartialReconciliation(ForwardingStore):
+    """The part of a cluster that one reconciliation is about, and its store.
 
     Args:
         store: The store of the cluster.
@@ -157,7 +155,8 @@ class PartialReconciliation:
             for wider_entities in candidates_by_client(entity)
             for candidate in (entity, *wider_entities)
         )
-        self._store, self._cluster, self._baseline = store, cluster, baseline
+        super().__init__(store)
+        self._cluster, self._baseline = cluster, baseline
         # What the confirmation described, for one observation.
         self._confirmed: QuotaState | None = None
 
@@ -199,28 +198,6 @@ class PartialReconciliation:
         if filter_ != ALL or node is not None:
             return await self._store.describe(filter_, node=node)
         return await self._described(self.scope.entities)
-
-    async def alter(
-        self,
-        alterations: Sequence[Alteration],
-        *,
-        validate_only: bool = False,
-        progress: Progress | None = None,
-        results: MutableMapping[Entity, Result] | None = None,
-    ) -> Mapping[Entity, Result]:
-        """Send alterations."""
-        return await self._store.alter(
-            alterations, validate_only=validate_only, progress=progress, results=results
-        )
-
-    async def wait_visible(
-        self,
-        expected: Sequence[Alteration],
-        *,
-        timeout: float,  # noqa: ASYNC109 - as the port has it
-    ) -> Visibility:
-        """Poll every live broker."""
-        return await self._store.wait_visible(expected, timeout=timeout)
 
     async def _described(self, entities: Collection[Entity]) -> QuotaState:
         """Describe entities concurrently, one filter for each."""

@@ -8,7 +8,7 @@ import pytest
 from reconciler.base.clock import SystemClock
 from reconciler.errors import Forbidden, KubernetesUnavailable
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.run.shutdown import LONGEST_STOP, stop_deployment
+from reconciler.kube.records.release import LONGEST_STOP, stop_deployment
 from tests.fakes.clock import FakeClock
 from tests.kube.answering import ReceivedRequest, Server, status
 from tests.servers.kube.cluster import KubeCluster

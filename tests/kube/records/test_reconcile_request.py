@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-from reconciler.kube.api import reconcile_request
 from reconciler.kube.api.custom_resources import REQUESTED_AT
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
+from reconciler.kube.records import overrides
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.reviews import quota
@@ -14,8 +14,8 @@ from tests.kube.reviews import quota
 def request_and_wait(api: FakeKubeApi, clock: FakeClock, *, seconds: float = 60.0) -> bool:
     async def story() -> bool:
         where: Any = (api, CLIENT_QUOTAS, "payments", "alice")
-        value = await reconcile_request.request(*where, clock=clock)
-        return await reconcile_request.wait(*where, value=value, seconds=seconds, clock=clock)
+        value = await overrides.request_reconciliation(*where, clock=clock)
+        return await overrides.wait_until_handled(*where, value=value, seconds=seconds, clock=clock)
 
     return asyncio.run(story())
 
@@ -53,7 +53,7 @@ def test_two_simultaneous_requests_have_different_ids() -> None:
 
     async def story() -> set[str]:
         where: Any = (api, CLIENT_QUOTAS, "payments", "alice")
-        return {await reconcile_request.request(*where, clock=clock) for _ in range(20)}
+        return {await overrides.request_reconciliation(*where, clock=clock) for _ in range(20)}
 
     values = asyncio.run(story())
     assert len(values) == 20
