@@ -61,10 +61,7 @@ def error_text(response: HttpResponse) -> str:
         return ""
     if not isinstance(document, dict):
         return ""
-    parts = [document.get("message"), document.get("error"), document.get("error_description")]
-    texts = [
-        json.dumps(part) if isinstance(part, dict | list) else str(part) for part in parts if part
-    ]
+    texts = [str(document["message"])] if document.get("message") else []
     # GitHub reports invalid fields only in this list.
     texts += [
         str(error.get("message") or error) if isinstance(error, dict) else str(error)
@@ -83,8 +80,8 @@ def limit_wait(response: HttpResponse, now: float) -> float:
     if after is not None:
         return after
     headers = response.headers
-    reset = headers.get("x-ratelimit-reset") or headers.get("ratelimit-reset") or ""
-    is_primary = headers.get("x-ratelimit-remaining") == "0" or "ratelimit-reset" in headers
+    reset = headers.get("x-ratelimit-reset", "")
+    is_primary = headers.get("x-ratelimit-remaining") == "0"
     if reset.isascii() and reset.isdigit() and is_primary:
         return max(float(reset) - now, 1.0)
     return SECONDARY_SECONDS

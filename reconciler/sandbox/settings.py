@@ -1,7 +1,7 @@
 """The settings of a sandbox: listeners, brokers, users, permissions, release line. Values only."""
 
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
@@ -12,9 +12,6 @@ from reconciler.errors import ConfigError
 from reconciler.sandbox.authorizer import OPEN, Authorizer
 from reconciler.sandbox.broker_rules.profiles import NEWEST, BrokerProfile
 from reconciler.sandbox.sasl_session import MECHANISMS
-
-Resolver = Callable[[str], Awaitable[bool]]
-"""Returns whether a host name resolves."""
 
 
 class ListenerProtocol(StrEnum):
@@ -101,7 +98,6 @@ class SandboxSettings(QuietRepr, Struct, frozen=True, kw_only=True):
     broker_settings: Mapping[str, str] = field(default_factory=dict[str, str])
     # Seconds by which the response to a wrong password is delayed (`connection.failed.authentication.delay.ms`).
     failed_authentication_delay: float = 0.1
-    resolver: Resolver | None = None
 
     def __post_init__(self) -> None:
         if not self.nodes or len(set(self.nodes)) != len(self.nodes):

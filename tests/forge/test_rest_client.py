@@ -90,7 +90,6 @@ def test_a_write_that_may_have_been_executed_is_not_sent_again(clock):
         (429, {"Retry-After": "7"}, "{}", 7.0),
         (403, {"Retry-After": "3"}, "{}", 3.0),
         (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1700000042"}, "{}", 42.0),
-        (429, {"RateLimit-Reset": "1700000005"}, "{}", 5.0),
         (403, {}, '{"message": "You have exceeded a secondary rate limit"}', 60.0),
         (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}, "{}", 1.0),
     ],

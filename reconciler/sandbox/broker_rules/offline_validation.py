@@ -1,6 +1,6 @@
 """Validates alterations offline by the rules of a release line. Pure."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from reconciler.quota.entity import Entity, parts
 from reconciler.quota.outcome import Alteration, Applied, Rejected
@@ -12,19 +12,13 @@ from reconciler.wire.error_codes import error_code
 
 
 def validate(
-    profile: BrokerProfile,
-    alterations: Sequence[Alteration],
-    *,
-    resolvable: Collection[str] = LOCAL_NAMES,
+    profile: BrokerProfile, alterations: Sequence[Alteration]
 ) -> Mapping[Entity, Applied | Rejected]:
     """Return the response of a broker of that line for each entity, as validate-only does.
 
     Every entity is validated in a separate request, so the limit of 10,000 records per request does not apply: the
-    sender divides a plan into requests. No check of brokers depends on the cluster's present quotas.
-
-    Args:
-        alterations: The alterations; a duplicate entity is refused as brokers refuse it.
-        resolvable: Host names of ip entities that count as known; there is no lookup.
+    sender divides a plan into requests. No check of brokers depends on the cluster's present quotas. A duplicate entity
+    is refused as brokers refuse it; no name of an ip entity is looked up.
     """
     alterations_by_entity: dict[Entity, list[Alteration]] = {}
     for alteration in alterations:
@@ -36,7 +30,7 @@ def validate(
             profile,
             EMPTY,
             [(entity_parts, alteration.operations) for alteration in entity_alterations],
-            resolvable=resolvable,
+            resolvable=LOCAL_NAMES,
             validate_only=True,
         )
         (failure,) = verdicts.results.values()

@@ -14,22 +14,19 @@ from reconciler.sandbox.broker_rules.image import Names, scatter_key
 from reconciler.sandbox.broker_rules.ip_literals import LOCAL_NAMES, is_scoped_by_name
 from reconciler.sandbox.faults import Refuse
 from reconciler.sandbox.request import CLUSTER_DENIED, SandboxRequest
-from reconciler.sandbox.settings import Resolver
 from reconciler.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE
 from reconciler.wire.messages import alter_client_quotas, describe_client_quotas
 from reconciler.wire.messages.alter_client_quotas import Alteration, Result
 
 
-async def resolvable(names: Iterable[str], resolver: Resolver | None) -> frozenset[str]:
+async def resolvable(names: Iterable[str]) -> frozenset[str]:
     """Return those of ``names`` that resolve; local names need no lookup."""
     resolved_names: set[str] = set()
     for name in sorted(names):
         if is_scoped_by_name(name):
             has_known_zone = name.strip("[]").partition("%")[2] in interfaces()
         else:
-            has_known_zone = name.rstrip(".").lower() in LOCAL_NAMES or await (
-                resolver or system_resolver
-            )(name)
+            has_known_zone = name.rstrip(".").lower() in LOCAL_NAMES or await system_resolver(name)
         if has_known_zone:
             resolved_names.add(name)
     return frozenset(resolved_names)
@@ -87,9 +84,7 @@ async def alter_answer(call: SandboxRequest) -> bytes:
         denied = BrokerFailure(code=CLUSTER_AUTHORIZATION_FAILED, message=CLUSTER_DENIED)
         return _answer(call, _everyone(request.alterations, denied))
     refusals = {e.names: e for e in call.effects if isinstance(e, Refuse) and e.names is not None}
-    resolvable_names = await resolvable(
-        rules.names_to_resolve(request.alterations), settings.resolver
-    )
+    resolvable_names = await resolvable(rules.names_to_resolve(request.alterations))
     verdicts = rules.alter(
         settings.profile,
         call.cluster.image,
