@@ -194,20 +194,6 @@ def test_the_operator_creates_no_lease_but_its_own(release: Placed) -> None:
     assert own.returncode == 0, own.stderr
 
 
-def test_only_the_operator_account_writes_the_status(release: Placed) -> None:
-    path = f"{collection(release)}/first/status"
-    statuses = {}
-    for account in (FULLNAME, f"{FULLNAME}-release"):
-        token = release.kube.token(release.home, account)
-        with contextlib.closing(release.kube.connect(token=token)) as api:
-            change = {"status": {"observedGeneration": 1}}
-            statuses[account] = api.call("PATCH", path, change, kind=MERGE_PATCH).status
-    assert list(statuses.values()) == [200, 403]
-    assert not release.may(
-        STRANGER, "patch", "kafka-quotas.io/clientquotas/status", namespace=release.watched
-    )
-
-
 LARGE_METADATA = {
     "annotations": ({"annotations": {"a": "x" * 32_767}}, {"annotations": {"a": "x" * 32_768}}),
     "many annotations": (
@@ -406,7 +392,6 @@ RAILS = (
     "--set",
     "admissionPolicies.guardRails.protectDefaults=true",
 )
-IP = {"entity": {"ip": {"name": "10.0.0.7"}}}
 
 
 def created(release: Placed, user: str, **spec: object) -> Answer:
@@ -477,12 +462,6 @@ def test_limits_for_some_clusters_have_the_same_guard_rails(rails: Placed, value
     assert value == "200Mi" or "spec.limits.producerByteRate must be at" in answer.stderr
 
 
-def test_connections_of_an_ip_have_a_guard_rail_too(rails: Placed) -> None:
-    assert created(rails, STRANGER, **IP, limits={"connectionCreationRate": 1000}).returncode == 0
-    refused = created(rails, STRANGER, **IP, limits={"connectionCreationRate": 1001})
-    assert "connectionCreationRate must be at most 1k" in refused.stderr
-
-
 @pytest.mark.parametrize(
     "entity",
     [
@@ -497,11 +476,6 @@ def test_only_users_with_the_right_may_declare_default_entities(
 ) -> None:
     assert "declare-defaults" in created(rails, STRANGER, entity=entity).stderr
     assert created(rails, ADMIN, entity=entity).returncode == 0
-
-
-def test_the_default_ip_is_protected_too(rails: Placed) -> None:
-    spec = {"entity": {"ip": {"default": True}}, "limits": {"connectionCreationRate": 10}}
-    assert "declare-defaults" in created(rails, STRANGER, **spec).stderr
 
 
 def test_a_document_from_before_the_guard_rails_can_still_be_released(
@@ -529,13 +503,3 @@ def test_a_document_from_before_the_guard_rails_can_still_be_released(
             )
             assert patched(old, ADMIN, "large", ADD).returncode == 0
             assert patched(old, ADMIN, "large", {"metadata": {"finalizers": []}}).returncode == 0
-
-
-def test_a_guard_rail_can_be_set_to_warn_only(chart_kube: KubeCluster) -> None:
-    with placed(chart_kube, *RAILS, "--set", "admissionPolicies.guardRails.action=Warn") as release:
-
-        def warned() -> bool:
-            answer = created(release, ADMIN, limits={"producerByteRate": "300Mi"})
-            return answer.returncode == 0 and "at most 200Mi" in answer.stderr
-
-        chart_kube.wait_until(warned, "warn", seconds=240)

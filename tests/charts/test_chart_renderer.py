@@ -17,7 +17,6 @@ from tests.charts.chart_renderer import (
     is_hook,
     of_kind,
     only,
-    rendered,
     template,
     with_values,
 )
@@ -105,75 +104,6 @@ def test_every_pod_is_restricted_and_has_no_user_of_its_own(name: str) -> None:
             assert pod_container["resources"]["limits"]["memory"]
 
 
-def test_the_arguments_of_the_operator_come_from_the_values() -> None:
-    assert container(with_values("defaults"))["args"] == [
-        "operator",
-        f"--operator-namespace={NAMESPACE}",
-        "--leader-elect",
-        f"--lease-name={FULLNAME}",
-        "--metrics-address=:8080",
-        "--deletion-timeout=10m",
-        "--max-documents-per-namespace=10000",
-        "--max-bytes-per-namespace=16777216",
-        "--log-format=text",
-    ]
-    assert container(with_values("operator-flags"))["args"] == [
-        "operator",
-        f"--operator-namespace={NAMESPACE}",
-        "--operator-class=blue",
-        "--allow-references",
-        "--leader-elect",
-        f"--lease-name={FULLNAME}",
-        "--metrics-address=:9100",
-        "--metrics-entity-labels",
-        "--deletion-timeout=1h30m",
-        "--max-documents-per-namespace=10000",
-        "--max-bytes-per-namespace=16777216",
-        "--log-format=json",
-        "--identity=blue-1",
-    ]
-    assert container(with_values("no-leader-election"))["args"][2] == "--no-leader-elect"
-    webhook = container(with_values("webhook-issuer"))
-    assert webhook["args"][2] == "--namespace=kqr-one"
-    assert webhook["args"][-3:] == [
-        "--webhook-address=:8443",
-        "--webhook-cert=/etc/kquota/webhook/tls.crt",
-        "--webhook-key=/etc/kquota/webhook/tls.key",
-    ]
-
-
-def test_one_replica_is_recreated_and_several_are_rolled_with_a_lease() -> None:
-    assert only(with_values("defaults"), "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
-    many = with_values("replicas")
-    assert only(many, "Deployment")["spec"]["strategy"]["type"] == "RollingUpdate"
-    assert "--lease-name=quota-writer" in container(many)["args"]
-    lease = next(
-        rule
-        for role in of_kind(many, "Role")
-        for rule in role["rules"]
-        if rule.get("resourceNames")
-    )
-    assert lease["resourceNames"] == ["quota-writer"]
-
-
-def test_the_image_is_pinned_by_its_digest() -> None:
-    objects = with_values("image-digest")
-    expected_text = (
-        "registry.example.com:5000/mirror/kafka-quota-reconciler:0.1.0-rc.1@sha256:"
-        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    )
-    assert {
-        pod_container["image"]
-        for spec in pod_specs(objects)
-        for pod_container in spec["containers"]
-    } == {expected_text}
-    assert all(spec["imagePullSecrets"] == [{"name": "mirror"}] for spec in pod_specs(objects))
-    assert (
-        container(with_values("defaults"))["image"]
-        == "ghcr.io/kafka-quotas/kafka-quota-reconciler:0.1.0"
-    )
-
-
 def test_a_namespaced_installation_creates_no_cluster_scoped_object() -> None:
     objects = with_values("namespaced-only")
     assert [manifest["kind"] for manifest in objects if manifest["kind"] in CLUSTER_SCOPED] == []
@@ -183,16 +113,6 @@ def test_a_namespaced_installation_creates_no_cluster_scoped_object() -> None:
     text = only(objects, "ConfigMap")["data"]["quotaclusters.yaml"]
     names = [document["metadata"]["name"] for document in yaml.safe_load_all(text) if document]
     assert names == ["prod", "test"]
-
-
-def test_definitions_are_kept_on_uninstall_unless_configured_otherwise() -> None:
-    def policies(name: str) -> list[Any]:
-        manifests = of_kind(with_values(name), "CustomResourceDefinition")
-        return [manifest["metadata"].get("annotations", {}) for manifest in manifests]
-
-    assert policies("defaults") == [{"helm.sh/resource-policy": "keep"}] * 2
-    assert policies("crds-not-kept") == [{"argocd.argoproj.io/sync-wave": "-1"}] * 2
-    assert policies("crds-installed-otherwise") == []
 
 
 def test_the_rules_and_the_dashboard_equal_the_files() -> None:
@@ -206,41 +126,11 @@ def test_the_rules_and_the_dashboard_equal_the_files() -> None:
     assert json.loads(board["data"]["kafka-quotas.json"]) == document
 
 
-def test_monitoring_is_rendered_for_each_mode() -> None:
-    kinds = {"PodMonitor", "PrometheusRule"}
-    api_versions = [f"--api-versions=monitoring.coreos.com/v1/{kind}" for kind in sorted(kinds)]
-    assert kinds & {manifest["kind"] for manifest in with_values("monitoring-if-known")} == set()
-    assert kinds <= {
-        manifest["kind"] for manifest in with_values("monitoring-if-known", *api_versions)
-    }
-    answer = template(
-        "--values", str(VALUES["podmonitor"]), "--set", "metrics.renderMode=failIfMissing"
-    )
-    assert "install the Prometheus operator" in answer.stderr
-
-
 def test_the_webhook_admits_everything_when_it_does_not_answer() -> None:
     for name in ("webhook-cert-manager", "webhook-issuer", "webhook-given-certificate"):
         (hook,) = only(with_values(name), "ValidatingWebhookConfiguration")["webhooks"]
         assert (hook["failurePolicy"], hook["sideEffects"]) == ("Ignore", "None")
         assert hook["timeoutSeconds"] <= 5
-
-
-def test_the_webhook_accepts_only_callers_of_the_configured_authority() -> None:
-    own = rendered(
-        "--values", str(VALUES["webhook-issuer"]), "--set", "webhook.clientCA.configMap=callers"
-    )
-    (pod,) = [manifest["spec"]["template"]["spec"] for manifest in of_kind(own, "Deployment")]
-    (operator,) = pod["containers"]
-    assert "--webhook-client-ca=/etc/kquota/webhook-clients/ca.crt" in operator["args"]
-    assert "/etc/kquota/webhook-clients" in [
-        mount["mountPath"] for mount in operator["volumeMounts"]
-    ]
-    (volume,) = [volume for volume in pod["volumes"] if volume["name"] == "webhook-clients"]
-    assert volume["configMap"] == {
-        "name": "callers",
-        "items": [{"key": "ca.crt", "path": "ca.crt"}],
-    }
 
 
 def test_a_webhook_is_called_for_the_watched_namespaces_only() -> None:
@@ -252,29 +142,6 @@ def test_a_webhook_is_called_for_the_watched_namespaces_only() -> None:
         "webhooks"
     ]
     assert "namespaceSelector" not in hook
-
-
-def test_a_certificate_comes_from_cert_manager_or_from_a_secret_and_is_never_generated() -> None:
-    own = with_values("webhook-cert-manager")
-    assert only(own, "Issuer")["spec"] == {"selfSigned": {}}
-    certificate = only(own, "Certificate")
-    assert certificate["spec"]["dnsNames"][0] == f"{FULLNAME}-webhook.{NAMESPACE}.svc"
-    (volume,) = [
-        volume
-        for volume in only(own, "Deployment")["spec"]["template"]["spec"]["volumes"]
-        if "secret" in volume
-    ]
-    assert volume["secret"]["secretName"] == certificate["spec"]["secretName"]
-    configuration = only(own, "ValidatingWebhookConfiguration")["metadata"]
-    assert configuration["annotations"] == {
-        "cert-manager.io/inject-ca-from": f"{NAMESPACE}/{certificate['metadata']['name']}"
-    }
-    house = with_values("webhook-issuer")
-    assert of_kind(house, "Issuer") == []
-    assert only(house, "Certificate")["spec"]["issuerRef"]["name"] == "house"
-    manifests = with_values("webhook-given-certificate")
-    assert of_kind(manifests, "Certificate") + of_kind(manifests, "Secret") == []
-    assert rendered("--values", str(VALUES["webhook-cert-manager"])) == own
 
 
 def test_every_object_that_releases_documents_is_a_hook_and_is_deleted_afterwards() -> None:
