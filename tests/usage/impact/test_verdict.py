@@ -44,197 +44,47 @@ def impact_of(answer, samples, now, then, *, kind=QuotaType.PRODUCE):
     return impact(kind, answer, [OldBucket(samples=samples, limit=now)], then, max_gap_ms=GAP)
 
 
-@pytest.mark.parametrize(
-    ("answer", "samples", "now", "then", "verdict", "bound", "figure"),
-    [
-        pytest.param(
-            Identifiability.EXACT,
-            series(*PEAK),
-            300,
-            150,
-            ImpactVerdict.WORSE,
-            FigureBound.EXACT,
-            30_000,
-            id="tighter",
-        ),
-        pytest.param(
-            Identifiability.EXACT,
-            series(*PEAK),
-            None,
-            150,
-            ImpactVerdict.WORSE,
-            FigureBound.EXACT,
-            30_000,
-            id="newly limited",
-        ),
-        pytest.param(
-            Identifiability.EXACT,
-            series(*PEAK),
-            150,
-            300,
-            ImpactVerdict.BETTER,
-            FigureBound.EXACT,
-            0,
-            id="looser",
-        ),
-        pytest.param(
-            Identifiability.EXACT,
-            series(*PEAK),
-            150,
-            None,
-            ImpactVerdict.BETTER,
-            FigureBound.EXACT,
-            0,
-            id="newly unlimited",
-        ),
-        pytest.param(
-            Identifiability.EXACT,
-            series(*CALM),
-            300,
-            150,
-            ImpactVerdict.SAME,
-            FigureBound.EXACT,
-            0,
-            id="never near",
-        ),
-        pytest.param(
-            Identifiability.EXACT,
-            series(*PEAK, censored=YES, throttle=9),
-            200,
-            150,
-            ImpactVerdict.WORSE,
-            FigureBound.AT_LEAST,
-            30_000,
-            id="censored and tighter",
-        ),
-        pytest.param(
-            Identifiability.EXACT,
-            series(*PEAK, censored=YES, throttle=9),
-            150,
-            180,
-            ImpactVerdict.BETTER,
-            FigureBound.AT_MOST,
-            None,
-            id="censored and looser: no number",
-        ),
-        pytest.param(
-            Identifiability.EXACT,
-            series(*PEAK, censored=YES, throttle=9),
-            150,
-            None,
-            ImpactVerdict.BETTER,
-            FigureBound.EXACT,
-            0,
-            id="censored and unlimited",
-        ),
-        pytest.param(
-            Identifiability.EXACT,
-            series(*PEAK, censored=YES, throttle=9),
-            150,
-            150,
-            ImpactVerdict.SAME,
-            FigureBound.AT_LEAST,
-            30_000,
-            id="censored and equal",
-        ),
-        pytest.param(
-            Identifiability.EXACT,
-            series(*PEAK, censored=UNKNOWN),
-            300,
-            150,
-            ImpactVerdict.WORSE,
-            FigureBound.AT_LEAST,
-            30_000,
-            id="unknown whether censored",
-        ),
-        pytest.param(
-            Identifiability.EXACT,
-            series(200, 200, 200),
-            300,
-            50,
-            ImpactVerdict.WORSE,
-            FigureBound.AT_LEAST,
-            180_000,
-            id="a backlog at the end of the evidence",
-        ),
-        pytest.param(
-            Identifiability.BOUND,
-            series(*CALM),
-            300,
-            150,
-            ImpactVerdict.SAFE_BY_BOUND,
-            FigureBound.AT_MOST,
-            0,
-            id="bounded",
-        ),
-        pytest.param(
-            Identifiability.BOUND,
-            series(*PEAK),
-            300,
-            150,
-            ImpactVerdict.NOT_IDENTIFIABLE,
-            FigureBound.AT_MOST,
-            None,
-            id="over the bound",
-        ),
-        pytest.param(
-            Identifiability.BOUND,
-            series(*CALM, censored=UNKNOWN),
-            300,
-            150,
-            ImpactVerdict.NOT_IDENTIFIABLE,
-            FigureBound.AT_MOST,
-            None,
-            id="a bound of censored rates is not a bound",
-        ),
-        pytest.param(
-            Identifiability.BOUND,
-            series(*PEAK, censored=YES),
-            150,
-            None,
-            ImpactVerdict.SAFE_BY_BOUND,
-            FigureBound.AT_MOST,
-            0,
-            id="an absent limit is safe for any demand",
-        ),
-        pytest.param(
-            Identifiability.NOT_IDENTIFIABLE,
-            series(*CALM),
-            300,
-            150,
-            ImpactVerdict.NOT_IDENTIFIABLE,
-            FigureBound.EXACT,
-            None,
-            id="unknown",
-        ),
-        pytest.param(
-            Identifiability.NO_DATA,
-            [],
-            300,
-            150,
-            ImpactVerdict.NO_DATA,
-            FigureBound.EXACT,
-            None,
-            id="unseen",
-        ),
-        pytest.param(
-            Identifiability.EXACT,
-            [],
-            300,
-            150,
-            ImpactVerdict.NO_DATA,
-            FigureBound.EXACT,
-            None,
-            id="an empty window",
-        ),
-    ],
-)
-def test_evidence_gives_the_expected_verdict_and_bound(
-    answer, samples, now, then, *, verdict, bound, figure
-):
-    result = impact_of(answer, samples, now, then)
-    assert (result.verdict, result.bound) == (verdict, bound)
-    assert (result.after and result.after.throttled_ms) == figure
+SAMPLES = {
+    "peak": series(*PEAK),
+    "calm": series(*CALM),
+    "throttled peak": series(*PEAK, censored=YES, throttle=9),
+    "unknown peak": series(*PEAK, censored=UNKNOWN),
+    "high": series(200, 200, 200),
+    "unknown calm": series(*CALM, censored=UNKNOWN),
+    "censored peak": series(*PEAK, censored=YES),
+    "none": [],
+}
+CASES = """\
+case                                     | evidence         | samples        | now  | then | verdict          | bound    | ms
+tighter                                  | EXACT            | peak           | 300  | 150  | WORSE            | EXACT    | 30000
+newly limited                            | EXACT            | peak           | None | 150  | WORSE            | EXACT    | 30000
+looser                                   | EXACT            | peak           | 150  | 300  | BETTER           | EXACT    | 0
+newly unlimited                          | EXACT            | peak           | 150  | None | BETTER           | EXACT    | 0
+never near                               | EXACT            | calm           | 300  | 150  | SAME             | EXACT    | 0
+censored and tighter                     | EXACT            | throttled peak | 200  | 150  | WORSE            | AT_LEAST | 30000
+censored and looser: no number           | EXACT            | throttled peak | 150  | 180  | BETTER           | AT_MOST  | -
+censored and unlimited                   | EXACT            | throttled peak | 150  | None | BETTER           | EXACT    | 0
+censored and equal                       | EXACT            | throttled peak | 150  | 150  | SAME             | AT_LEAST | 30000
+unknown whether censored                 | EXACT            | unknown peak   | 300  | 150  | WORSE            | AT_LEAST | 30000
+a backlog at the end of the evidence     | EXACT            | high           | 300  | 50   | WORSE            | AT_LEAST | 180000
+bounded                                  | BOUND            | calm           | 300  | 150  | SAFE_BY_BOUND    | AT_MOST  | 0
+over the bound                           | BOUND            | peak           | 300  | 150  | NOT_IDENTIFIABLE | AT_MOST  | -
+a bound of censored rates is not a bound | BOUND            | unknown calm   | 300  | 150  | NOT_IDENTIFIABLE | AT_MOST  | -
+an absent limit is safe for any demand   | BOUND            | censored peak  | 150  | None | SAFE_BY_BOUND    | AT_MOST  | 0
+unknown                                  | NOT_IDENTIFIABLE | calm           | 300  | 150  | NOT_IDENTIFIABLE | EXACT    | -
+unseen                                   | NO_DATA          | none           | 300  | 150  | NO_DATA          | EXACT    | -
+an empty window                          | EXACT            | none           | 300  | 150  | NO_DATA          | EXACT    | -
+"""
+ROWS = [tuple(map(str.strip, line.split("|"))) for line in CASES.splitlines()[1:]]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
+def test_evidence_gives_the_expected_verdict_and_bound(row):
+    _, evidence, samples, now, then, verdict, bound, throttled_ms = row
+    limits = (None if limit == "None" else int(limit) for limit in (now, then))
+    result = impact_of(Identifiability[evidence], SAMPLES[samples], *limits)
+    assert (result.verdict, result.bound) == (ImpactVerdict[verdict], FigureBound[bound])
+    assert str(result.after.throttled_ms if result.after else "-") == throttled_ms
 
 
 def test_an_impact_without_series_has_no_data():
