@@ -34,98 +34,47 @@ EPOCH = "1700000000"
 PROXY = "proxy.url=socks5://127.0.0.1:1\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Use:
     """A command of an extra that needs no server."""
 
-    words: tuple[str, ...]  # the command; `python` and `kquota` are those of the environment
+    command: str  # `kquota` is that of the environment
     code: int  # its exit code if the extra is installed
     output: str  # its output then
 
 
 USES = {
-    "http": Use(
-        words=("kquota", "post", "github", "missing.json", "--label", "prod"),
-        code=1,
-        output="missing.json cannot be read",
-    ),
+    "http": Use("kquota post github missing.json --label prod", 1, "missing.json cannot be read"),
     "watch": Use(
-        words=(
-            "kquota",
-            "watch",
-            "repository",
-            "--state-dir",
-            "state",
-            "--metrics-address",
-            "192.0.2.1:1",
-        ),
-        code=1,
-        output="cannot listen on 192.0.2.1:1",
+        "kquota watch repository --state-dir state --metrics-address 192.0.2.1:1",
+        1,
+        "cannot listen on 192.0.2.1:1",
     ),
-    "usage": Use(
-        words=("kquota", "usage", "files", "usage_sample", "--lake", "."), code=0, output=""
-    ),
+    "usage": Use("kquota usage files usage_sample --lake .", 0, ""),
     "spark": Use(
-        words=(
-            *("kquota", "usage", "show", "--lake", ".", "--cluster-id", "abc"),
-            *("--engine", "spark"),
-        ),
-        code=0,
-        output="the lake has no samples of this cluster in the window",
+        "kquota usage show --lake . --cluster-id abc --engine spark",
+        0,
+        "the lake has no samples of this cluster in the window",
     ),
     "operator": Use(
-        words=(
-            "kquota",
-            "operator",
-            "release",
-            "--all",
-            "--kubeconfig",
-            "missing",
-            "--operator-namespace",
-            "kafka-quotas",
-        ),
-        code=1,
-        output="the kubeconfig cannot be used",
+        "kquota operator release --all --kubeconfig missing --operator-namespace kafka-quotas",
+        1,
+        "the kubeconfig cannot be used",
     ),
     "keystores": Use(
-        words=(
-            "kquota",
-            "describe",
-            "--bootstrap-server",
-            "127.0.0.1:1",
-            "--command-config",
-            "keystore.properties",
-        ),
-        code=1,
-        output="the password is wrong or the file is damaged",
+        "kquota describe --bootstrap-server 127.0.0.1:1 --command-config keystore.properties",
+        1,
+        "the password is wrong or the file is damaged",
     ),
     "msk": Use(
-        words=(
-            "kquota",
-            "describe",
-            "--bootstrap-server",
-            "127.0.0.1:1",
-            "--command-config",
-            "msk.properties",
-            "--timeout",
-            "2s",
-        ),
-        code=1,
-        output="set AWS_REGION",
+        "kquota describe --bootstrap-server 127.0.0.1:1 --command-config msk.properties --timeout 2s",
+        1,
+        "set AWS_REGION",
     ),
     "proxy": Use(
-        words=(
-            "kquota",
-            "describe",
-            "--bootstrap-server",
-            "127.0.0.1:1",
-            "--command-config",
-            "proxy.properties",
-            "--timeout",
-            "2s",
-        ),
-        code=1,
-        output="127.0.0.1:1",
+        "kquota describe --bootstrap-server 127.0.0.1:1 --command-config proxy.properties --timeout 2s",
+        1,
+        "127.0.0.1:1",
     ),
 }
 """Each extra with a command that needs it."""
@@ -260,7 +209,7 @@ def test_the_base_install_names_a_command_for_each_extra_and_a_checkout_installs
     assert environment.run("kafka-client-quotas", "--help", folder=tmp_path).returncode == 0
     place = prepare(tmp_path)
     for extra, use in USES.items():
-        answer = environment.run(*use.words, folder=place)
+        answer = environment.run(*use.command.split(), folder=place)
         assert answer.returncode == 1, answer.stdout
         text = " ".join(answer.stdout.split())
         # Spark is needed after what every analysis needs.
@@ -268,7 +217,7 @@ def test_the_base_install_names_a_command_for_each_extra_and_a_checkout_installs
     from_checkout, _ = install_commands("http")
     folder = wheels.wheel_folder("http")
     environment.install(from_checkout, folder=wheel.parents[1], wheel_folder=folder)
-    answer = environment.run(*USES["http"].words, folder=place)
+    answer = environment.run(*USES["http"].command.split(), folder=place)
     assert USES["http"].output in answer.stdout, answer.stdout
 
 
@@ -307,7 +256,7 @@ def test_an_extra_is_installed_by_the_command_beside_the_wheel(
     environment = Environment(tmp_path / "environment")
     environment.install(from_wheel, folder=wheel.parent, wheel_folder=folder)
     use = USES[extra]
-    answer = environment.run(*use.words, folder=prepare(tmp_path))
+    answer = environment.run(*use.command.split(), folder=prepare(tmp_path))
     assert (answer.returncode, use.output in answer.stdout) == (use.code, True), answer.stdout
     assert environment.run("pip", "check", folder=tmp_path).returncode == 0
 

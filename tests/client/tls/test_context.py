@@ -16,6 +16,11 @@ from tests.fakes.scripted_broker import ScriptedBroker
 from tests.servers.certs import KEY_PASSWORD, Authority, Identity
 
 STORES = Path(__file__).parent / "keystores"
+TRUST = "ssl.truststore.location"
+KEYS = "ssl.keystore.location"
+OPENS_TRUST = "ssl.truststore.password"
+OPENS_KEYS = "ssl.keystore.password"
+TRUSTED = "ssl.truststore.certificates"
 
 
 @pytest.fixture(scope="module")
@@ -264,114 +269,56 @@ def refused(**settings: object) -> ConfigError:
 
 
 @pytest.mark.parametrize(
-    ("settings", "key", "words"),
+    ("key", "words", "settings"),
     [
+        (TRUST, "/no/such: cannot be read: No such file", {TRUST: "/no/such"}),
+        (TRUST, "neither PEM, JKS nor PKCS#12", {TRUST: STORES / "README.md"}),
+        (TRUST, "neither PEM, JKS nor PKCS#12", {TRUST: STORES / "key.jceks"}),
         (
-            {"ssl_truststore_location": "/no/such"},
-            "ssl.truststore.location",
-            "/no/such: cannot be read: No such file",
-        ),
-        (
-            {"ssl_truststore_location": STORES / "README.md"},
-            "ssl.truststore.location",
-            "neither PEM, JKS nor PKCS#12",
-        ),
-        (
-            {"ssl_truststore_location": STORES / "key.jceks"},
-            "ssl.truststore.location",
-            "neither PEM, JKS nor PKCS#12",
-        ),
-        (
-            {"ssl_truststore_location": STORES / "trust.jks", "ssl_truststore_type": "PEM"},
-            "ssl.truststore.location",
+            TRUST,
             "is JKS, but its type is given as PEM",
+            {TRUST: STORES / "trust.jks", "ssl.truststore.type": "PEM"},
         ),
+        (TRUST, "password is wrong", {TRUST: STORES / "trust.jks", OPENS_TRUST: "pl4nted"}),
+        (TRUST, "password is wrong", {TRUST: STORES / "trust.p12", OPENS_TRUST: "pl4nted"}),
+        (TRUST, "contains no trusted certificate", {TRUST: STORES / "key.jks"}),
+        (TRUSTED, "contains no PEM certificate", {TRUSTED: "pl4nted"}),
         (
-            {"ssl_truststore_location": STORES / "trust.jks", "ssl_truststore_password": "pl4nted"},
-            "ssl.truststore.location",
-            "password is wrong",
-        ),
-        (
-            {"ssl_truststore_location": STORES / "trust.p12", "ssl_truststore_password": "pl4nted"},
-            "ssl.truststore.location",
-            "password is wrong",
-        ),
-        (
-            {"ssl_truststore_location": STORES / "key.jks"},
-            "ssl.truststore.location",
-            "contains no trusted certificate",
-        ),
-        (
-            {"ssl_truststore_certificates": "pl4nted"},
-            "ssl.truststore.certificates",
-            "contains no PEM certificate",
-        ),
-        (
-            {
-                "ssl_truststore_certificates": "-----BEGIN CERTIFICATE-----\npl4nted\n-----END CERTIFICATE-----"
-            },
-            "ssl.truststore.certificates",
+            TRUSTED,
             "cannot be read",
+            {TRUSTED: "-----BEGIN CERTIFICATE-----\npl4nted\n-----END CERTIFICATE-----"},
         ),
+        ("ssl.ca.location", "cannot be combined with", {TRUSTED: "x", "ssl.ca.location": "/x"}),
+        (KEYS, "needs a password", {KEYS: STORES / "key.jks"}),
+        (KEYS, "key password is wrong", {KEYS: STORES / "key.jks", OPENS_KEYS: "storepass"}),
+        (KEYS, "holds 0 private keys", {KEYS: STORES / "trust.jks", OPENS_KEYS: "storepass"}),
+        (KEYS, "no private key", {KEYS: STORES / "trust.p12", OPENS_KEYS: "storepass"}),
+        (KEYS, "holds 0 private keys", {KEYS: STORES / "ca.pem"}),
+        ("ssl.keystore.key", "cannot be combined with", {KEYS: "/x", "ssl.keystore.key": "x"}),
         (
-            {"ssl_truststore_certificates": "x", "ssl_ca_location": "/x"},
-            "ssl.ca.location",
-            "cannot be combined with",
-        ),
-        (
-            {"ssl_keystore_location": STORES / "key.jks"},
-            "ssl.keystore.location",
-            "needs a password",
-        ),
-        (
-            {"ssl_keystore_location": STORES / "key.jks", "ssl_keystore_password": "storepass"},
-            "ssl.keystore.location",
-            "key password is wrong",
-        ),
-        (
-            {"ssl_keystore_location": STORES / "trust.jks", "ssl_keystore_password": "storepass"},
-            "ssl.keystore.location",
-            "holds 0 private keys",
-        ),
-        (
-            {"ssl_keystore_location": STORES / "trust.p12", "ssl_keystore_password": "storepass"},
-            "ssl.keystore.location",
-            "no private key",
-        ),
-        (
-            {"ssl_keystore_location": STORES / "ca.pem"},
-            "ssl.keystore.location",
-            "holds 0 private keys",
-        ),
-        (
-            {"ssl_keystore_location": "/x", "ssl_keystore_key": "x"},
-            "ssl.keystore.key",
-            "cannot be combined with",
-        ),
-        (
-            {"ssl_keystore_key": "x"},
             "ssl.keystore.certificate.chain",
             "missing beside ssl.keystore.key",
+            {"ssl.keystore.key": "x"},
         ),
         (
-            {"ssl_certificate_location": STORES / "ca.pem"},
             "ssl.keystore.key",
             "missing beside ssl.certificate.location",
+            {"ssl.certificate.location": STORES / "ca.pem"},
         ),
         (
-            {"ssl_key_pem": "x", "ssl_key_location": "/x"},
             "ssl.key.location",
             "cannot be combined with ssl.keystore.key",
+            {"ssl.key.pem": "x", "ssl.key.location": "/x"},
         ),
         (
-            {"ssl_enabled_protocols": "SSLv3,TLSv1"},
             "ssl.enabled.protocols",
             "must include TLSv1.2 or TLSv1.3",
+            {"ssl.enabled.protocols": "SSLv3,TLSv1"},
         ),
-        ({"ssl_cipher_suites": "NONSENSE-CIPHER"}, "ssl.cipher.suites", "none of these ciphers"),
+        ("ssl.cipher.suites", "none of these ciphers", {"ssl.cipher.suites": "NONSENSE-CIPHER"}),
     ],
 )
-def test_invalid_key_material_is_named(settings: dict[str, object], key: str, words: str) -> None:
+def test_invalid_key_material_is_named(key: str, words: str, settings: dict[str, object]) -> None:
     error = refused(**settings)
     assert error.key == key
     assert words in str(error)
