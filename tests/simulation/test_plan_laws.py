@@ -1,5 +1,7 @@
 """Tests of each law of plans and outcomes with a hand-made result that violates it."""
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
@@ -26,11 +28,20 @@ from reconciler.sandbox.broker_rules.image import QuotaRecord
 from tests.reconcile.scenarios import OPEN
 from tests.simulation.laws import LawBroken, names_of
 from tests.simulation.plan_model import PlanInputs
-from tests.simulation.scenario import EPOCH
+from tests.simulation.scenario import EPOCH, Scenario
+from tests.simulation.world import World
 
 ALICE, APP = entity(user="alice"), entity(user="alice", client_id="app")
 RATE = Key.PRODUCER_BYTE_RATE
 SET = Alteration(ALICE, ((str(RATE), 1.0),))
+
+
+@pytest.fixture(name="world")
+def a_world():
+    world = World(Scenario(seed=1))
+    yield world
+    asyncio.set_event_loop(None)
+    world.loop.close()
 
 
 def declared(value: float) -> tuple[PlanInputs, Preview]:
