@@ -45,42 +45,32 @@ certificates rarely exceed 256 bytes; Kafka has no bound below :data:`MAX_NAME_B
 """
 
 
-# Precedence of the eight user/client forms, closest first, by (user, client-id) slot kind, then ip.
-# Source: org.apache.kafka.server.quota.ClientQuotaManager (4.3), DefaultQuotaCallback.quotaLimit.
 _KIND: Final[dict[type, str]] = {str: "named", type(None): "default", bool: "absent"}
-_LEVELS: Final[dict[tuple[str, str, str], int]] = {
-    ("named", "named", "absent"): 1,
-    ("named", "default", "absent"): 2,
-    ("named", "absent", "absent"): 3,
-    ("default", "named", "absent"): 4,
-    ("default", "default", "absent"): 5,
-    ("default", "absent", "absent"): 6,
-    ("absent", "named", "absent"): 7,
-    ("absent", "default", "absent"): 8,
-    ("absent", "absent", "named"): 9,
-    ("absent", "absent", "default"): 10,
+
+# Precedence of the eight user/client forms, closest first, then ip.
+# Source: org.apache.kafka.server.quota.ClientQuotaManager (4.3), DefaultQuotaCallback.quotaLimit.
+SHAPES: Final[dict[tuple[str, str, str], str]] = {
+    ("named", "named", "absent"): "user + client-id",
+    ("named", "default", "absent"): "user + default client-id",
+    ("named", "absent", "absent"): "user",
+    ("default", "named", "absent"): "default user + client-id",
+    ("default", "default", "absent"): "default user + default client-id",
+    ("default", "absent", "absent"): "default user",
+    ("absent", "named", "absent"): "client-id",
+    ("absent", "default", "absent"): "default client-id",
+    ("absent", "absent", "named"): "ip",
+    ("absent", "absent", "default"): "default ip",
 }
+"""Kinds of (user, client-id, ip) of each legal entity, in the order of its level, with the name of the level."""
+
+LEVEL_NAMES: Final = dict(enumerate(SHAPES.values(), start=1))
+
+_TYPE_OF: Final = {kind: slot_type for slot_type, kind in _KIND.items()}
 _LEVEL_OF_TYPES: Final[dict[tuple[type, type, type], int]] = {
-    (user, client_id, ip): _LEVELS[_KIND[user], _KIND[client_id], _KIND[ip]]
-    for user in _KIND
-    for client_id in _KIND
-    for ip in _KIND
-    if (_KIND[user], _KIND[client_id], _KIND[ip]) in _LEVELS
+    (_TYPE_OF[user], _TYPE_OF[client_id], _TYPE_OF[ip]): number
+    for number, (user, client_id, ip) in enumerate(SHAPES, start=1)
 }
 """Levels by the types of the slots: a single lookup, because each sort calls it thousands of times."""
-
-LEVEL_NAMES: Final[dict[int, str]] = {
-    1: "user + client-id",
-    2: "user + default client-id",
-    3: "user",
-    4: "default user + client-id",
-    5: "default user + default client-id",
-    6: "default user",
-    7: "client-id",
-    8: "default client-id",
-    9: "ip",
-    10: "default ip",
-}
 
 
 def entity(*, user: Slot = ABSENT, client_id: Slot = ABSENT, ip: Slot = ABSENT) -> Entity:
@@ -92,7 +82,7 @@ def entity(*, user: Slot = ABSENT, client_id: Slot = ABSENT, ip: Slot = ABSENT) 
             because a live cluster may have them; manifests refuse them.
     """
     new_entity = Entity((user, client_id, ip))
-    if kinds(new_entity) not in _LEVELS:
+    if kinds(new_entity) not in SHAPES:
         raise QuotaValueError(
             "an entity needs a user, a client-id or an ip"
             if new_entity == (ABSENT, ABSENT, ABSENT)
@@ -114,7 +104,7 @@ def kinds(subject: Entity) -> tuple[str, str, str]:
 
 def is_legal(subject: Entity) -> bool:
     """Whether the entity has one of the ten shapes of Kafka's quota managers."""
-    return kinds(subject) in _LEVELS
+    return kinds(subject) in SHAPES
 
 
 def level(subject: Entity) -> int:

@@ -6,11 +6,11 @@ from typing import Final
 from msgspec import Struct
 
 from reconciler.errors import QuotaValueError
-from reconciler.quota.entity import Entity, canonical_address, kinds
+from reconciler.quota.entity import SHAPES, Entity, canonical_address, kinds
 
 
 class EntityForm(StrEnum):
-    """The ten shapes of an entity, as manifests and grants spell them."""
+    """The ten shapes of an entity, as manifests and grants spell them; in the order of their levels."""
 
     USER_CLIENT_ID = "user+clientId"
     USER_DEFAULT_CLIENT_ID = "user+defaultClientId"
@@ -24,18 +24,9 @@ class EntityForm(StrEnum):
     DEFAULT_IP = "defaultIp"
 
 
-FORMS: Final[dict[tuple[str, str, str], EntityForm]] = {
-    ("named", "named", "absent"): EntityForm.USER_CLIENT_ID,
-    ("named", "default", "absent"): EntityForm.USER_DEFAULT_CLIENT_ID,
-    ("named", "absent", "absent"): EntityForm.USER,
-    ("default", "named", "absent"): EntityForm.DEFAULT_USER_CLIENT_ID,
-    ("default", "default", "absent"): EntityForm.DEFAULT_USER_DEFAULT_CLIENT_ID,
-    ("default", "absent", "absent"): EntityForm.DEFAULT_USER,
-    ("absent", "named", "absent"): EntityForm.CLIENT_ID,
-    ("absent", "default", "absent"): EntityForm.DEFAULT_CLIENT_ID,
-    ("absent", "absent", "named"): EntityForm.IP,
-    ("absent", "absent", "default"): EntityForm.DEFAULT_IP,
-}
+FORMS: Final = dict(zip(SHAPES, EntityForm, strict=True))
+"""The form of each shape: both are in the order of the levels."""
+
 USER_FORMS: Final = frozenset(
     {EntityForm.USER, EntityForm.USER_CLIENT_ID, EntityForm.USER_DEFAULT_CLIENT_ID}
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -12,7 +12,7 @@ from reconciler.quota.patterns import EntityPattern
 
 
 class Policy(StrEnum):
-    """The changes that a reconciler may make, from none to removals."""
+    """The changes that a reconciler may make, from the strictest to the loosest; the command line only chooses a stricter one."""
 
     OBSERVE = "Observe"
     CREATE_ONLY = "CreateOnly"
@@ -20,8 +20,8 @@ class Policy(StrEnum):
     SYNC = "Sync"
 
 
-STRICTNESS: Final = (Policy.OBSERVE, Policy.CREATE_ONLY, Policy.UPSERT, Policy.SYNC)
-"""From the strictest to the loosest; the command line may only choose a stricter one."""
+STRICTNESS: Final = tuple(Policy)
+"""Columns of the tables below."""
 
 
 class DriftMode(StrEnum):
@@ -91,10 +91,11 @@ ENDS: Final[Mapping[DeletionPolicy | None, DeclarationEnd]] = {
 """How a pair stopped being declared when its document was deleted, by the deletionPolicy recorded last."""
 
 
+_Row: TypeAlias = tuple[Action, Action, Action, Action]
 _W, _R, _P, _O, _N = Action.WRITE, Action.RECORD, Action.REPORT, Action.ORPHAN, Action.NOTHING
 
-# Rows as in docs/semantics.md; columns: Observe, CreateOnly, Upsert, Sync.
-PERMITTED: Final[dict[Cause, tuple[Action, Action, Action, Action]]] = {
+# Rows as in docs/semantics.md; columns as in Policy.
+PERMITTED: Final[dict[Cause, _Row]] = {
     Cause.IN_SYNC: (_N, _N, _N, _N),
     Cause.ADOPT: (_P, _R, _R, _R),
     Cause.CREATE: (_P, _W, _W, _W),
@@ -109,12 +110,12 @@ PERMITTED: Final[dict[Cause, tuple[Action, Action, Action, Action]]] = {
     Cause.TEMPORARY: (_P, _P, _W, _W),
     Cause.ENDED: (_P, _W, _W, _W),
 }
-DRIFT: Final[dict[DriftMode, tuple[Action, Action, Action, Action]]] = {
+DRIFT: Final[dict[DriftMode, _Row]] = {
     DriftMode.DISABLED: (_N, _N, _N, _N),
     DriftMode.WARN: (_P, _P, _P, _P),
     DriftMode.CORRECT: (_P, _P, _W, _W),
 }
-PRUNE: Final[dict[DeclarationEnd, tuple[Action, Action, Action, Action]]] = {
+PRUNE: Final[dict[DeclarationEnd, _Row]] = {
     DeclarationEnd.KEY_LEFT: (_P, _P, _W, _W),
     DeclarationEnd.EXPLICIT_DELETE: (_P, _P, _W, _W),
     DeclarationEnd.EXPLICIT_RETAIN: (_O, _O, _O, _O),

@@ -138,6 +138,12 @@ def common_entities(first: Entity, second: Entity) -> tuple[Entity, ...]:
     )
 
 
+def closer_for_all(of_client_id: Entity) -> tuple[Entity, ...]:
+    """Return the entities of all users that are closer than one of a client-id alone, for each of its clients: all have a user."""
+    client_ids = dict.fromkeys((of_client_id[1], DEFAULT, ABSENT))
+    return tuple(Entity((DEFAULT, client_id, ABSENT)) for client_id in client_ids)
+
+
 def ip_candidates(ip: str) -> tuple[Entity, ...]:
     """Return the two entities that can apply to an address, closest first."""
     return Entity((ABSENT, ABSENT, ip)), Entity((ABSENT, ABSENT, DEFAULT))

@@ -1,9 +1,9 @@
 """Warnings about legal rules that probably match no client, or every client, by mistake."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -93,9 +93,14 @@ def warnings(
         accepted: Warnings that the project accepts, in addition to the documents themselves.
     """
     found_warnings = [
-        warning
+        RuleWarning(claim=claim, kind=kind, message=message, key=key)
         for claim in desired.declarations
-        for warning in (*_names(claim), *_starvation_warnings(claim), *_acceptances(claim))
+        for kind, message, key in (
+            *_unmatched_names(claim),
+            *_shared_client_ids(claim),
+            *_starvation(claim),
+            *_acceptances(claim),
+        )
     ]
     found_warnings.extend(
         RuleWarning(claim=claim, kind=WarningKind.ENDED, message=_ENDED) for claim in desired.ended
@@ -110,92 +115,76 @@ def warnings(
 
 def _mark_accepted(warning: RuleWarning, accepted: Sequence[AcceptedWarning]) -> RuleWarning:
     """Return the warning with the reason for which its document or the project accepts it."""
-    by_document = dict(warning.claim.accepted).get(str(warning.kind), "").strip()
     by_project = next((rule.reason for rule in accepted if rule.covers(warning)), "")
-    reason = by_document or by_project
+    reason = _own_reason(warning.claim, warning.kind) or by_project
     return replace(warning, accepted=reason) if reason else warning
 
 
-def _acceptances(claim: Declaration) -> Iterable[RuleWarning]:
-    """Yield a warning for each annotation that accepts nothing."""
-    for kind, reason in claim.accepted:
-        if kind not in set(WarningKind):
-            kind_names = ", ".join(WarningKind)
-            yield RuleWarning(
-                claim=claim,
-                kind=WarningKind.ACCEPTANCE,
-                message=f"the annotation accepts {kind!r}, which is not a warning; the warnings are {kind_names}",
-            )
-        elif not reason.strip():
-            yield RuleWarning(
-                claim=claim,
-                kind=WarningKind.ACCEPTANCE,
-                message=f"the annotation that accepts {kind!r} has no reason, so the warning is not accepted",
-            )
+def _own_reason(claim: Declaration, kind: WarningKind) -> str:
+    """Return the reason for which a document accepts a kind of warnings; "" = it does not."""
+    return dict(claim.accepted).get(str(kind), "").strip()
 
 
 def unmatched_names(claim: Declaration | None) -> tuple[str, ...]:
     """Return the sentences about names that probably match no client and that the document does not accept."""
+    if claim is None:
+        return ()
     return tuple(
-        warning.message
-        for warning in (() if claim is None else _unmatched_names(claim))
-        if not _mark_accepted(warning, ()).accepted
+        message for kind, message, _ in _unmatched_names(claim) if not _own_reason(claim, kind)
     )
 
 
-def _names(claim: Declaration) -> Iterable[RuleWarning]:
-    yield from _unmatched_names(claim)
-    if level(claim.entity) == 7:
-        client_id = claim.entity[1]
-        yield RuleWarning(
-            claim=claim,
-            kind=WarningKind.SHARED_CLIENT_ID,
-            message=f"client-id {client_id!r} alone: all users with this client-id share one limit; client ids are chosen by clients",
-        )
+_Advice: TypeAlias = Iterator[tuple[WarningKind, str, Key | None]]
+"""Kind and sentence of a warning about a document, and the key concerned."""
 
 
-def _unmatched_names(claim: Declaration) -> Iterable[RuleWarning]:
+def _unmatched_names(claim: Declaration) -> _Advice:
     user, client_id, _ = claim.entity
     if isinstance(user, str) and user.startswith("User:"):
-        yield RuleWarning(
-            claim=claim,
-            kind=WarningKind.USER_PREFIX,
-            message=f"user {user!r}: quotas name the user without `User:`, so this matches no client",
-        )
+        message = f"user {user!r}: quotas name the user without `User:`, so this matches no client"
+        yield WarningKind.USER_PREFIX, message, None
     if isinstance(user, str) and _DN_WITH_BLANKS.match(user):
-        yield RuleWarning(
-            claim=claim,
-            kind=WarningKind.CERTIFICATE_NAME,
-            message=f"user {user!r}: principals of certificates have no blank after a comma or around `=` unless a mapping rule adds it",
-        )
+        message = f"user {user!r}: principals of certificates have no blank after a comma or around `=` unless a mapping rule adds it"
+        yield WarningKind.CERTIFICATE_NAME, message, None
     for kind, name in (("user", user), ("client-id", client_id)):
         if name == "<default>":
-            yield RuleWarning(
-                claim=claim,
-                kind=WarningKind.DEFAULT_NAME,
-                message=f"{kind} '<default>' is a {kind} with the name <default>; the default {kind} is {{default: true}}",
-            )
+            message = f"{kind} '<default>' is a {kind} with the name <default>; the default {kind} is {{default: true}}"
+            yield WarningKind.DEFAULT_NAME, message, None
         if isinstance(name, str) and name.endswith("*"):
-            yield RuleWarning(
-                claim=claim,
-                kind=WarningKind.WILDCARD,
-                message=f"{kind} {name!r}: Kafka has no wildcards for quotas; this matches only this name",
+            message = (
+                f"{kind} {name!r}: Kafka has no wildcards for quotas; this matches only this name"
             )
+            yield WarningKind.WILDCARD, message, None
 
 
-def _starvation_warnings(claim: Declaration) -> Iterable[RuleWarning]:
-    """Yield a warning for a consumer limit so small that one default fetch exceeds several seconds of it (empty responses follow)."""
+def _shared_client_ids(claim: Declaration) -> _Advice:
+    if level(claim.entity) == 7:
+        message = f"client-id {claim.entity[1]!r} alone: all users with this client-id share one limit; client ids are chosen by clients"
+        yield WarningKind.SHARED_CLIENT_ID, message, None
+
+
+def _starvation(claim: Declaration) -> _Advice:
+    """Yield a consumer limit so small that one default fetch exceeds several seconds of it (empty responses follow)."""
     key = Key.CONSUMER_BYTE_RATE
     rate = claim.limits[COLUMN_OF[key]]
     if rate is not None and 0 < rate * STARVED_SECONDS <= DEFAULT_FETCH:
-        yield RuleWarning(
-            claim=claim,
-            kind=WarningKind.STARVED_FETCH,
-            key=key,
-            message=f"{key} {rate:,.0f}: one fetch of max.partition.fetch.bytes (1 MiB by default) holds"
+        message = (
+            f"{key} {rate:,.0f}: one fetch of max.partition.fetch.bytes (1 MiB by default) holds"
             f" {DEFAULT_FETCH / rate:,.0f} s of this limit, so consumers get about half of it (KAFKA-9677); allow more than"
-            f" {DEFAULT_FETCH // STARVED_SECONDS:,} bytes/s, or set max.partition.fetch.bytes below one second of the limit",
+            f" {DEFAULT_FETCH // STARVED_SECONDS:,} bytes/s, or set max.partition.fetch.bytes below one second of the limit"
         )
+        yield WarningKind.STARVED_FETCH, message, key
+
+
+def _acceptances(claim: Declaration) -> _Advice:
+    """Yield each annotation that accepts nothing."""
+    for kind, reason in claim.accepted:
+        if kind not in set(WarningKind):
+            message = f"the annotation accepts {kind!r}, which is not a warning; the warnings are {', '.join(WarningKind)}"
+            yield WarningKind.ACCEPTANCE, message, None
+        elif not reason.strip():
+            message = f"the annotation that accepts {kind!r} has no reason, so the warning is not accepted"
+            yield WarningKind.ACCEPTANCE, message, None
 
 
 def _shadow_warnings(desired: DesiredState, live: QuotaState | None) -> Iterable[RuleWarning]:

@@ -13,7 +13,7 @@ from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.effects import Fallback, fallbacks
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.policy import Cause
-from reconciler.quota.results.effect_digest import document_of, facts_of
+from reconciler.quota.results.effect_digest import facts_of
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
 from reconciler.render.units import age, instant, limit
@@ -88,7 +88,7 @@ def _without_ended(saved: SavedPlan, current: Plan) -> SavedPlan:
     changes = tuple(
         change
         for change in saved.plan.changes
-        if change.cause is not Cause.TEMPORARY or document_of(change) not in current.ended
+        if change.cause is not Cause.TEMPORARY or change.document not in current.ended
     )
     return replace(saved, plan=replace(saved.plan, changes=changes))
 
@@ -220,7 +220,7 @@ def _end(change: QuotaChange) -> str:
 
 
 def _document(change: QuotaChange) -> str:
-    return escaped(document_of(change)) or "no document"
+    return escaped(change.document) or "no document"
 
 
 def _stale(message: str, mismatches: list[str]) -> StalePlan:

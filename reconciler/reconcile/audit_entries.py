@@ -19,7 +19,6 @@ from reconciler.quota.ownership import (
     RecordDropped,
     Recorded,
 )
-from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.results.audit_entry import ENTRY_VERSION, INTENDED, NOT_LANDED, AuditEntry
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, RunOrigin
 from reconciler.render.cause_text import waits_text
@@ -155,19 +154,13 @@ def _entry(
         before=written_value(change.before),
         after=written_value(change.after),
         cause=change.cause,
-        document=_document(change),
+        document=change.document,
         outcome=word,
         visibility=pair.visibility,
         observed_value=written_value(pair.observed_value),
         note=note,
         intended_at=intended_at,
     )
-
-
-def _document(change: QuotaChange) -> str:
-    if change.claim is not None:
-        return change.claim.document
-    return change.owner.document if change.owner is not None else ""
 
 
 def _result_text(pair_outcome: PairOutcome) -> str:

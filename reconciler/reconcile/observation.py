@@ -27,7 +27,7 @@ from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.guards import Guards, override_violations
 from reconciler.quota.planner.intent_settlement import Settlement, has_landed, settle_intents
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.policy import Action, Policy, Rules
+from reconciler.quota.policy import Action, Cause, Policy, Rules
 from reconciler.quota.precedence import Principal, principals_with_quotas
 from reconciler.quota.state import Cluster, QuotaState
 from reconciler.reconcile.options import NewOverride, ReconcileOptions, ReconcilePorts
@@ -251,12 +251,21 @@ def _begun(
         )
         yield from restored
         owned = owned.with_changes(restored)
-    owner = owned.owner_of(pair)
+    owner, earlier = owned.owner_of(pair), owned.overrides.get(pair)
     is_decided = desired.decides(*pair, "" if owner is None else owner.document)
     declared = desired.value(*pair) if is_decided else None
     if (temporary := desired.temporary.get(pair)) is not None:
         declared = temporary.limits[COLUMN_OF[order.key]]
-    if not is_read and (earlier := owned.overrides.get(pair)) is not None:
+    if undone is not None and undone.cause is Cause.OVERRIDE:
+        if earlier is None:
+            if all(same_value(order.key, order.value, value) for value in (declared, live)):
+                return  # It ended, and its document applies again.
+        elif same_value(order.key, earlier.value, undone.after) and _restores(
+            earlier, order.value, declared if is_read else None, owned.applied_value(pair)
+        ):
+            yield OverrideSet(override=replace(earlier, until=observation.at))
+            return
+    if not is_read and earlier is not None:
         declared = earlier.declared
     override = Override(
         entity=order.entity,
@@ -271,8 +280,17 @@ def _begun(
         and _is_judged(observation.settlement.owned, pair, declared),
     )
     restores = undone is not None and not undone.is_temporary
-    begun = override.begun(owned.overrides.get(pair), live, restores=restores)
+    begun = override.begun(earlier, live, restores=restores)
     yield OverrideSet(override=begun)
+
+
+def _restores(
+    override: Override, value: float | None, declared: float | None, applied: float | None
+) -> bool:
+    """Whether the end of an override gives a value, so that nothing need be held in its place."""
+    follows = override.before if declared is None else declared
+    is_end = not override.document and same_value(override.key, follows, value)
+    return is_end and not override.is_news(declared, applied)
 
 
 def _is_judged(owned: OwnershipRecords, pair: Pair, declared: float | None) -> bool:

@@ -95,7 +95,11 @@ async def reconcile_cluster(
             for change in prepared.plan.changes
             if change.cause is Cause.DRIFT and not corrects(change)
         )
-        considered = _without(prepared.plan, waiting)
+        later = frozenset(waiting)
+        considered = replace(
+            prepared.plan,
+            changes=tuple(item for item in prepared.plan.changes if item not in later),
+        )
         plan, withheld = withhold(
             considered,
             options.guards,
@@ -108,20 +112,15 @@ async def reconcile_cluster(
             desired=desired,
             logins=logins_of(prepared.observation, options),
         )
-        excluded = (
-            *waiting,
-            *(
-                withheld_change.change
-                for withheld_change in withheld
-                if withheld_change.change.cause is Cause.DRIFT
-            ),
-        )
-        plan = replace(plan, findings=(*plan.findings, *_reported_drift(prepared, excluded)))
+        drifted = (item.change for item in withheld if item.change.cause is Cause.DRIFT)
+        reported = _reported_drift(prepared, (*waiting, *drifted))
+        plan = replace(plan, findings=(*plan.findings, *reported))
+        remaining = replace(prepared.preview, plan=plan, violations=())
         written = {change.pair for change in considered.changes}
         # What waits for the end of an override holds nothing before.
         due = [item.change for item in withheld if item.change.pair in written]
         outcome = await _apply_rest(
-            ports, options, _keep_changes(prepared, plan), due, before_sending
+            ports, options, replace(prepared, preview=remaining), due, before_sending
         )
     except Interrupted as stop:
         failure = stop
@@ -173,7 +172,11 @@ def withhold(
     violations_by_change = {change: [violation] for change, violation in excess.items()}
     if refusal:
         violations_by_change |= {
-            change: [_refusal_violation(change, refusal)]
+            change: [
+                Violation(
+                    guard=Guard.DEFINITION, message=refusal, entity=change.entity, key=change.key
+                )
+            ]
             for change in plan.changes
             if counts_as_removal(change)
         }
@@ -192,10 +195,6 @@ def withhold(
         WithheldChange(change=change, violations=tuple(violations))
         for change, violations in violations_by_change.items()
     )
-
-
-def _refusal_violation(change: QuotaChange, refusal: str) -> Violation:
-    return Violation(guard=Guard.DEFINITION, message=refusal, entity=change.entity, key=change.key)
 
 
 def _concerned(
@@ -256,13 +255,6 @@ def _without_new_drift(prepared: PreparedPlan, options: ReconcileOptions) -> Pre
     return replace(prepared, preview=preview)
 
 
-def _without(plan: Plan, excluded: Iterable[QuotaChange]) -> Plan:
-    excluded_changes = frozenset(excluded)
-    return replace(
-        plan, changes=tuple(change for change in plan.changes if change not in excluded_changes)
-    )
-
-
 def _reported_drift(prepared: PreparedPlan, excluded: Iterable[QuotaChange]) -> Iterable[Finding]:
     """Return findings for drift that is not corrected now, as under ``Warn``."""
     observation = prepared.observation
@@ -282,11 +274,6 @@ def _reported_drift(prepared: PreparedPlan, excluded: Iterable[QuotaChange]) -> 
         )
         for change in excluded
     )
-
-
-def _keep_changes(prepared: PreparedPlan, plan: Plan) -> PreparedPlan:
-    """Return the prepared plan with the remaining changes and without violations."""
-    return replace(prepared, preview=replace(prepared.preview, plan=plan, violations=()))
 
 
 async def _apply_rest(

@@ -50,11 +50,6 @@ async def validate(
         return _by_rules(ports, options, observation, changes, reason=str(error))
 
 
-def requests(changes: Sequence[QuotaChange]) -> tuple[tuple[Alteration, ...], ...]:
-    """Return all changes as requests; no request has an entity twice."""
-    return tuple(chunk for batch in _passes(changes) for chunk in chunks(batch))
-
-
 def _passes(changes: Sequence[QuotaChange]) -> tuple[tuple[Alteration, ...], ...]:
     """Return lists without an entity twice: validation needs no levels, only phases and ends of overrides apart."""
     alterations_by_kind: dict[tuple[bool, bool], list[Alteration]] = {}
@@ -67,9 +62,9 @@ def _passes(changes: Sequence[QuotaChange]) -> tuple[tuple[Alteration, ...], ...
 async def _by_broker(ports: ReconcilePorts, changes: Sequence[QuotaChange]) -> ValidationResult:
     rejections: dict[Entity, Rejected] = {}
     reason = ""
-    done_count, alteration_requests = 0, requests(changes)
-    total = sum(map(len, alteration_requests))
-    for chunk in alteration_requests:
+    done_count, requests = 0, [chunk for each in _passes(changes) for chunk in chunks(each)]
+    total = sum(map(len, requests))
+    for chunk in requests:
         ports.progress("validate", done_count, total)
         results = await ports.store.alter(chunk, validate_only=True)
         rejections |= _rejections(results)

@@ -57,7 +57,7 @@ SECTIONS: Final = tuple(
     for row in f"""\
 drift | Drift | ! | yellow | Values changed outside kquota; they are written back only with driftDetection Correct or --correct-drift.
 restricted | Restricted by policy | · | yellow | These differ from what is declared, but the policy in force does not write them.
-changedByAnother | Changed by another writer | ! | yellow | No longer declared, but changed by another writer; they are removed only with --force.
+changedByAnother | Changed by another writer | ! | yellow | No longer declared, but changed by another writer since; left alone.
 notRemoved | Not removed | · | dim | No longer declared; this run may not remove them.
 newOrphans | Deleted documents whose limits stay in Kafka | ! | yellow | To remove such a limit, {REMOVAL}.
 released | Left alone as asked | o | dim | Their documents were deleted with deletionPolicy: Retain; these limits stay in Kafka.

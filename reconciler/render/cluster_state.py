@@ -6,14 +6,18 @@ from enum import StrEnum
 from msgspec import Struct
 
 from reconciler.base.escaping import escaped
-from reconciler.quota.entity import ENTITY_TYPES, LEVEL_NAMES
+from reconciler.quota.entity import ENTITY_TYPES, LEVEL_NAMES, canonical_address
 from reconciler.quota.entity_forms import entity_json, entity_text, parts_text
+from reconciler.quota.keys import Key, same_value
 from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import Pair
 from reconciler.quota.precedence import (
     ANONYMOUS,
     EffectiveLimit,
     Principal,
     Resolution,
+    candidates,
+    ip_candidates,
 )
 from reconciler.quota.state import QuotaState, set_values
 from reconciler.render import units
@@ -203,7 +207,42 @@ def _unknown_sentences(principal: Principal, effective: EffectiveLimit) -> Itera
         )
 
 
-def resolutions_document(resolutions: Iterable[Resolution], *, cluster_id: str) -> dict[str, Json]:
+def temporary_limits(
+    resolution: Resolution, overrides: Mapping[Pair, Override]
+) -> dict[Key, Override]:
+    """Return the temporary limits that decide about a client, by key: one that is its limit, or that takes a closer one away."""
+    client = resolution.principal
+    entities = candidates(client.user, client.client_id) if client.user is not None else ()
+    entities += ip_candidates(canonical_address(client.ip) or "") if client.ip is not None else ()
+    deciding: dict[Key, Override] = {}
+    for effective in resolution.effective:
+        for entity in entities:
+            override = overrides.get((entity, effective.key))
+            is_source = entity == effective.source
+            value = effective.value if is_source else None
+            if override is not None and same_value(effective.key, override.value, value):
+                deciding[effective.key] = override
+                break
+            if is_source:
+                break
+    return deciding
+
+
+def temporary_notes(
+    resolutions: Iterable[Resolution], overrides: Mapping[Pair, Override]
+) -> tuple[str, ...]:
+    """Return a sentence for each limit that is a temporary one."""
+    return tuple(
+        f"{principal_text(resolution.principal)}: {key} is temporary: {entity_text(override.entity)}"
+        f" {limit(key, override.value)}, {override.words}"
+        for resolution in resolutions
+        for key, override in temporary_limits(resolution, overrides).items()
+    )
+
+
+def resolutions_document(
+    resolutions: Iterable[Resolution], *, cluster_id: str, overrides: Mapping[Pair, Override]
+) -> dict[str, Json]:
     """Return the same as JSON."""
     return {
         "kind": "kquota-resolutions",
@@ -215,17 +254,20 @@ def resolutions_document(resolutions: Iterable[Resolution], *, cluster_id: str) 
                 "clientId": resolution.principal.client_id,
                 "ip": resolution.principal.ip,
                 "limits": {
-                    str(effective.key): _effective(effective) for effective in resolution.effective
+                    str(effective.key): _effective(effective, temporary.get(effective.key))
+                    for effective in resolution.effective
                 },
             }
             for resolution in resolutions
+            for temporary in (temporary_limits(resolution, overrides),)
         ],
     }
 
 
-def _effective(effective: EffectiveLimit) -> dict[str, Json]:
+def _effective(effective: EffectiveLimit, temporary: Override | None) -> dict[str, Json]:
     return {
         "value": value_json(effective.value) if effective.is_known else None,
+        "temporary": None if temporary is None else temporary.words,
         "level": effective.level,
         "known": effective.is_known,
         "source": None if effective.source is None else entity_json(effective.source),

@@ -99,13 +99,14 @@ def record_words(plan: Plan) -> list[str]:
 def summary(preview: Preview) -> str:
     """Return the second line: counts, or that there is nothing to do."""
     numbers, plan = counts(preview), preview.plan
+    delayed = len(plan.delayed)
     written = [
         f"{numbers[name]:,} to {name}" for name in ("create", "update", "remove") if numbers[name]
     ]
     if written:
         written[-1] += f" on {count(numbers['entities'], 'entity', 'entities')}"
     notable = [
-        *([f"{len(plan.pending):,} under temporary limits"] if plan.pending else ()),
+        *([f"{delayed:,} under temporary limits"] if delayed else ()),
         *(f"{numbers[name]:,} {words}" for name, words in _ATTENTION.items() if numbers[name]),
     ]
     if plan.conflicts:

@@ -72,14 +72,14 @@ def change_sections(
 
 
 def _pending_section(preview: Preview, max_rows: int | None) -> RowSection:
-    pending = preview.plan.pending
-    rows = tuple(_change(change, None) for change in pending[:max_rows])
+    delayed = preview.plan.delayed
+    rows = tuple(_change(change, None) for change in delayed[:max_rows])
     return RowSection(
         name="pending",
         title="Declared under temporary limits",
         note="Reviewed and judged now, as changes of the values from before; in effect at the end of the temporary limit above.",
         rows=rows,
-        left_out=len(pending) - len(rows),
+        left_out=len(delayed) - len(rows),
         colour="yellow",
     )
 

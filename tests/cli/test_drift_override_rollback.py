@@ -61,6 +61,12 @@ def test_an_override_survives_an_apply_is_listed_and_ends(kquota, applied, sandb
     assert "INC-1" in output
     (row,) = json.loads(kquota("override", "list", "--format", "json").out)["overrides"]
     assert (row["value"], row["declared"], row["expired"]) == (52428800, 10485760, False)
+    resolved = kquota("resolve", "--user", "a", "--format", "json")
+    (client,) = json.loads(resolved.out)["clients"]
+    assert "INC-1" in client["limits"]["producer_byte_rate"]["temporary"]
+    assert (
+        "producer_byte_rate is temporary: user=a 52428800 (50 MiB/s), override by" in resolved.err
+    )
     assert kquota("override", "end", "user=a", "--yes").code == 0
     assert rate(sandbox) == TEN
     assert "no overrides" in kquota("override", "list").out

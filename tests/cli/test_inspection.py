@@ -5,6 +5,7 @@ import json
 import pytest
 
 from reconciler.codecs.state import read_state
+from tests.cli.projects import project, quota
 
 ODD = {
     (("user", "<default>"),): {"producer_byte_rate": 1024.0},
@@ -145,3 +146,14 @@ def test_export_requires_a_name_for_the_cluster(kquota, at):
     ran = kquota("export", *at)
     assert ran.code == 1
     assert "--cluster" in ran.err
+
+
+def test_a_resolution_without_readable_records_says_that_a_limit_may_be_temporary(
+    kquota, folder, sandbox
+):
+    project(folder, sandbox.bootstrap, quota("a"))
+    assert kquota("apply", "--yes").code == 0
+    (folder / ".kquota/inventory.json").write_text("{")
+    ran = kquota("resolve", "--user", "a")
+    assert (ran.code, "producer_byte_rate" in ran.out) == (0, True)
+    assert "warning: whether a limit is temporary is unknown: " in ran.err

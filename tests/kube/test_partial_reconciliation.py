@@ -13,6 +13,7 @@ from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.metrics import reconciliation_values
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
+from reconciler.quota.policy import Policy
 from tests.kube.worlds import KubeWorld, resource, seen
 
 ENTITIES: tuple[Entity, ...] = (
@@ -165,7 +166,7 @@ def act(world: WatchedWorld, action: tuple[Any, ...]) -> str:
 @settings(suppress_health_check=list(HealthCheck))
 @given(
     steps=st.lists(st.lists(actions, min_size=1, max_size=3), min_size=1, max_size=6),
-    policy=st.sampled_from(("Upsert", "Sync", "CreateOnly", "Observe")),
+    policy=st.sampled_from(tuple(map(str, reversed(Policy)))),
     drift=st.sampled_from(({}, {"driftDetection": "Disabled"}, {"driftDetection": "Correct"})),
     live=st.sampled_from(({}, UNMANAGED)),
 )

@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.quota.policy import Policy
 from tests.fakes.cluster import LANDED, LOST
 from tests.hypothesis_profiles import count_examples
 from tests.kube.crd_schema import faults
@@ -45,7 +46,7 @@ def documents(draw, namespaces=("team", "other")):
 
 SPECS = st.fixed_dictionaries(
     {
-        "policy": st.sampled_from(["Observe", "CreateOnly", "Upsert"]),
+        "policy": st.sampled_from([str(policy) for policy in Policy if policy is not Policy.SYNC]),
         "driftDetection": st.sampled_from(["Disabled", "Warn", "Correct"]),
     }
 )

@@ -10,6 +10,7 @@ from reconciler.quota.keys import COLUMNS, Key, same_value
 from reconciler.quota.ownership import Owner
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.quota.state import QuotaState
+from tests.policies import CHANGING, CREATING, REMOVING, SWEEPING
 from tests.quota.strategies import NOW, World
 
 
@@ -44,7 +45,7 @@ def target(world: World, subject: Entity, key: Key) -> float | None:
     ignored = any(rule.covers(subject, key, NOW) for rule in world.rules.ignore)
     policy = policy_of(world.rules)
     in_scope = not world.rules.scope or any(p.matches(subject) for p in world.rules.scope)
-    if frozen or disputed or ignored or not in_scope or policy is Policy.OBSERVE:
+    if frozen or disputed or ignored or not in_scope:
         return sides.live
     if sides.want is None:
         return sides.live if not may_remove(world, policy, subject, sides) else None
@@ -74,9 +75,9 @@ def policy_of(rules: Rules) -> Policy:
 def may_set(world: World, policy: Policy, sides: Sides) -> bool:
     if sides.same(sides.want, sides.live):
         return False  # in sync, adopted or converged
-    writer = policy in {Policy.UPSERT, Policy.SYNC}
+    writer = policy in CHANGING
     if sides.last is None:
-        return writer or sides.live is None  # takeover, create
+        return policy in (CREATING if sides.live is None else CHANGING)
     if sides.same(sides.want, sides.last):
         return writer and world.rules.drift is DriftMode.CORRECT
     return writer  # spec, with drift or without
@@ -88,14 +89,14 @@ def may_remove(world: World, policy: Policy, subject: Entity, sides: Sides) -> b
         return False
     if sides.last is None:
         return False
-    if policy is Policy.CREATE_ONLY or not (rules.force or sides.same(sides.last, sides.live)):
+    if policy not in REMOVING or not (rules.force or sides.same(sides.last, sides.live)):
         return False
     assert sides.owner is not None
     deletion_policy = sides.owner.deletion_policy
     key_left = sides.owner.document in world.desired.documents
     is_asked = key_left or deletion_policy is DeletionPolicy.DELETE
     is_orphan = (subject, sides.key) in world.owned.orphaned
-    return (is_asked and not is_orphan) or (deletion_policy is None and policy is Policy.SYNC)
+    return (is_asked and not is_orphan) or (deletion_policy is None and policy in SWEEPING)
 
 
 def may_match_same(first: Entity, second: Entity) -> bool:

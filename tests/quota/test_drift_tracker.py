@@ -134,7 +134,7 @@ def test_a_pair_is_never_corrected_unconfirmed_or_too_often(
             in_a_row,
             in_a_row >= confirm_after,
         )
-        assert list(observation.corrected_at) == within
+        assert [at for at, _ in observation.corrections] == within
         assert observation.corrections_stopped == (not sent and 0 < most <= len(within))
 
 

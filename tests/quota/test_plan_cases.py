@@ -32,7 +32,7 @@ from reconciler.quota.planner.comparison import (
     compare,
 )
 from reconciler.quota.planner.desired_state import Declaration, merge
-from reconciler.quota.planner.permitted_plan import NOTE_INCOMPLETE, NOTE_UNSETTLED
+from reconciler.quota.planner.permitted_plan import NOTE_FORCED, NOTE_INCOMPLETE, NOTE_UNSETTLED
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.planner.temporary_limits import without_refused
 from reconciler.quota.policy import (
@@ -47,6 +47,7 @@ from reconciler.quota.policy import (
 from reconciler.quota.results.report import PairOutcome, PairVisibility, expired_overrides
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.reconcile import ownership_records
+from tests.policies import CHANGING, CREATING
 
 ALICE, KEY, OTHER_KEY = entity(user="alice"), Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE
 PAIR = (ALICE, KEY)
@@ -482,8 +483,7 @@ def test_an_override_changed_by_another_writer_is_drift():
 def test_an_override_begins_where_a_document_with_its_value_would_be_written(policy, live):
     owned = owns(override(50.0, before=live, applied=live))
     new_plan = plan(live=live, owned=owned, rules=Rules(policy=policy, sync_confirmed=True))
-    creates = policy is Policy.CREATE_ONLY and live is None
-    if creates or policy in {Policy.UPSERT, Policy.SYNC}:
+    if policy in (CREATING if live is None else CHANGING):
         assert only_change(new_plan).after == 50.0
     else:
         assert only_finding(new_plan).cause is Cause.OVERRIDE
@@ -507,7 +507,7 @@ def test_an_override_may_remove_a_limit():
     assert (change.cause, change.after, change.keeps_record) == (Cause.OVERRIDE, None, True)
 
 
-@pytest.mark.parametrize("policy", [Policy.CREATE_ONLY, Policy.UPSERT, Policy.SYNC])
+@pytest.mark.parametrize("policy", sorted(CREATING))
 def test_after_an_override_the_declared_value_is_written(policy):
     owned = owns(applied(5.0), override(50.0, until=OVER, before=5.0, applied=50.0))
     rules = Rules(
@@ -537,7 +537,9 @@ WITHOUT_DECLARATION = {
 
 
 @pytest.mark.parametrize("case", WITHOUT_DECLARATION.values(), ids=WITHOUT_DECLARATION)
-@pytest.mark.parametrize("rules", [SYNC, Rules(), Rules(policy=Policy.CREATE_ONLY)], ids=str)
+@pytest.mark.parametrize(
+    "rules", [Rules(policy=policy, sync_confirmed=True) for policy in sorted(CREATING)], ids=str
+)
 @pytest.mark.parametrize(
     ("record", "value", "before"),
     [((applied(5.0),), 50.0, 5.0), ((applied(5.0),), 50.0, 7.0), ((), 50.0, None), ((), None, 7.0)],
@@ -917,3 +919,22 @@ def test_documents_with_an_end_of_two_tenants_and_two_of_one_are_in_conflict():
     assert merge([replace(lasting, tenant="b"), above]).conflicts
     assert merge([above, replace(above, document="team/second")]).conflicts
     assert not merge([replace(lasting, tenant="b"), above], now=NOW + 60).conflicts
+
+
+@pytest.mark.parametrize(
+    ("owner", "rules", "is_removed"),
+    [
+        (Owner(document="team/one", deletion_policy=DeletionPolicy.DELETE), SYNC, True),
+        (Owner(document="team/one", deletion_policy=DeletionPolicy.RETAIN), SYNC, False),
+        (Owner(document="team/one"), SYNC, True),
+        (Owner(document="team/one"), Rules(policy=Policy.UPSERT), False),
+        (Owner(document="team/one"), Rules(policy=Policy.CREATE_ONLY), False),
+        (Owner(document="team/one"), replace(SYNC, complete=False), False),
+    ],
+)
+def test_force_is_named_only_where_it_removes_what_another_writer_changed(owner, rules, is_removed):
+    owned = owns(applied(5.0, owner))
+    finding = only_finding(plan(live=6.0, owned=owned, rules=rules))
+    assert (finding.cause, finding.note == NOTE_FORCED) == (Cause.CHANGED_BY_ANOTHER, is_removed)
+    forced = plan(live=6.0, owned=owned, rules=replace(rules, force=True))
+    assert bool(forced.changes) == is_removed

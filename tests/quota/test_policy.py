@@ -25,6 +25,7 @@ from reconciler.quota.policy import (
     Rules,
 )
 from reconciler.quota.state import QuotaState, limits_of
+from tests.policies import PERMISSIONS, REMOVING
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "policy_table.txt"
 SUBJECT, KEY = entity(user="alice"), Key.PRODUCER_BYTE_RATE
@@ -45,9 +46,7 @@ STATES: dict[Cause, tuple[float | None, float | None, float | None]] = {
     Cause.UNMANAGED: (None, None, 1.0),
 }
 COLUMNS = {
-    "Observe": Rules(policy=Policy.OBSERVE),
-    "CreateOnly": Rules(policy=Policy.CREATE_ONLY),
-    "Upsert": Rules(policy=Policy.UPSERT),
+    **{str(policy): Rules(policy=policy) for policy in STRICTNESS[:-1]},
     "Sync?": Rules(policy=Policy.SYNC),
     "Sync": Rules(policy=Policy.SYNC, sync_confirmed=True),
     "Upsert+force": Rules(policy=Policy.UPSERT, force=True),
@@ -159,10 +158,6 @@ def test_sync_acts_as_upsert_until_it_is_confirmed():
     assert Rules(policy=Policy.OBSERVE, sync_confirmed=True).in_force is Policy.OBSERVE
 
 
-def test_policies_are_listed_from_the_strictest_to_the_most_permissive():
-    assert tuple(Policy) == STRICTNESS
-
-
 def test_only_observe_leaves_the_records_unchanged():
     assert [policy for policy in Policy if not Rules(policy=policy).may_record] == [Policy.OBSERVE]
 
@@ -173,7 +168,7 @@ def test_a_pair_with_an_unknown_outcome_is_kept():
     assert rules.permits(Cause.PRUNE, DeclarationEnd.UNSET) is Action.WRITE
 
 
-@pytest.mark.parametrize("policy", [Policy.UPSERT, Policy.SYNC])
+@pytest.mark.parametrize("policy", sorted(REMOVING))
 @pytest.mark.parametrize("fate", list(DeclarationEnd))
 def test_an_orphaned_pair_that_is_kept_waits_for_no_document(policy, fate):
     full = Rules(policy=policy, sync_confirmed=True)
@@ -207,3 +202,8 @@ def test_an_ignore_rule_applies_to_its_entities_and_keys_until_its_end():
 
 if __name__ == "__main__":
     _ = GOLDEN.write_text("\n".join(lines()) + "\n")
+
+
+def test_the_table_of_the_tests_has_each_policy_from_the_strictest_to_the_loosest():
+    assert tuple(PERMISSIONS) == STRICTNESS
+    assert sorted(PERMISSIONS.values()) == list(PERMISSIONS.values())

@@ -7,7 +7,7 @@ from reconciler.codecs.outcome import outcome_document, read_undo
 from reconciler.quota.planner.guards import Guard
 from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Outcome
-from reconciler.reconcile import rollback_orders
+from reconciler.reconcile import NewOverride, rollback_orders
 from reconciler.render.json_values import dump
 from tests.fakes.cluster import LOST
 from tests.reconcile.scenarios import (
@@ -72,3 +72,52 @@ def test_a_declared_value_that_was_never_applied_is_judged_after_a_rollback(time
         assert (violation.guard, violation.entity) == (Guard.MAX_CHANGE_FACTOR, ALICE)
         world.cluster.clock.advance(86_400.0)
     assert world.plan(NEW).preview.violations == ()
+
+
+@pytest.mark.parametrize("is_declared", [True, False], ids=["declared", "of another writer"])
+def test_the_rollback_of_an_override_ends_it_and_holds_nothing(is_declared):
+    """A value that returns by itself is not held for a day: the next change of its document is written at once."""
+    world = World(policy=Policy.UPSERT)
+    desired = OLD if is_declared else merge([])
+    if is_declared:
+        world.apply(OLD)
+    else:
+        world.cluster.write(ALICE, RATE, 100.0)
+    records = world.owned().records
+    outcome = world.apply(desired, overrides=(raise_for_an_hour(world, 900.0),))
+    assert world.cluster.truth.value(ALICE, RATE) == 900.0
+    roll_back(world, outcome, desired)
+    assert world.cluster.truth.value(ALICE, RATE) == 100.0
+    assert world.owned().overrides == {}
+    assert world.owned().records.keys() == records.keys()
+
+
+def test_the_rollback_of_an_override_that_has_ended_begins_none():
+    world = World(policy=Policy.UPSERT)
+    world.apply(OLD)
+    outcome = world.apply(OLD, overrides=(raise_for_an_hour(world, 900.0),))
+    world.cluster.clock.advance(3_601.0)
+    world.apply(OLD)
+    roll_back(world, outcome, OLD)
+    assert (world.cluster.truth.value(ALICE, RATE), world.owned().overrides) == (100.0, {})
+
+
+def test_the_rollback_of_an_override_above_another_holds_the_value_of_that_one():
+    world = World(policy=Policy.UPSERT)
+    world.apply(OLD)
+    world.apply(OLD, overrides=(raise_for_an_hour(world, 900.0),))
+    outcome = world.apply(OLD, overrides=(raise_for_an_hour(world, 1_800.0),))
+    roll_back(world, outcome, OLD)
+    assert world.cluster.truth.value(ALICE, RATE) == 900.0
+    assert world.owned().overrides[ALICE, RATE].before == 100.0
+
+
+def raise_for_an_hour(world: World, value: float) -> NewOverride:
+    return NewOverride(
+        entity=ALICE,
+        key=RATE,
+        value=value,
+        until=world.cluster.clock.now() + 3_600.0,
+        principal="eve",
+        reason="INC-1",
+    )

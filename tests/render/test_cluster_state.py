@@ -4,6 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.policy import Action, Cause
@@ -12,6 +14,7 @@ from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.cluster_state import (
     resolutions_text,
     state_text,
+    temporary_notes,
 )
 from reconciler.render.table import Style
 from reconciler.render.terminal import drift_text
@@ -73,3 +76,28 @@ def test_on_a_terminal_a_row_that_does_not_fit_is_folded_by_its_parts(width):
 def test_ignored_differences_are_no_drift():
     ignored = tuple(replace(finding, ignored=True) for finding in DRIFT)
     assert drift_text(ignored, now=NOW) == "No drift.\n1 difference covered by an ignore rule.\n"
+
+
+def test_a_limit_that_is_temporary_or_temporarily_removed_is_named():
+    key, alice = Key.PRODUCER_BYTE_RATE, entity(user="alice")
+    anyone = entity(user=DEFAULT)
+    more = {"until": 0.0, "author": "eve", "reason": "INC-1"}
+    set_one = Override(entity=alice, key=key, value=9.0, **more)
+    removed = Override(entity=alice, key=key, value=None, **more)
+    live = QuotaState(limits={alice: limits_of({key: 9.0}), anyone: limits_of({key: 5.0})})
+    without = QuotaState(limits={anyone: limits_of({key: 5.0})})
+    client = Principal(user="alice", client_id="shop")
+    (note,) = temporary_notes([resolve(live, client)], {(alice, key): set_one})
+    assert note.startswith(
+        "user=alice,client-id=shop: producer_byte_rate is temporary: user=alice 9"
+    )
+    assert note.endswith("override by eve until 1970-01-01 00:00 UTC: INC-1")
+    assert temporary_notes([resolve(without, client)], {(alice, key): removed})
+    assert not temporary_notes([resolve(without, client)], {(alice, key): set_one})
+    # A wider limit that does not decide.
+    wider = Override(entity=anyone, key=key, value=5.0, **more)
+    assert not temporary_notes([resolve(live, client)], {(anyone, key): wider})
+    ip = Override(
+        entity=entity(ip="10.0.0.1"), key=Key.CONNECTION_CREATION_RATE, value=None, **more
+    )
+    assert temporary_notes([resolve(live, Principal(ip="10.0.0.1"))], {(ip.entity, ip.key): ip})

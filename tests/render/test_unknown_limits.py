@@ -112,7 +112,7 @@ def test_resolve_reports_exactly_the_unknown_limits(state, foreign) -> None:
             limit.key for limit in resolution.effective if is_unknown(state, client, limit.key)
         ]
         assert [limit.key for limit in resolution.effective if not limit.is_known] == unknown
-        (document,) = resolutions_document([resolution], cluster_id="c")["clients"]
+        (document,) = resolutions_document([resolution], cluster_id="c", overrides={})["clients"]
         rows = document["limits"].items()
         assert [key for key, row in rows if not row["known"]] == unknown
         assert all(row["value"] is None for row in document["limits"].values() if not row["known"])

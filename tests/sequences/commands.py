@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tests.sequences import model
-from tests.sequences.model import RANKS, WIDER, Pair, State
+from tests.sequences.model import POLICIES, WIDER, Pair, State
 
 NAMES = ("one", "two", "three")
 VALUES = (2048.0, 4096.0, 8192.0)
@@ -71,7 +71,7 @@ COMMANDS: Mapping[Draw, int] = {
     _command("suspend", NAMES, (True, True, False)): 2,
     _command("rename", NAMES, NAMES): 1,
     _command("delete", NAMES): 2,
-    _command("set_policy", tuple(RANKS) * 2 + ("Sync",)): 2,
+    _command("set_policy", tuple(POLICIES) * 2 + ("Sync",)): 2,
     _command("set_scope", is_narrow=(True, False)): 1,
     _command("write", SUBJECTS, (None, *VALUES)): 4,
     _command("apply", corrects=(False, False, True)): 8,

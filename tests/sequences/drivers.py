@@ -27,6 +27,7 @@ from reconciler.reconcile import (
     rollback_orders,
 )
 from reconciler.reconcile.drift import as_applied, correctable_pairs, observe_drift
+from tests.policies import CHANGING
 from tests.reconcile import scenarios
 from tests.sequences.commands import Command, Seen
 from tests.sequences.model import NARROW, WIDER, Document, State
@@ -150,7 +151,7 @@ class MemoryDriver:
 
     async def correct(self) -> None:
         """Correct drift, as the watcher does."""
-        if self.options.rules.policy in {Policy.OBSERVE, Policy.CREATE_ONLY}:
+        if self.options.rules.policy not in CHANGING:
             return
         observed = await observe_drift(
             self.world.ports, self.options, self.desired, cluster="prod", notes=True

@@ -11,35 +11,42 @@ from typing import NamedTuple, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.quota.policy import Policy
+from tests.policies import CHANGING, CREATING, PERMISSIONS, REMOVING, SWEEPING
+
 WIDER = {"alice/shop": ("alice", "anyone"), "alice": ("anyone",), "bob": ("anyone",), "anyone": ()}
 """Entity -> the wider entities that its clients fall back to."""
 NARROW = frozenset({"alice", "alice/shop"})
-RANKS = {"Observe": 0, "CreateOnly": 1, "Upsert": 2, "Unconfirmed": 2, "Sync": 3}
-"""Policy -> how much it may do; Sync without a confirmation is Upsert."""
+POLICIES = {
+    **{str(policy): policy for policy in PERMISSIONS if policy is not Policy.SYNC},
+    "Unconfirmed": Policy.UPSERT,
+    "Sync": Policy.SYNC,
+}
+"""Policy as it is drawn -> the one in force; Sync without a confirmation is Upsert."""
 
 TABLE = {
-    # (applied, live); d = as declared, a = as applied, - = none, x = another value: name, and from which rank it is
-    # recorded or set
-    ("-", "-"): ("Create", 1),
-    ("-", "d"): ("Adopt", 1),
-    ("-", "x"): ("Takeover", 2),
-    ("d", "d"): ("InSync", 1),
-    ("a", "d"): ("Converged", 1),
-    ("d", "-"): ("Drift", 2),
-    ("d", "x"): ("Drift", 2),
-    ("a", "a"): ("Spec", 2),
-    ("a", "-"): ("SpecOverDrift", 2),
-    ("a", "x"): ("SpecOverDrift", 2),
+    # (applied, live); d = as declared, a = as applied, - = none, x = another value: name, and the policies under
+    # which it is recorded or set
+    ("-", "-"): ("Create", CREATING),
+    ("-", "d"): ("Adopt", CREATING),
+    ("-", "x"): ("Takeover", CHANGING),
+    ("d", "d"): ("InSync", CREATING),
+    ("a", "d"): ("Converged", CREATING),
+    ("d", "-"): ("Drift", CHANGING),
+    ("d", "x"): ("Drift", CHANGING),
+    ("a", "a"): ("Spec", CHANGING),
+    ("a", "-"): ("SpecOverDrift", CHANGING),
+    ("a", "x"): ("SpecOverDrift", CHANGING),
 }
-"""A declared limit: afterwards it is live and recorded as the document's, if the rank suffices; drift only if corrected."""
+"""A declared limit: afterwards it is live and recorded as the document's, if the policy permits it; drift only if corrected."""
 
 UNDECLARED = {
-    # why it is not declared any more: what happens at the ranks 1, 2 and 3
-    "left its document": ("stays", "removed", "removed"),
-    "deleted, Delete": ("stays", "removed", "removed"),
-    "deleted, Retain": ("orphaned", "orphaned", "orphaned"),
-    "deleted, unset": ("orphaned", "orphaned", "removed"),
-    "released": ("orphaned", "orphaned", "orphaned"),
+    # why it is not declared any more: the policies that remove it, and what happens under others
+    "left its document": (REMOVING, "stays"),
+    "deleted, Delete": (REMOVING, "stays"),
+    "deleted, Retain": (frozenset[Policy](), "orphaned"),
+    "deleted, unset": (SWEEPING, "orphaned"),
+    "released": (frozenset[Policy](), "orphaned"),
 }
 """An owned limit that is live as applied and that no document declares."""
 
@@ -102,9 +109,9 @@ class State(Struct, frozen=True, kw_only=True):
     """The pairs that the last apply changed, as they were before."""
 
     @property
-    def rank(self) -> int:
-        """How much the policy in force may do."""
-        return RANKS[self.policy]
+    def in_force(self) -> Policy:
+        """The policy in force."""
+        return POLICIES[self.policy]
 
     @property
     def is_contested(self) -> bool:
@@ -207,19 +214,19 @@ def apply(state: State, *, corrects: bool = False) -> State:
 def applied_pair(state: State, subject: str, *, corrects: bool = False) -> Pair:
     """What an apply makes of a limit."""
     pair, claim = state.pairs[subject], state.declared(subject)
-    if state.rank == 0:
+    if state.in_force not in CREATING:
         return pair
     if pair.temporary is not None:
         if is_over(state, subject):
             return ended_pair(state, subject)
-        is_corrected = corrects and state.rank >= 2 and subject in state.scope
+        is_corrected = corrects and state.in_force in CHANGING and subject in state.scope
         return pair._replace(live=pair.temporary.value) if is_corrected else pair
     if state.is_frozen(subject):
         return pair
     if claim is None:
         return undeclared_pair(state, subject)
-    cause, rank = TABLE[row_of(pair, claim[1].value)]
-    is_made = state.rank >= rank and (corrects or cause != "Drift")
+    cause, policies = TABLE[row_of(pair, claim[1].value)]
+    is_made = state.in_force in policies and (corrects or cause != "Drift")
     return declared_pair(claim) if is_made else pair
 
 
@@ -246,9 +253,11 @@ def undeclared_pair(state: State, subject: str) -> Pair:
         return Pair()
     if pair.live != pair.record.applied:
         return pair
-    fate = UNDECLARED[ending_of(state, subject, pair.record)][state.rank - 1]
+    policies, fate = UNDECLARED[ending_of(state, subject, pair.record)]
+    if state.in_force in policies:
+        return Pair()
     orphan = pair._replace(record=pair.record._replace(is_orphan=True))
-    return {"stays": pair, "removed": Pair(), "orphaned": orphan}[fate]
+    return orphan if fate == "orphaned" else pair
 
 
 def ending_of(state: State, subject: str, record: Record) -> str:
@@ -264,7 +273,7 @@ def ending_of(state: State, subject: str, record: Record) -> str:
 
 def correct(state: State) -> State:
     """One observation of `kquota drift --watch --correct-drift`: drift from what was applied and is still declared."""
-    if state.rank < 2 or state.is_contested:
+    if state.in_force not in CHANGING or state.is_contested:
         return state
     return state.with_pairs({subject: corrected_pair(state, subject) for subject in WIDER})
 
@@ -358,7 +367,7 @@ def value_before(pair: Pair) -> float | None:
 
 def end(state: State, subject: str) -> State:
     """`kquota override end`."""
-    if state.pairs[subject].temporary is None or state.rank == 0:
+    if state.pairs[subject].temporary is None or state.in_force not in CREATING:
         return state
     return state.with_pairs({subject: ended_pair(state, subject)})
 
@@ -410,7 +419,7 @@ def is_over(state: State, subject: str) -> bool:
 def may_begin(state: State, subject: str) -> bool:
     """Whether a temporary limit may begin: CreateOnly creates and changes nothing."""
     is_created = state.pairs[subject].live is None
-    return subject in state.scope and (state.rank >= 2 or (state.rank == 1 and is_created))
+    return subject in state.scope and state.in_force in (CREATING if is_created else CHANGING)
 
 
 def ended_pair(state: State, subject: str) -> Pair:

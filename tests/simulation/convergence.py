@@ -7,7 +7,8 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMNS
 from reconciler.quota.ownership import Owner, Pair
 from reconciler.quota.planner.desired_state import Declaration
-from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy
+from reconciler.quota.policy import DeletionPolicy, DriftMode
+from tests.policies import SWEEPING
 from tests.simulation.laws import Laws
 
 
@@ -90,4 +91,4 @@ def _is_removable(
         return False
     if owner.document in documents or owner.deletion_policy is DeletionPolicy.DELETE:
         return True
-    return owner.deletion_policy is None and laws.rules.in_force is Policy.SYNC
+    return owner.deletion_policy is None and laws.rules.in_force in SWEEPING

@@ -16,6 +16,7 @@ from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.removal_guard import COUNTED_SECONDS
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.sandbox.broker_rules.image import Image, Names
+from tests.policies import CHANGING, CREATING, REMOVING, SWEEPING
 from tests.quota.log_model import seat
 from tests.simulation.brokers import CLUSTER_ID, Commit
 from tests.simulation.pair_history import PairHistory
@@ -284,7 +285,7 @@ class Laws:
     def recorded_as(self, at: float, process: str, owned: OwnershipRecords) -> None:
         """Check and record new ownership records."""
         self.record_writes += 1
-        if self.policy is Policy.OBSERVE and owned.records:
+        if self.policy not in CREATING and owned.records:
             raise LawBroken(f"records under policy Observe: {list(owned.records)}, by {process}")
         self.overridden.update(owned.overrides)
         for pair, intent in owned.intents.items():
@@ -358,8 +359,8 @@ class Laws:
 
     def _lawful_write(self, commit: Commit, pair: Pair, value: float | None) -> None:
         where = f"{pair[0]} {pair[1]} -> {value} by {commit.writer}"
-        if self.policy is Policy.OBSERVE:
-            raise LawBroken(f"a write under policy Observe: {where}")
+        if self.policy not in CREATING:
+            raise LawBroken(f"a write under policy {self.policy}: {where}")
         if not self.rules.in_scope(pair[0]):
             raise LawBroken(f"a write outside the scope: {where}")
         if value is None:
@@ -367,10 +368,10 @@ class Laws:
             self._bounded_removal(commit, pair, where)
         elif not self._asked(commit, pair, value):
             raise LawBroken(f"a value that was not requested: {where}")
-        elif self.policy is Policy.CREATE_ONLY and pair not in self.overridden:
+        elif self.policy not in CHANGING and pair not in self.overridden:
             since = min(run.started for run in self._lately(commit)) - STALE_SECONDS
             if None not in self.values_between(pair, since, commit.at):
-                raise LawBroken(f"a limit is replaced under policy CreateOnly: {where}")
+                raise LawBroken(f"a limit is replaced under policy {self.policy}: {where}")
 
     def _asked(self, commit: Commit, pair: Pair, value: float) -> bool:
         """Whether a document or an override of a recent run requested the value."""
@@ -398,8 +399,8 @@ class Laws:
             return
         if not runs:
             raise LawBroken(f"a declared value is removed: {where}")
-        if self.policy is Policy.CREATE_ONLY:
-            raise LawBroken(f"a removal under policy CreateOnly: {where}")
+        if self.policy not in REMOVING:
+            raise LawBroken(f"a removal under policy {self.policy}: {where}")
         since = min(run.started for run in runs) - STALE_SECONDS
         values = self.values_between(pair, since, commit.at)
         if not values & self.ours[pair] and not any(run.is_forced for run in runs):
@@ -416,8 +417,8 @@ class Laws:
         policies = {self.retained.get(owner.document, owner.deletion_policy), owner.deletion_policy}
         if not exists and policies == {DeletionPolicy.RETAIN}:
             raise LawBroken(f"a removal although its document said Retain: {where}")
-        if not exists and policies == {None} and self.policy is Policy.UPSERT:
-            raise LawBroken(f"a removal under Upsert without a deletionPolicy: {where}")
+        if not exists and policies == {None} and self.policy not in SWEEPING:
+            raise LawBroken(f"a removal under {self.policy} without a deletionPolicy: {where}")
 
     def _bounded_removal(self, commit: Commit, pair: Pair, where: str) -> None:
         """Check that a loop removes no more quota keys within an hour than its guard allows, across restarts."""

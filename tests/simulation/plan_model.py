@@ -18,20 +18,20 @@ from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.quota.state import QuotaState
+from tests.policies import CHANGING, CREATING, REMOVING, SWEEPING
 
 SETTLING = 65.0
 WHOLE_KEYS = frozenset(
     {Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE, Key.CONNECTION_CREATION_RATE}
 )
-RANKS = {Policy.OBSERVE: 0, Policy.CREATE_ONLY: 1, Policy.UPSERT: 2, Policy.SYNC: 3}
-WRITTEN_FROM = {
-    "Create": RANKS[Policy.CREATE_ONLY],
-    "Ended": RANKS[Policy.CREATE_ONLY],
-    "Takeover": RANKS[Policy.UPSERT],
-    "Spec": RANKS[Policy.UPSERT],
-    "SpecOverDrift": RANKS[Policy.UPSERT],
+WRITTEN_UNDER = {
+    "Create": CREATING,
+    "Ended": CREATING,
+    "Takeover": CHANGING,
+    "Spec": CHANGING,
+    "SpecOverDrift": CHANGING,
 }
-"""Cause -> the strictest policy that writes."""
+"""Cause -> the policies that write."""
 
 
 def whole(key: Key, value: float | None) -> float | None:
@@ -105,10 +105,10 @@ class PlanInputs(Struct, frozen=True, kw_only=True, gc=False):
     only: frozenset[Pair] | None = None
 
     @property
-    def rank(self) -> int:
-        """The effective policy as a number."""
+    def policy(self) -> Policy:
+        """The effective policy."""
         is_unconfirmed = self.rules.policy is Policy.SYNC and not self.rules.sync_confirmed
-        return RANKS[Policy.UPSERT if is_unconfirmed else self.rules.policy]
+        return Policy.UPSERT if is_unconfirmed else self.rules.policy
 
     def pairs(self) -> set[Pair]:
         """Return every quota key that occurs in one of the inputs."""
@@ -195,7 +195,7 @@ class PairDecision:
         self.written_above = self.settled_above
         self.has_override = override is not None
         self._decide(override)
-        if not inputs.rank:
+        if inputs.policy not in CREATING:
             self.record, self.has_override = stored, override is not None
 
     def same(self, first: float | None, second: float | None) -> bool:
@@ -254,9 +254,9 @@ class PairDecision:
         return "report" if action == "write" and is_outside and cause != "Ended" else action
 
     def _permitted(self, cause: str) -> str:
-        rank, rules = self.inputs.rank, self.inputs.rules
-        if cause in WRITTEN_FROM:
-            return "write" if rank >= WRITTEN_FROM[cause] else "report"
+        policy, rules = self.inputs.policy, self.inputs.rules
+        if cause in WRITTEN_UNDER:
+            return "write" if policy in WRITTEN_UNDER[cause] else "report"
         if cause == "Drift" and rules.drift is DriftMode.DISABLED:
             return "nothing"
         if cause == "Prune" or (cause == "ChangedByAnother" and rules.force):
@@ -265,9 +265,9 @@ class PairDecision:
             return removal if rules.complete or stays_orphan else "report"
         is_over = cause == "Gone" and rules.complete and not self._is_unread()
         is_recorded = cause in {"Adopt", "Converged"} or is_over
-        if is_recorded and rank:
+        if is_recorded and policy in CREATING:
             return "record"
-        is_correction = cause == "Drift" and rules.drift is DriftMode.CORRECT and rank >= 2
+        is_correction = cause == "Drift" and rules.drift is DriftMode.CORRECT and policy in CHANGING
         return "write" if is_correction else "report"
 
     def _is_listed(self) -> bool:
@@ -287,7 +287,7 @@ class PairDecision:
 
     def _removal(self) -> str:
         """Return what becomes of a recorded value that no document declares."""
-        rank, owner = self.inputs.rank, self.owner
+        policy, owner = self.inputs.policy, self.owner
         if owner is None or not owner.document:
             return "orphan"
         if self._is_unread():
@@ -295,10 +295,10 @@ class PairDecision:
         if not self.inputs.rules.in_scope(self.pair[0]):
             return "orphan"
         if self._is_present(owner.document) and not self.is_orphan:
-            return "write" if rank >= 2 else "report"
+            return "write" if policy in REMOVING else "report"
         if owner.deletion_policy is DeletionPolicy.DELETE and not self.is_orphan:
-            return "write" if rank >= 2 else "report"
-        return "write" if owner.deletion_policy is None and rank == 3 else "orphan"
+            return "write" if policy in REMOVING else "report"
+        return "write" if owner.deletion_policy is None and policy in SWEEPING else "orphan"
 
     def _act(self, cause: str, after: float | None) -> None:
         if cause == "InSync":
@@ -403,7 +403,7 @@ class PlanModel:
         for change in plan.changes:
             planned[change.pair] = Decision(str(change.cause), "write", change.after)
         owned = inputs.owned.with_changes(plan.bookkeeping)
-        if not inputs.rank and plan.bookkeeping:
+        if inputs.policy not in CREATING and plan.bookkeeping:
             return f"records change under Observe: {plan.bookkeeping[0]}"
         for pair, expected in self.decisions.items():
             is_open = inputs.only is None or pair in inputs.only
@@ -427,13 +427,17 @@ class PlanModel:
         """Return how the records after a plan differ from this reading of the rules; "" = not at all."""
         record = expected.record if is_open else expected.settled
         recorded = stored_value(owned, pair), owned.intents.get(pair)
-        if self.inputs.rank and recorded != (record, expected.pending):
+        if self.inputs.policy in CREATING and recorded != (record, expected.pending):
             return f"records {recorded}, the rules say {record}, {expected.pending}"
         override = owned.overrides.get(pair)
         if is_open and (override is not None) != expected.has_override:
             return "its override is recorded against the rules"
         above = expected.written_above if is_open else expected.settled_above
-        if self.inputs.rank and override and not expected.same(override.applied, above):
+        if (
+            self.inputs.policy in CREATING
+            and override
+            and not expected.same(override.applied, above)
+        ):
             return f"above {override.applied}, the rules say {above}"
         return ""
 

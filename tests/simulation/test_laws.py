@@ -16,6 +16,7 @@ from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.quota.state import limits_of
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
+from tests.policies import SWEEPING
 from tests.simulation.brokers import CLUSTER_ID, Commit
 from tests.simulation.laws import LawBroken, Laws, Run, names_of
 from tests.simulation.scenario import Scenario, settings_of
@@ -352,7 +353,7 @@ def rest_of(world: type[World]) -> str:
     for seed in count(1):
         scenario = Scenario(seed=seed, days=0.001, actors=("watch",), faults=())
         rules = settings_of(scenario).rules
-        if rules.in_force is Policy.SYNC:
+        if rules.in_force in SWEEPING:
             return world(scenario).run().violation
     raise AssertionError("seeds do not end")
 

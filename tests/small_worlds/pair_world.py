@@ -44,6 +44,7 @@ from reconciler.quota.state import QuotaState, limits_of
 from reconciler.reconcile import ownership_records
 from reconciler.reconcile.ownership_records import restore
 from reconciler.reconcile.verification import judge
+from tests.policies import CHANGING, REMOVING
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
 PAIR, COLUMN = (ALICE, RATE), COLUMN_OF[RATE]
@@ -114,7 +115,9 @@ def _changes_of(owned: OwnershipRecords) -> Iterator[RecordChange]:
         yield Orphaned(entity=ALICE, key=RATE)
     override = owned.overrides.get(PAIR)
     if override is not None:
-        yield OverrideSet(override=override)
+        # Only a rollback looks at what was declared when it began.
+        declared = override.declared if override.ends_with_document else None
+        yield OverrideSet(override=replace(override, declared=declared))
 
 
 def _timeless(owner: Owner) -> Owner:
@@ -161,6 +164,9 @@ FATES = (
 )
 """The possible outcomes of the one request of a run. A process that loses its Lease after it sent the request records no
 result, and the request may be executed while its successor runs. A request is held by another limit that is refused."""
+
+CERTAIN_FATES = tuple(fate for fate in FATES if not fate.startswith(("lost", "lease lost")))
+"""Outcomes after which no request is on its way."""
 
 ENDING_FATES = frozenset({"answered", "refused by a guard", "held"})
 """Outcomes after which no ended override is left: neither a guard nor another limit keeps one."""
@@ -293,7 +299,7 @@ class Product:
             return
         if state.raised is not None:
             above = owned_of(after).overrides.get(PAIR)
-            may_write = self.rules.in_force in {Policy.UPSERT, Policy.SYNC} and not is_refused
+            may_write = self.rules.in_force in CHANGING and not is_refused
             is_above = above is not None and above.value == state.raised
             if may_write and override.document and not is_above:
                 raise LawViolated("a document with an end is not in force")
@@ -510,32 +516,56 @@ def raise_to(value: Value) -> Action:
     return lambda state: replace(state, raised=value)
 
 
-def actions(product: Product, *, overrides: bool, raises: bool = False) -> dict[str, Action]:
-    """All possible next actions, by name."""
-    policies = (None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN)
-    table: dict[str, Action] = {"no document": declare(None, None), "65 s pass": let_writes_land}
+POLICIES = (None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN)
+
+
+def documents(policies: tuple[DeletionPolicy | None, ...], *, raises: bool) -> dict[str, Action]:
+    """All that documents can say, by name: people may change them at any time, so they are no part of a state."""
+    lasting = {"no document": declare(None, None)}
     for value in VALUES[1:]:
         for policy in policies:
-            table[f"declare {value} {policy}"] = declare(value, policy)
-        table[f"suspend {value}"] = declare(value, None, suspended=True)
+            lasting[f"declare {value} {policy}"] = declare(value, policy)
+        lasting[f"suspend {value}"] = declare(value, None, suspended=True)
+    if not raises:
+        return lasting
+    return {
+        f"{name}, raise to {value}": lambda state, act=act, value=value: raise_to(value)(act(state))
+        for name, act in lasting.items()
+        for value in VALUES
+    }
+
+
+def actions(*, overrides: bool, raises: bool = False) -> dict[str, Action]:
+    """What can happen beside a run: to the clock, by another writer, by an earlier request, by a person."""
+    table: dict[str, Action] = {"65 s pass": let_writes_land}
     for value in VALUES:
         table[f"another writer sets {value}"] = lambda state, value=value: foreign(state, value)
         table[f"the late write of {value} lands"] = land_late_write(value)
+        if overrides:
+            table[f"override {value} False"] = begin_override_of(value, False)
+    if overrides or raises:
+        table["the override is over"] = end_override
+    return table
+
+
+def runs(product: Product, *, overrides: bool, fates: tuple[str, ...] = FATES) -> dict[str, Action]:
+    """What can happen in view of the documents: a run with each outcome, and an override that ends with its document."""
+    table: dict[str, Action] = {
+        f"run, {fate}": lambda state, fate=fate: product.run(state, fate) for fate in fates
+    }
+    for value in VALUES:
         table[f"run, another writer sets {value} meanwhile"] = lambda state, value=value: (
             product.run(state, "answered", value)
         )
         if overrides:
-            for ends in (False, True):
-                table[f"override {value} {ends}"] = begin_override_of(value, ends)
-    for fate in FATES:
-        table[f"run, {fate}"] = lambda state, fate=fate: product.run(state, fate)
-    if raises:
-        table.update({f"raise to {value}": raise_to(value) for value in VALUES})
-    if overrides or raises:
-        table["the override is over"] = end_override
+            table[f"override {value} True"] = begin_override_of(value, True)
     if overrides:
         table["run, and it is rolled back"] = _rolled_back(product)
     return table
+
+
+WITHOUT_CHANGES = frozenset({"run, answered", "run, refused by a guard"})
+"""The outcomes of a run that has nothing to send."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -547,38 +577,140 @@ class Exploration:
     complete: bool
 
 
+class Explored:
+    """The states that were reached, and how: records, live value and requests on their way, by the least that is allowed.
+
+    What documents say is left out, since it can change at any time. The two values are told apart by their order only, and
+    have the names that come first. `own_values` and `open` permit removals and forbid nothing: of two states that differ
+    in them alone, one that permits more can break no law that the other keeps.
+    """
+
+    def __init__(self, first: PairState) -> None:
+        self.origin: dict[PairState, tuple[PairState, str] | None] = {}
+        self.todo = deque[PairState]()
+        self._least: dict[PairState, list[PairState]] = {}
+        self.add(first, None)
+
+    def add(self, state: PairState, step: tuple[PairState, str] | None) -> None:
+        state = _renamed(replace(state, declared=None, policy=None, suspended=False, raised=None))
+        least = self._least.setdefault(_unmarked(state), [])
+        if any(_permits(each, state) for each in least):
+            return
+        least[:] = [each for each in least if not _permits(state, each)]
+        least.append(state)
+        self.origin[state] = step
+        self.todo.append(state)
+
+    def next(self) -> PairState | None:
+        """The next state to explore; not one that another one stands for."""
+        while self.todo:
+            state = self.todo.popleft()
+            if any(each is state for each in self._least[_unmarked(state)]):
+                return state
+        return None
+
+
+NO_VALUES = frozenset[Value]()
+
+
+def _unmarked(state: PairState) -> PairState:
+    return replace(state, own_values=NO_VALUES, open=NO_VALUES)
+
+
+def _permits(least: PairState, state: PairState) -> bool:
+    return least.own_values <= state.own_values and least.open <= state.open
+
+
+def _renamed(state: PairState) -> PairState:
+    """The same state with the names of the two values by their first place in it."""
+    records = _values_of(state.changes)
+    first = next((v for v in (state.live, *records, *state.late) if v is not None), None)
+    if first in {None, VALUES[1]}:
+        return state
+    return PairState(
+        live=_other(state.live),
+        changes=_with_others(state.changes),
+        late=frozenset(map(_other, state.late)),
+        own_values=frozenset(map(_other, state.own_values)),
+        open=frozenset(map(_other, state.open)),
+    )
+
+
+def _other(value: Value) -> Value:
+    return {VALUES[1]: VALUES[2], VALUES[2]: VALUES[1]}.get(value)
+
+
+@cache
+def _values_of(changes: tuple[RecordChange, ...]) -> tuple[Value, ...]:
+    values: list[Value] = []
+    for change in changes:
+        match change:
+            case Recorded(value=value):
+                values.append(value)
+            case IntentStarted(intent=intent):
+                values.append(intent.value)
+            case OverrideSet(override=above):
+                values += (above.value, above.before, above.applied, above.declared)
+            case _:
+                pass
+    return tuple(values)
+
+
+@cache
+def _with_others(changes: tuple[RecordChange, ...]) -> tuple[RecordChange, ...]:
+    renamed: list[RecordChange] = []
+    for change in changes:
+        match change:
+            case Recorded(value=value):
+                renamed.append(replace(change, value=_other(value)))
+            case IntentStarted(intent=intent):
+                renamed.append(replace(change, intent=replace(intent, value=_other(intent.value))))
+            case OverrideSet(override=above):
+                names = ("value", "before", "applied", "declared")
+                values = {name: _other(getattr(above, name)) for name in names}
+                renamed.append(OverrideSet(override=replace(above, **values)))
+            case _:
+                renamed.append(change)
+    return tuple(renamed)
+
+
 def explore(
     product: Product,
     *,
     overrides: bool = False,
     raises: bool = False,
+    policies: tuple[DeletionPolicy | None, ...] = POLICIES,
+    fates: tuple[str, ...] = FATES,
     most_states: int = 1_000_000,
     first: PairState = NOTHING,
 ) -> Exploration:
-    """Explore every state that is reachable from the first one; each must converge.
+    """Explore every state that is reachable from the first one, under all documents; each must converge.
 
     Raises:
         LawViolated: A law is violated; the message has the shortest history.
     """
-    table = actions(product, overrides=overrides, raises=raises)
-    origin: dict[PairState, tuple[PairState, str] | None] = {first: None}
-    todo, steps = deque([first]), 0
-    calm: set[PairState] = set()
-    while todo and len(origin) < most_states:
-        state = todo.popleft()
+    table = actions(overrides=overrides, raises=raises)
+    of_run = runs(product, overrides=overrides, fates=fates)
+    spoken = documents(policies, raises=raises)
+    explored, calm, steps = Explored(first), set[PairState](), 0
+    while len(explored.origin) < most_states and (state := explored.next()) is not None:
         try:
-            come_to_rest(product, state, calm)
-            successors = [(name, action(state)) for name, action in table.items()]
+            for name, action in table.items():
+                explored.add(action(state), (state, name))
+            for documents_name, speak in spoken.items():
+                declared_state = speak(state)
+                begun = product.begin(declared_state, is_refused=False)
+                for name, action in of_run.items():
+                    if begun.changes or not name.startswith("run, ") or name in WITHOUT_CHANGES:
+                        explored.add(action(declared_state), (state, f"{documents_name}; {name}"))
+                        steps += 1
+                if declared_state.raised is None:
+                    come_to_rest(product, declared_state, calm)
         except LawViolated as error:
-            raise LawViolated(
-                f"{error}: {'; '.join(history(origin, state))}; then {state}"
-            ) from None
-        steps += len(successors)
-        for name, after in successors:
-            if after not in origin:
-                origin[after] = state, name
-                todo.append(after)
-    return Exploration(states=len(origin), steps=steps, complete=not todo)
+            steps_before = "; ".join(history(explored.origin, state))
+            raise LawViolated(f"{error}: {steps_before}; then {state}") from None
+        steps += len(table)
+    return Exploration(states=len(explored.origin), steps=steps, complete=explored.next() is None)
 
 
 def history(
@@ -594,7 +726,8 @@ def history(
 def come_to_rest(product: Product, state: PairState, calm: set[PairState]) -> None:
     """Without faults everything is as declared within four runs, and then nothing more is written."""
     visited = []
-    after = end_override(let_writes_land(state))
+    everything = frozenset(VALUES)  # What may be removed is judged in each run.
+    after = end_override(let_writes_land(replace(state, own_values=everything, open=everything)))
     for _ in range(4):
         if after in calm:
             calm.update(visited)
@@ -615,17 +748,18 @@ def _lawful_rest(product: Product, state: PairState) -> None:
         raise LawViolated("an intent never ends")
     if product.planned(state, state.live).changes:
         raise LawViolated("there is always something to write")
-    if product.rules.in_force in {Policy.OBSERVE, Policy.CREATE_ONLY} or state.suspended:
+    if state.suspended:
         return
     is_declared = state.declared is not None and state.declared != state.live
-    if is_declared and product.rules.drift is DriftMode.CORRECT:
+    is_corrected = product.rules.in_force in CHANGING and product.rules.drift is DriftMode.CORRECT
+    if is_declared and is_corrected:
         raise LawViolated(f"{state.live} is live and {state.declared} declared")
     record = owned.records.get(ALICE, NO_RECORD)
     owner: Owner | None = record.owners[COLUMN]
     if owner is None or state.declared is not None or record.applied[COLUMN] != state.live:
         return
     is_deleted = owner.deletion_policy is DeletionPolicy.DELETE and PAIR not in owned.orphaned
-    if owner.document and is_deleted:
+    if owner.document and is_deleted and product.rules.in_force in REMOVING:
         raise LawViolated(f"{state.live} stays although its document was deleted with Delete")
 
 

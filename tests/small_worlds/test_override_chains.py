@@ -22,6 +22,7 @@ from tests.small_worlds.pair_world import (
     foreign,
     land_late_write,
     let_writes_land,
+    runs,
 )
 
 SYNC = Rules(policy=Policy.SYNC, sync_confirmed=True, drift=DriftMode.CORRECT)
@@ -53,7 +54,7 @@ def _first_states() -> Mapping[str, PairState]:
 
 
 def _steps(product: Product) -> Mapping[str, Action]:
-    table = actions(product, overrides=True)
+    table = {**actions(overrides=True), **runs(product, overrides=True)}
     steps = {name: table[name] for name in ("65 s pass", *(f"run, {fate}" for fate in FATES))}
     for value in VALUES:
         steps[f"override {value}"] = begin_override_of(value, ends_with_document=False)

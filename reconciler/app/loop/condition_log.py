@@ -76,13 +76,15 @@ def _drift_lines(reconciliation: Reconciliation) -> Iterator[str]:
         value_text = f"{quantity(observation.key, observation.live)} instead of {quantity(observation.key, observation.expected)}"
         if observation.corrections_stopped:
             values = ", ".join(
-                quantity(observation.key, value) for value in observation.overwritten
+                quantity(observation.key, value) for _, value in observation.corrections
             )
             yield (
-                f"another writer keeps changing {pair}: {value_text}; {observation.corrections} corrections of {values}"
+                f"another writer keeps changing {pair}: {value_text}; {len(observation.corrections)} corrections of {values}"
                 " were reverted; corrections stop until the window has passed or the document changes"
             )
-        elif observation.corrected_at and observation.corrected_at[-1] >= reconciliation.started_at:
+        elif (
+            observation.corrections and observation.corrections[-1][0] >= reconciliation.started_at
+        ):
             yield f"drift corrected: {pair} was {value_text}"
         elif observation.confirmed:
             yield f"drift: {pair} is {value_text}"

@@ -15,6 +15,8 @@ from reconciler.errors import ClientError, KquotaError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.client import QuotaClient
+    from reconciler.quota.overrides import Override
+    from reconciler.quota.ownership import Pair
     from reconciler.quota.precedence import Principal, Resolution
 
 HELP: Final = """Show which limit applies to a client: value, level, source, who shares it, and which limits it overrides.
@@ -57,9 +59,11 @@ def resolve(
     output: str,
 ) -> ExitCode:
     """Resolve all clients from one connection, and print the results."""
+    from reconciler.app.clusters.record_stores import read_only_inventory
     from reconciler.app.clusters.runtime import connect_client, expected_cluster
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
+    from reconciler.base.clock import SystemClock
 
     principals = _principals(user, client_id, ip, source)
     cluster_target = target(where)
@@ -70,22 +74,37 @@ def resolve(
             results = await client.resolve(principals)
             return cluster.id, results, await _callback(client)
 
+    async def temporary(cluster_id: str) -> "Mapping[Pair, Override]":
+        try:
+            records = await read_only_inventory(cluster_target, SystemClock()).load(cluster_id)
+        except KquotaError as error:
+            console.warning(f"whether a limit is temporary is unknown: {error}")
+            return {}
+        return records.overrides
+
     cluster_id, results, callback = run(ask())
+    overrides = run(temporary(cluster_id))
     if callback is not None:
         console.warning(
             f"the brokers use the quota callback {callback}; the enforced limits may differ from Kafka's rules"
         )
     resolved = [result for result in results.values() if not isinstance(result, KquotaError)]
-    from reconciler.render.cluster_state import anonymous_note, unknown_warnings
+    from reconciler.render.cluster_state import (
+        anonymous_note,
+        temporary_notes,
+        unknown_warnings,
+    )
 
     if note := anonymous_note(resolved):
+        console.note(note)
+    for note in temporary_notes(resolved, overrides):
         console.note(note)
     for warning in unknown_warnings(resolved):
         console.warning(warning)
     if output == "json":
         from reconciler.render.cluster_state import resolutions_document
 
-        document = resolutions_document(resolved, cluster_id=cluster_id)
+        document = resolutions_document(resolved, cluster_id=cluster_id, overrides=overrides)
         console.document(document | {"quotaCallback": callback})
     else:
         from reconciler.render.cluster_state import resolutions_text

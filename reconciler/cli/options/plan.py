@@ -18,8 +18,9 @@ from reconciler.cli.options.shared import FILE, OptionPack
 from reconciler.cli.options.value_types import ENTITY
 from reconciler.errors import ConfigError, PlanRefused, UsageError
 from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.policy import Policy
 
-POLICIES: Final = ("Observe", "CreateOnly", "Upsert", "Sync")
+POLICIES: Final = tuple(map(str, Policy))
 VALIDATIONS: Final = ("auto", "broker", "sandbox", "none")
 
 validate_option: Final = option(

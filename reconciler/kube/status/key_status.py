@@ -378,11 +378,10 @@ def _winner_text(winner: str, document: str, *, tenanted: bool) -> str:
 def _correction_history(observation: DriftObservation) -> str:
     """Return when the value was written back, and which values were overwritten."""
     times = ", ".join(
-        f"{time_text(at)} over {_finding_text(value)}"
-        for at, value in zip(observation.corrected_at, observation.overwritten, strict=True)
+        f"{time_text(at)} over {_finding_text(value)}" for at, value in observation.corrections
     )
     history = f" ({times})" if times else ""
-    return f"it was corrected {observation.corrections} times{history} and changed again each time"
+    return f"it was corrected {len(observation.corrections)} times{history} and changed again each time"
 
 
 def _drift_text(applied: float | None, live: float | None) -> str:

@@ -319,7 +319,7 @@ class Reason(StrEnum):
         "Healthy",
         "Q",
         "the policy in force does not write this difference",
-        "Nothing to do. CreateOnly never changes or removes limits; a limit that another writer changed is never removed.",
+        "Nothing to do, unless spec.policy should permit it; a limit that another writer changed is never removed.",
     )
     OVERRIDE_ACTIVE = (
         "OverrideActive",

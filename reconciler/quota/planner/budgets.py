@@ -32,17 +32,16 @@ from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
 from reconciler.quota.planner.temporary_limits import below_overrides, with_larger_values
 from reconciler.quota.precedence import (
     Principal,
+    closer_for_all,
     may_share_client,
     principals_with_quotas,
     resolve,
 )
 from reconciler.quota.state import NO_LIMITS, QuotaState
 
-SHOWN_SHARES: Final = 5
-"""The number of the largest shares that a report names."""
+SHOWN_SHARES: Final = 5  # the largest shares that a report names
 
-ROUNDING: Final = 1 + 1e-9
-"""Tolerance for sums of float64."""
+ROUNDING: Final = 1 + 1e-9  # tolerance for sums of float64
 
 
 class BudgetMode(StrEnum):
@@ -277,16 +276,12 @@ def _promises(
         if value is None:
             continue
         is_of_client_id = entity[0] is ABSENT and entity[1] is not ABSENT
-        if is_of_client_id and any(state.value(wider, key) is not None for wider in _above(entity)):
+        if is_of_client_id and any(
+            state.value(closer, key) is not None for closer in closer_for_all(entity)
+        ):
             continue
         number = clients.by_limit.get((entity, key), 0) if DEFAULT in entity else 1
         yield _Promise(entity, value, number, namespace_of(entity, key))
-
-
-def _above(of_client_id: Entity) -> tuple[Entity, ...]:
-    """Return the limits of all users that override a limit of a client-id alone: every client has a user."""
-    client_ids = dict.fromkeys((of_client_id[1], DEFAULT, ABSENT))
-    return tuple(Entity((DEFAULT, client_id, ABSENT)) for client_id in client_ids)
 
 
 def _shares(budget: Budget, promises: Iterable[_Promise]) -> Mapping[Entity, Share]:
@@ -341,8 +336,9 @@ def _raised_by(
 ) -> Iterator[tuple[QuotaChange, float | None]]:
     """Yield the largest raises without which the rest fits, with the largest value of each that fits beside the others.
 
-    So one large request does not hold back the small ones of others. If that is not enough, removals raise the sum, because
-    their clients fall back to a default; never a limit that becomes smaller. For recorded use all raises are yielded.
+    The namespace that raises most in all gives way first: neither one large request nor many hold back those of others. If
+    that is not enough, removals raise the sum, because their clients fall back to a default; never a limit that becomes
+    smaller. For recorded use all raises are yielded.
     """
     own = [change for change in changes if change.key is use.budget.key]
     amounts = {entity: share.amount for entity, share in old.items()}
@@ -355,7 +351,11 @@ def _raised_by(
     if use.budget.basis is BudgetMeasure.OBSERVED:
         most = -inf  # what is recorded is compared later
     raising = [change for change in own if change.entity in grown]
-    for change in sorted(raising, key=lambda change: -grown[change.entity]):
+    of_namespace = dict.fromkeys((change.namespace for change in raising), 0.0)
+    for change in raising:
+        of_namespace[change.namespace] += grown[change.entity]
+    raising.sort(key=lambda change: (-of_namespace[change.namespace], -grown[change.entity]))
+    for change in raising:
         if excess <= most:
             return
         excess -= grown[change.entity]

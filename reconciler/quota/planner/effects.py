@@ -10,7 +10,7 @@ must not run without it.
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
@@ -295,22 +295,14 @@ def _names_a_client_id(wider: Entity, user: type) -> bool:
     return user is str if wider[0] is None else user is not bool
 
 
-def _wider(subject: Entity) -> Iterator[Entity]:
+def _wider(subject: Entity) -> tuple[Entity, ...]:
+    """Return the entities behind this one for some of its clients, which may have any client-id."""
     user, client_id, ip = subject
     if ip is not ABSENT:
-        if ip is not None:
-            yield Entity((ABSENT, ABSENT, None))
-        return
-    users: tuple[Slot, ...] = (ABSENT,)
-    if user is not ABSENT:
-        users = (user, None, ABSENT) if isinstance(user, str) else (None, ABSENT)
-    clients: tuple[Slot, ...] = (
-        (client_id, None, ABSENT) if isinstance(client_id, str) else (None, ABSENT)
+        return ip_candidates("")[1:] if isinstance(ip, str) else ()
+    users: tuple[Slot, ...] = (
+        () if user is ABSENT else (user, DEFAULT) if isinstance(user, str) else _STRANGER
     )
-    after = False
-    for user_slot in users:
-        for client_slot in clients:
-            candidate = Entity((user_slot, client_slot, ABSENT))
-            if after and candidate != (ABSENT, ABSENT, ABSENT):
-                yield candidate
-            after = after or candidate == subject
+    client_ids = (client_id, DEFAULT) if isinstance(client_id, str) else _STRANGER
+    levels = precedence_levels(users, client_ids)
+    return levels[levels.index(subject) + 1 :]

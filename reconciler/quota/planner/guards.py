@@ -1,8 +1,8 @@
 """Guards: bounds on a plan. Returns all violations at once, each with the field and the flag that allow it."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
@@ -218,15 +218,23 @@ def budget_violations(uses: Iterable[BudgetUse]) -> list[Violation]:
 
 def override_violations(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
     """Return the violations of overrides that begin, which are judged by their values alone; of no other change."""
-    return _value_violations([item for item in changes if item.cause is Cause.OVERRIDE], guards)
+    begun = [change for change in changes if change.cause is Cause.OVERRIDE]
+    return _violations_of(begun, guards, (_judge_value,))
 
 
 def declaration_violations(changes: Sequence[QuotaChange], guards: Guards) -> list[Violation]:
     """Return the violations that need no live state: those of the changes that a document alone declares."""
+    return _violations_of(changes, guards, OF_CHANGE)
+
+
+def _violations_of(
+    changes: Sequence[QuotaChange], guards: Guards, judges: Iterable["_Judge"]
+) -> list[Violation]:
     return [
-        *_default_violations(changes, guards),
-        *_protection_violations(changes, guards.protected),
-        *_value_violations(changes, guards),
+        _violation_of(change, guard, message)
+        for judge in judges
+        for change in changes
+        for guard, message in judge(change, guards)
     ]
 
 
@@ -260,62 +268,49 @@ def too_many_removals(count: int, owned_pairs: int, guards: Guards) -> list[Viol
     return violations
 
 
-def _default_violations(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
-    if not guards.protect_defaults:
-        return []
-    return [
-        _violation_of(
-            change,
+_Judge: TypeAlias = Callable[[QuotaChange, Guards], Iterator[tuple[Guard, str]]]
+"""Yields the guards that refuse a change, each with a sentence."""
+
+
+def _judge_default(change: QuotaChange, guards: Guards) -> Iterator[tuple[Guard, str]]:
+    if guards.protect_defaults and DEFAULT in change.entity:
+        yield (
             Guard.PROTECTED,
             f"{change.action} on a default entity affects every client without a more specific quota",
         )
-        for change in changes
-        if DEFAULT in change.entity
-    ]
 
 
-def _protection_violations(
-    changes: Iterable[QuotaChange], protections: Sequence[Protection]
-) -> list[Violation]:
-    """Return a violation for each change of a protected entity, with the first protection that matches."""
-    if not protections:
-        return []
-    violations: list[Violation] = []
-    for change in changes:
-        for protection in protections:
-            if protection.entities.matches(change.entity):
-                reason = f": {protection.reason}" if protection.reason else ""
-                message = f"{change.action} on a protected entity{reason}"
-                violations.append(_violation_of(change, Guard.PROTECTED_ENTITIES, message))
-                break
-    return violations
+def _judge_protected(change: QuotaChange, guards: Guards) -> Iterator[tuple[Guard, str]]:
+    """Yield the first protection of its entity."""
+    for protection in guards.protected:
+        if protection.entities.matches(change.entity):
+            reason = f": {protection.reason}" if protection.reason else ""
+            yield Guard.PROTECTED_ENTITIES, f"{change.action} on a protected entity{reason}"
+            return
 
 
-def _value_violations(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
-    """Return values outside their bounds, or below the unit check if no minimum is set."""
-    violations: list[Violation] = []
-    for change in changes:
-        is_override = change.cause is Cause.OVERRIDE
-        if change.after is None or (change.claim is None and not is_override):
-            continue
-        rule, value = RULES[change.key], change.after
-        bound = range_of(change, guards.bounds)
-        if bound.minimum is None and value < rule.slip and not guards.allow_small_values:
-            message = f"{rule.field} {limit(change.key, value)} is below {limit(change.key, rule.slip)}: a wrong unit?"
-            violations.append(_violation_of(change, Guard.BOUNDS_UNIT, message))
-        if bound.minimum is not None and value < bound.minimum:
-            message = (
-                f"{rule.field} {limit(change.key, value)} is below its bound"
-                f" {limit(change.key, bound.minimum)}"
-            )
-            violations.append(_violation_of(change, Guard.BOUNDS_RANGE, message))
-        if bound.maximum is not None and value > bound.maximum:
-            message = (
-                f"{rule.field} {limit(change.key, value)} is above its bound"
-                f" {limit(change.key, bound.maximum)}"
-            )
-            violations.append(_violation_of(change, Guard.BOUNDS_RANGE, message))
-    return violations
+def _judge_value(change: QuotaChange, guards: Guards) -> Iterator[tuple[Guard, str]]:
+    """Yield a value outside its bounds, or below the unit check if no minimum is set; none that returns at an end."""
+    value = change.after
+    if value is None or (change.claim is None and change.cause is not Cause.OVERRIDE):
+        return
+    rule, bound = RULES[change.key], range_of(change, guards.bounds)
+    least, most = bound.minimum, bound.maximum
+    if least is None and value < rule.slip and not guards.allow_small_values:
+        yield Guard.BOUNDS_UNIT, _value_text(change, "below", rule.slip) + ": a wrong unit?"
+    if least is not None and value < least:
+        yield Guard.BOUNDS_RANGE, _value_text(change, "below its bound", least)
+    if most is not None and value > most:
+        yield Guard.BOUNDS_RANGE, _value_text(change, "above its bound", most)
+
+
+def _value_text(change: QuotaChange, comparison: str, bound: float) -> str:
+    key = change.key
+    return f"{RULES[key].field} {limit(key, change.after)} is {comparison} {limit(key, bound)}"
+
+
+OF_CHANGE: Final[tuple[_Judge, ...]] = (_judge_default, _judge_protected, _judge_value)
+"""The guards that look at one change alone, in the order of their violations."""
 
 
 def _effect_violations(plan_effects: PlanEffects, guards: Guards) -> list[Violation]:

@@ -20,6 +20,7 @@ from reconciler.quota.planner.plan import Plan
 from reconciler.quota.precedence import (
     EffectiveLimit,
     Principal,
+    closer_for_all,
     resolve,
 )
 from reconciler.quota.state import NO_LIMITS, QuotaState, set_values
@@ -197,7 +198,7 @@ def shadows(state: QuotaState, keys: Iterable[Key] = COLUMNS) -> tuple[ShadowedL
         for column in columns:
             if limits[column] is None:
                 continue
-            for candidate in _closer_entities(subject):
+            for candidate in closer_for_all(subject):
                 over = state.limits.get(candidate)
                 if over is not None and over[column] is not None:
                     shadowed.append(
@@ -207,13 +208,6 @@ def shadows(state: QuotaState, keys: Iterable[Key] = COLUMNS) -> tuple[ShadowedL
     return tuple(
         sorted(shadowed, key=lambda shadow: (sort_key(shadow.entity), COLUMN_OF[shadow.key]))
     )
-
-
-def _closer_entities(subject: Entity) -> tuple[Entity, ...]:
-    """Return the entities that are closer for every client of a bare client-id entity."""
-    client_id = subject[1]
-    same_client = (Entity((None, client_id, ABSENT)),) if isinstance(client_id, str) else ()
-    return (*same_client, Entity((None, None, ABSENT)), Entity((None, ABSENT, ABSENT)))
 
 
 def own_entity(principal: Principal) -> Entity:

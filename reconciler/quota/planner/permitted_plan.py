@@ -32,6 +32,7 @@ NOTE_RETAINED: Final = (
     "its document was deleted with deletionPolicy Retain; the quota stays, as asked"
 )
 NOTE_OUT_OF_SCOPE: Final = "the scope of the cluster no longer includes it; the quota stays"
+NOTE_FORCED: Final = "kquota apply --force removes it"
 NOTE_PRUNED_NEXT: Final = "no document declares it any more: the next run plans its removal"
 
 
@@ -150,6 +151,9 @@ class PlanDraft:
             cause in {Cause.PRUNE, Cause.GONE} and not decision.ignored and not self._rules.complete
         ):
             note = NOTE_INCOMPLETE
+        elif cause is Cause.CHANGED_BY_ANOTHER and not decision.ignored:
+            forced = decide(difference, replace(self._rules, force=True))
+            note = NOTE_FORCED if forced.action is Action.WRITE else note
         self._report(difference, action, note, ignored=decision.ignored)
 
     def _take_live_override(self, difference: Difference) -> None:

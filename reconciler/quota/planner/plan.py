@@ -84,6 +84,17 @@ class QuotaChange(Struct, frozen=True, kw_only=True, gc=False):
         return self.cause is Cause.ENDED and (self.claim is None or self.claim.until is None)
 
     @property
+    def document(self) -> str:
+        """The document that declares the pair, or else the one that owns it; "" = none."""
+        source = self.claim or self.owner
+        return "" if source is None else source.document
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of :attr:`document`: the tenant that the change belongs to."""
+        return self.document.partition("/")[0]
+
+    @property
     def action(self) -> str:
         """``create``, ``update`` or ``remove``."""
         if self.after is None:
@@ -140,6 +151,12 @@ class Plan(Struct, frozen=True, kw_only=True, gc=False):
     def reviewed(self) -> tuple[QuotaChange, ...]:
         """What documents change, also where an override is above it."""
         return (*(change for change in self.changes if change.is_reviewed), *self.pending)
+
+    @property
+    def delayed(self) -> tuple[QuotaChange, ...]:
+        """Of what is pending, what a temporary limit delays: without what this plan writes, because the limit ends with it."""
+        written = {(each.pair, each.after) for each in self.changes if each.cause is Cause.ENDED}
+        return tuple(each for each in self.pending if (each.pair, each.after) not in written)
 
     def findings_for(self, *causes: Cause) -> tuple[Finding, ...]:
         """Return the findings with these causes."""

@@ -37,11 +37,6 @@ class RemovalCount(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_f
     at: Moment  # time of the latest one
 
 
-def tenant_of(change: QuotaChange) -> str:
-    """Return the tenant of a removal."""
-    return "" if change.owner is None else change.owner.document.partition("/")[0]
-
-
 def counts_as_removal(change: QuotaChange) -> bool:
     """Whether the guard counts the change: not the start or the end of an override."""
     return change.removes and not change.is_temporary
@@ -95,7 +90,7 @@ def excess_removals(
         for change in changes
         if counts_as_removal(change)
         and change.pair not in counted
-        and tenant_of(change) not in approved
+        and change.namespace not in approved
     ]
     recent = Counter({count.tenant: count.count for count in counts_after(counts, (), now=now)})
     owned_counts = owned_by_tenant(owned)
@@ -116,14 +111,14 @@ def excess_removals(
         everything = replace(of_all[0], message=message)
         refused = {tenant: refused.get(tenant, everything) for tenant in requested}
     return {
-        change: replace(refused[tenant_of(change)], entity=change.entity, key=change.key)
+        change: replace(refused[change.namespace], entity=change.entity, key=change.key)
         for change in removals
-        if tenant_of(change) in refused
+        if change.namespace in refused
     }
 
 
 def _removals_by_tenant(changes: Iterable[QuotaChange]) -> Counter[str]:
-    return Counter(tenant_of(change) for change in changes if counts_as_removal(change))
+    return Counter(change.namespace for change in changes if counts_as_removal(change))
 
 
 def _of_tenant(

@@ -29,7 +29,7 @@ class ValueRange(Struct, frozen=True, kw_only=True, gc=False):
         return (
             self.key is change.key
             and self.entities.matches(change.entity)
-            and (not self.namespaces or _namespace(change) in self.namespaces)
+            and (not self.namespaces or change.namespace in self.namespaces)
         )
 
     def approves(self, value: float) -> bool:
@@ -63,18 +63,6 @@ def is_approved(
     return value is not None and any(
         range_of(change, ranges_of_key).approves(value) for ranges_of_key in (ranges, granted)
     )
-
-
-def _namespace(change: QuotaChange) -> str:
-    """Return the namespace of the document that declares a change, or that declared a removed pair."""
-    document = (
-        change.claim.document
-        if change.claim is not None
-        else change.owner.document
-        if change.owner is not None
-        else ""
-    )
-    return document.partition("/")[0]
 
 
 _UNBOUND: Final = {key: ValueRange(entities=EVERYTHING, key=key) for key in Key}

@@ -42,19 +42,12 @@ def facts_of(row: QuotaChange | Fallback) -> Facts:
         return Facts(entity, key, _value(key, row.value))
     until = None if row.claim is None else row.claim.until
     before, after = _value(key, row.before), _value(key, row.after)
-    return Facts(entity, key, before, after, row.cause, document_of(row), until)
+    return Facts(entity, key, before, after, row.cause, row.document, until)
 
 
 def _value(key: Key, value: float | None) -> float | str | None:
     number = canonical_value(key, value)
     return number if number is None or math.isfinite(number) else str(number)
-
-
-def document_of(change: QuotaChange) -> str:
-    """Return the document that declares or owns a changed pair; "" if there is none."""
-    if change.claim is not None:
-        return change.claim.document
-    return "" if change.owner is None else change.owner.document
 
 
 def effect_digest(

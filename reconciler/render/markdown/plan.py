@@ -166,7 +166,7 @@ def _verdict(
 
 
 def _summary(preview: Preview, *, is_verified: bool) -> str:
-    numbers, pending = counts(preview), len(preview.plan.pending)
+    numbers, delayed = counts(preview), len(preview.plan.delayed)
     written = [
         f"{numbers[name]:,} to {name}" for name in ("create", "update", "remove") if numbers[name]
     ]
@@ -174,7 +174,7 @@ def _summary(preview: Preview, *, is_verified: bool) -> str:
         f"{', '.join(written)} on {count(numbers['entities'], 'entity', 'entities')}"
         if written
         else "No changes",
-        *([f"{pending:,} under temporary limits"] if pending else ()),
+        *([f"{delayed:,} under temporary limits"] if delayed else ()),
         *record_words(preview.plan),
         f"{count(numbers['inSync'], 'declared limit')} in sync",
         f"policy {preview.policy}. ",
@@ -229,7 +229,7 @@ def _attention(preview: Preview, recorded: RecordedUse | None) -> list[str]:
         old = age(preview.created_at - preview.snapshot_at)
         lines.append(f"Computed from a snapshot that is {old} old, not from the cluster.")
     lines += _left_in_kafka(sections(plan)["newOrphans"])
-    lines += map(_pending_line, plan.pending)
+    lines += map(_delayed_line, plan.delayed)
     flags = Counter(change.cause for change in plan.changes if change.cause in _FLAG_SENTENCES)
     lines += [
         f"{count(amount, 'change')}: {_FLAG_SENTENCES[cause]}" for cause, amount in flags.items()
@@ -255,7 +255,7 @@ def _attention(preview: Preview, recorded: RecordedUse | None) -> list[str]:
     return lines
 
 
-def _pending_line(change: QuotaChange) -> str:
+def _delayed_line(change: QuotaChange) -> str:
     """Return what is declared under a temporary limit: it is approved with the changes."""
     before, after = quantities(change.key, change.before, change.after)
     return (

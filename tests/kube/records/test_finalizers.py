@@ -29,27 +29,17 @@ from reconciler.quota.results.report import (
     ValidationResult,
     WithheldChange,
 )
+from tests.policies import removes
 
 ALICE = entity(user="alice")
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 DELETE, RETAIN = DeletionPolicy.DELETE, DeletionPolicy.RETAIN
 
 
-@pytest.mark.parametrize(
-    ("policy", "deletion", "effect"),
-    [
-        (Policy.OBSERVE, DELETE, False),
-        (Policy.CREATE_ONLY, DELETE, False),
-        (Policy.UPSERT, DELETE, True),
-        (Policy.UPSERT, RETAIN, False),
-        (Policy.UPSERT, None, False),
-        (Policy.SYNC, DELETE, True),
-        (Policy.SYNC, RETAIN, False),
-        (Policy.SYNC, None, True),
-    ],
-)
-def test_deletion_has_an_effect_if_a_limit_will_be_removed(policy, deletion, effect):
-    assert finalizers.deletion_has_effect(deletion, policy) is effect
+@pytest.mark.parametrize("policy", list(Policy))
+@pytest.mark.parametrize("deletion", [DELETE, RETAIN, None])
+def test_deletion_has_an_effect_if_a_limit_will_be_removed(policy, deletion):
+    assert finalizers.deletion_has_effect(deletion, policy) is removes(policy, deletion)
 
 
 def obj(*present):

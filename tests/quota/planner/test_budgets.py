@@ -454,3 +454,13 @@ def test_while_recorded_use_exceeds_a_budget_every_raise_is_refused_and_nothing_
     assert not observed(use, before=90.0, after=90.0).is_refused
     calm = observed(use_of(budget, live, lowered), before=130.0, after=125.0)
     assert (calm.is_exceeded, calm.is_refused) == (True, False)
+
+
+def test_the_namespace_that_raises_most_in_all_gives_way_before_the_larger_raise_of_another() -> (
+    None
+):
+    names = ("b", "c", "d", "e")
+    many = [change(entity(user=name), None, 30.0, "large") for name in names]
+    use = use_of(BUDGET, live_of(), *many, change(entity(user="f"), None, 40.0, "small"))
+    assert (use.budget.allowed, use.after) == (100.0, 160.0)
+    assert [raising.namespace for raising, _ in use.raised_by] == ["large", "large"]

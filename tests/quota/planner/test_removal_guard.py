@@ -16,7 +16,6 @@ from reconciler.quota.planner.removal_guard import (
     RemovalCount,
     counts_after,
     excess_removals,
-    tenant_of,
 )
 from reconciler.quota.policy import Cause
 
@@ -67,11 +66,11 @@ class Loop:
             changes, self.counts, owning(self.owned), self.guards, now=self.now
         )
         self.messages = {
-            tenant_of(change): violation.message for change, violation in withheld.items()
+            change.namespace: violation.message for change, violation in withheld.items()
         }
         sent = [change for change in changes if change not in withheld]
         self.counts = counts_after(self.counts, sent, now=self.now)
-        counts = Counter(map(tenant_of, sent))
+        counts = Counter(change.namespace for change in sent)
         self.requested, self.owned = self.requested - counts, self.owned - counts
         return counts
 

@@ -10,8 +10,9 @@ from typing import Any
 from reconciler.quota.keys import COLUMNS
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import Declaration
-from reconciler.quota.policy import DeletionPolicy, Policy, Rules
+from reconciler.quota.policy import DeletionPolicy, Rules
 from reconciler.sandbox.broker_rules.image import Image
+from tests.policies import REMOVING
 from tests.simulation.brokers import Commit
 from tests.simulation.kube.api_server import ApiWrite, Obj
 from tests.simulation.kube.resources import (
@@ -266,10 +267,7 @@ class OperatorLaws(Laws):
                     )
 
     def _is_frozen(self, pair: Pair) -> bool:
-        return self.rules.in_force in {
-            Policy.OBSERVE,
-            Policy.CREATE_ONLY,
-        } or not self.rules.in_scope(pair[0])
+        return self.rules.in_force not in REMOVING or not self.rules.in_scope(pair[0])
 
     # -- state ---------------------------------------------------------------------------------------
 

@@ -11,7 +11,8 @@ from reconciler.errors import KquotaError, TaskDied
 from reconciler.kube.api.resource_paths import CLIENT_QUOTA_DEFINITION
 from reconciler.kube.records.config_maps import read
 from reconciler.quota.keys import Key
-from reconciler.quota.policy import DeletionPolicy, Policy
+from reconciler.quota.policy import DeletionPolicy
+from tests.policies import CHANGING
 from tests.simulation import actors
 from tests.simulation.brokers import CLUSTER_ID, Commit
 from tests.simulation.convergence import difference
@@ -334,7 +335,7 @@ class OperatorWorld(World):
         begun = [pair for pair, each in self.laws.records.overrides.items() if each.until > now]
         if begun:
             return f"overrides are in force: {begun}"
-        if self.settings.rules.in_force in {Policy.OBSERVE, Policy.CREATE_ONLY}:
+        if self.settings.rules.in_force not in CHANGING:
             return ""
         problem = difference(self.laws, self.laws.documents, retained=self.laws.unseen)
         return problem or next(self._unready(), "")
