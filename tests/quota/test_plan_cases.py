@@ -938,3 +938,21 @@ def test_force_is_named_only_where_it_removes_what_another_writer_changed(owner,
     assert (finding.cause, finding.note == NOTE_FORCED) == (Cause.CHANGED_BY_ANOTHER, is_removed)
     forced = plan(live=6.0, owned=owned, rules=replace(rules, force=True))
     assert bool(forced.changes) == is_removed
+
+
+def test_what_an_end_writes_with_this_plan_is_pending_and_not_delayed():
+    approved = QuotaChange(entity=ALICE, key=KEY, before=1.0, after=5.0, cause=Cause.SPEC)
+    later = replace(approved, key=OTHER_KEY, after=7.0)
+    ended = replace(approved, before=9.0, cause=Cause.ENDED)
+    new_plan = Plan(cluster_id="c", changes=(ended,), pending=(approved, later))
+    assert (new_plan.reviewed, new_plan.delayed) == ((approved, later), (later,))
+    assert (ended.document, ended.namespace) == ("", "")
+
+
+def test_a_change_belongs_to_the_document_that_declares_it_or_else_to_its_owner():
+    declared = QuotaChange(
+        entity=ALICE, key=KEY, before=1.0, after=5.0, cause=Cause.SPEC, claim=wants(5.0), owner=GONE
+    )
+    assert (declared.document, declared.namespace) == ("team/one", "team")
+    removed = replace(declared, after=None, claim=None)
+    assert (removed.document, removed.namespace) == ("team/gone", "team")
