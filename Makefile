@@ -165,7 +165,7 @@ simulate-nightly: env  ## a million fresh seeds, or as many as fit (WORLD=git or
 fuzz: env  ## mutated input for every reader of bytes and texts (SECONDS=…)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60)
 
-small-worlds: env  ## every state of a pair (200,000 where values end), every plan over two entities
+small-worlds: env  ## every state of a pair, with temporary limits and without, every plan over two entities
 	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -q -p no:randomly -n auto tests/small_worlds
 
 mutants: env  ## plants faults and shows that the tests see each

@@ -266,14 +266,6 @@ class SendSchedule:
         self._undone.add(Alteration(subject, ((key, value),)), holds_ends=holds_ends)
 
 
-_SLOTS_WITH_A_NAME: Final = {
-    (True, True): "both",
-    (True, False): "first",
-    (False, True): "second",
-    (False, False): "any",
-}
-
-
 class _Obstacle(NamedTuple):
     """An operation that later ones may have to wait for."""
 
@@ -292,7 +284,7 @@ class _Obstacles:
 
     def __init__(self) -> None:
         self._not_indexed: list[tuple[Alteration, Position | None, bool]] = []
-        self._index: dict[tuple[str, str, object, object], list[_Obstacle]] = {}
+        self._index: dict[tuple[str, bool, bool, object, object], list[_Obstacle]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._not_indexed or self._index)
@@ -317,13 +309,13 @@ class _Obstacles:
             for name, value in alteration.operations:
                 place = position or position_of(subject, value)
                 obstacle = _Obstacle(subject, Key(name), place, holds_ends)
-                for slots, first, second in (
-                    ("both", first_name, second_name),
-                    ("first", first_name, None),
-                    ("second", None, second_name),
-                    ("any", None, None),
-                ):
-                    self._index.setdefault((name, slots, first, second), []).append(obstacle)
+                for has_first, has_second in _SLOTS:
+                    first, second = (
+                        first_name if has_first else None,
+                        second_name if has_second else None,
+                    )
+                    address = name, has_first, has_second, first, second
+                    self._index.setdefault(address, []).append(obstacle)
         self._not_indexed = []
 
 
@@ -337,10 +329,13 @@ def _names(subject: Entity) -> tuple[str | None, str | None]:
     )
 
 
-def _addresses(subject: Entity) -> Iterator[tuple[str, object, object]]:
+_SLOTS: Final = tuple(itertools.product((True, False), repeat=2))
+"""Whether an address has the names of the two slots."""
+
+
+def _addresses(subject: Entity) -> Iterator[tuple[bool, bool, object, object]]:
     """Yield the index keys of all obstacles that can match a client of this entity."""
     first_name, second_name = _names(subject)
-    slots = _SLOTS_WITH_A_NAME[first_name is not None, second_name is not None]
     for first in dict.fromkeys((first_name, None)):
         for second in dict.fromkeys((second_name, None)):
-            yield slots, first, second
+            yield first_name is not None, second_name is not None, first, second
