@@ -35,7 +35,7 @@ STATEMENTS = {
     "manifest": 2970,  # reads plain manifests by lines, in place of a second process in app
     "metrics": 320,
     "ports.py": 25,
-    "quota": 3053,
+    "quota": 3054,
     "reconcile": 1027,
     "render": 2336,  # a failed command is declared once, for which codecs has 15 less; resolve names temporary limits
     "sandbox": 1163,
