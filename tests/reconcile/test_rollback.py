@@ -78,7 +78,7 @@ def test_a_declared_value_that_was_never_applied_is_judged_after_a_rollback(time
 def test_the_rollback_of_an_override_ends_it_and_holds_nothing(is_declared):
     """A value that returns by itself is not held for a day: the next change of its document is written at once."""
     world = World(policy=Policy.UPSERT)
-    desired = OLD if is_declared else merge([])
+    desired = OLD if is_declared else documents({})
     if is_declared:
         world.apply(OLD)
     else:
