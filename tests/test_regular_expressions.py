@@ -328,6 +328,7 @@ CLEARED = {
     "manifest/project/cluster.py:([0-9]+)(ms|[smh])": "the schema of QuotaCluster has refused any other text and long numbers",
     "base/redaction.py:_ESCAPE": "an attempt that begins a run of escapes matches all of it, so none is read twice",
     "base/output_text.py:_WORKFLOW_COMMAND": "it begins at the begin of a line and does not leave the line",
+    "manifest/syntax/block_reader.py:_LINES": "every match begins where a line begins or the last one ended, and the last group takes the rest",
     "render/table.py:_PARTS": "every character belongs to a part; only the last backquote of a line has no partner",
     "sandbox/broker_rules/ip_literals.py:_LEADING_ZEROS": "it begins only where no digit is in front",
     r"evidence/spark/runtime/jvm.py:^ *java\.specification\.version = (?:1\.)?(\d+)": "it begins at the begin of a line of Java's own",

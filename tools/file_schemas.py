@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from reconciler.manifest.explanation import SCHEMA_FILES, Schema
 from reconciler.manifest.quantity import MANIFEST_PATTERN
+from reconciler.manifest.schema import SCHEMA_FILES, Schema
 from reconciler.manifest.schema_names import (
     API_VERSION,
     DNS_LABEL,

@@ -1,24 +1,22 @@
 """Explains why a document is invalid: every violation of its schema and its static rules with line and column.
 
-`jsonschema` finds violations of the schema; the static rules check only the parts that the schema accepts.
+`jsonschema-rs` decides about the schema; `jsonschema`, which takes as long to load as a command to read its files, is loaded for
+the words where something is wrong. The static rules check only the parts that the schema accepts.
 QuotaCluster and QuotaProject are always checked here. A ClientQuota is checked in `document`, which is many times
 faster; only if declined it comes here for the messages. A property test requires that both agree.
 """
 
 import difflib
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from typing import Any, Final, TypeAlias
-
-from jsonschema import Draft202012Validator, ValidationError, validators
 
 from reconciler.errors import Problem, QuotaValueError
 from reconciler.manifest import quantity, schema_names
 from reconciler.manifest.rules.client_quota import QUOTA_RULES, Json, StaticRule
 from reconciler.manifest.rules.cluster import CLUSTER_RULES
+from reconciler.manifest.schema import is_accepted, load_schema
 from reconciler.manifest.syntax.nodes import (
     MappingNode,
     Node,
@@ -45,19 +43,20 @@ _IGNORED: Final = frozenset((field,) for field in schema_names.SERVER_FIELDS)
 
 @cache
 def _validator(kind: str) -> _Validator:
+    from jsonschema import Draft202012Validator, ValidationError, validators  # noqa: PLC0415
+
+    def match(_: _Validator, pattern: str, value: Json, __: object) -> Iterator[_Error]:
+        if isinstance(value, str) and _compile(pattern).search(value) is None:
+            yield ValidationError(f"{value!r} does not match {pattern!r}")
+
     # A whole float, such as 5.0, is not an integer here: the reader of custom resources refuses it too.
     types = Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: type(value) is int
     )
     validator_class = validators.extend(  # type: ignore[no-untyped-call] # their stub
-        Draft202012Validator, {"pattern": _matches}, type_checker=types
+        Draft202012Validator, {"pattern": match}, type_checker=types
     )
     return validator_class(load_schema(kind))
-
-
-def _matches(_: _Validator, pattern: str, value: Json, __: object) -> Iterator[_Error]:
-    if isinstance(value, str) and _compile(pattern).search(value) is None:
-        yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
 @cache
@@ -71,7 +70,8 @@ def problems(kind: str, root: Node, path: str) -> list[Problem]:
     document = to_json(root)
     located: dict[tuple[int, int, str], None] = {}
     rejected_paths: list[Path] = []
-    for error in _validator(kind).iter_errors(document):
+    errors = () if is_accepted(kind, document) else _validator(kind).iter_errors(document)
+    for error in errors:
         at = tuple(error.absolute_path)
         rejected_paths.append(at)
         for location, message in _sentences(error, root, at):
@@ -362,22 +362,3 @@ _WORDS: Final[Mapping[str, Callable[[Any, Node, Path], _Sentences]]] = {
     "enum": _enum,
     "pattern": _pattern,
 }
-
-
-Schema: TypeAlias = dict[str, Any]
-
-SCHEMA_FILES: Final = {
-    "ClientQuota": "clientquota.json",
-    "QuotaCluster": "quotacluster.json",
-    "manifest": "manifest.json",
-    "QuotaProject": "quotaproject.json",
-    "kquota": "kquota.json",
-}
-"""Name of each schema -> file in ``reconciler/manifest/schemas``. ``manifest`` and ``kquota`` are for editors."""
-
-
-def load_schema(name: str) -> Schema:
-    """Load a schema from the installed package."""
-    file = resources.files("reconciler.manifest") / "schemas" / SCHEMA_FILES[name]
-    schema: Schema = json.loads(file.read_text(encoding="utf-8"))
-    return schema

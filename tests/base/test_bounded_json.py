@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2] / "reconciler"
 
 READERS = {
     "base/bounded_json.py": "the reader itself",
-    "manifest/explanation.py": "a file of this package",
+    "manifest/schema.py": "a file of this package",
     "manifest/foreign/json_nodes.py": "one string that a regular expression has matched already",
 }
 """Modules that call `json.loads`, with the reason."""

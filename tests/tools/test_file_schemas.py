@@ -9,10 +9,10 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from reconciler.manifest import explanation
-from reconciler.manifest.explanation import SCHEMA_FILES
+from reconciler.manifest import schema
 from reconciler.manifest.quantity import MANIFEST_PATTERN
 from reconciler.manifest.rules.client_quota import IS_QUANTITY
+from reconciler.manifest.schema import SCHEMA_FILES
 from reconciler.quota.keys import FIELDS, Key
 from reconciler.quota.patterns import EntityForm
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy
@@ -116,7 +116,7 @@ def test_the_committed_schemas_equal_those_generated_from_the_crds() -> None:
 
 @pytest.mark.parametrize("name", SCHEMA_FILES)
 def test_a_schema_is_valid_json_schema(name: str) -> None:
-    Draft202012Validator.check_schema(explanation.load_schema(name))
+    Draft202012Validator.check_schema(schema.load_schema(name))
 
 
 ANNOTATIONS = {"$schema", "$id", "title", "description"}
@@ -125,18 +125,18 @@ ANNOTATIONS = {"$schema", "$id", "title", "description"}
 
 @pytest.mark.parametrize("name", ["ClientQuota", "QuotaCluster", "QuotaProject"])
 def test_every_object_is_closed_and_every_keyword_is_known_to_json_schema(name: str) -> None:
-    for path, node in nodes(explanation.load_schema(name)):
+    for path, node in nodes(schema.load_schema(name)):
         assert set(node) <= {*Draft202012Validator.VALIDATORS, *ANNOTATIONS}, path
         if node.get("type") == "object" and path != ".status":
             assert "additionalProperties" in node, path
 
 
 def test_editors_get_one_schema_for_each_kind_of_file() -> None:
-    assert [variant.get("$ref") for variant in explanation.load_schema("manifest")["oneOf"]] == [
+    assert [variant.get("$ref") for variant in schema.load_schema("manifest")["oneOf"]] == [
         "clientquota.json",
         None,
     ]
-    assert [variant["$ref"] for variant in explanation.load_schema("kquota")["oneOf"]] == [
+    assert [variant["$ref"] for variant in schema.load_schema("kquota")["oneOf"]] == [
         "quotaproject.json",
         "quotacluster.json",
     ]
@@ -180,7 +180,7 @@ def test_keywords_of_structural_schemas_are_converted_to_json_schema() -> None:
 def test_the_reference_names_every_field() -> None:
     page = generate(ROOT / "crds")["docs/reference.md"]
     for name in ("ClientQuota", "QuotaCluster", "QuotaProject"):
-        for path, node in nodes(explanation.load_schema(name)):
+        for path, node in nodes(schema.load_schema(name)):
             for field in node.get("properties", {}):
                 assert f"| `{field}` |" in page, (path, field)
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from reconciler.base.redaction import QuietRepr
 from reconciler.errors import ConfigError, ManifestErrors, Problem, QuotaValueError
+from reconciler.manifest import explanation
 from reconciler.manifest.cluster_selector import NAME_LABEL, Labels, selection_labels
 from reconciler.manifest.document import text_of
 from reconciler.manifest.project.cluster import (
@@ -171,8 +172,6 @@ def _checked_kind(root: Node, path: str, problems: list[Problem]) -> str | None:
         line, column = key_place(root, ("kind",))
         problems.append(Problem(path, line, column, words))
         return None
-    from reconciler.manifest import explanation  # noqa: PLC0415 - loads jsonschema, which manifests in order do not need
-
     reasons = explanation.problems(kind, root, path)
     problems.extend(reasons)
     return None if reasons else kind
