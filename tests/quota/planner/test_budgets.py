@@ -464,3 +464,10 @@ def test_the_namespace_that_raises_most_in_all_gives_way_before_the_larger_raise
     use = use_of(BUDGET, live_of(), *many, change(entity(user="f"), None, 40.0, "small"))
     assert (use.budget.allowed, use.after) == (100.0, 160.0)
     assert [raising.namespace for raising, _ in use.raised_by] == ["large", "large"]
+
+
+def test_of_one_namespace_the_largest_raise_gives_way_first() -> None:
+    sizes = {"b": 20.0, "c": 60.0, "d": 40.0}
+    raises = [change(entity(user=name), None, size) for name, size in sizes.items()]
+    ((raising, _),) = use_of(BUDGET, live_of(), *raises).raised_by
+    assert raising.entity == entity(user="c")
