@@ -20,7 +20,7 @@ LONGER_MODULES = {
 STATEMENTS = {
     "__init__.py": 3,
     "__main__.py": 50,  # the garbage collector of a command
-    "app": 3846,  # files that recommend does not write are named
+    "app": 3861,  # a followed branch restarts its loops only for files that its settings name
     "base": 965,
     "cli": 2666,  # resolve reads the records, because a limit may be temporary
     "client": 2900,

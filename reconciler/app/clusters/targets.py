@@ -6,7 +6,6 @@ Connection, expected cluster id, guards, policy and tenants come only from optio
 
 import shlex
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -124,9 +123,7 @@ class ClusterTarget(QuietRepr, Struct, frozen=True, kw_only=True):
             )
         from reconciler.client import ANYTHING, ClientConfig, anything_in
 
-        properties_by_name = located_properties(
-            {**self._file_properties(), **self.settings.properties}, partial(place_of, self.root)
-        ) | dict(self._command_properties(notices))
+        properties_by_name = self.project_properties() | dict(self._command_properties(notices))
         config = ClientConfig.from_mapping(
             properties_by_name | dict(overriding(None, self.options.timeout)),
             location=f"{self.project.path}, cluster {self.name}",
@@ -136,10 +133,21 @@ class ClusterTarget(QuietRepr, Struct, frozen=True, kw_only=True):
             notices.warning(warning)
         return config
 
-    def _file_properties(self) -> Mapping[str, str]:
-        """Return the content of ``propertiesFile``, at the trusted revision if there is one."""
+    def project_properties(self) -> dict[str, str]:
+        """Return the client properties of the project with the places of their files.
+
+        Raises:
+            ConfigError: ``propertiesFile`` cannot be read, or a path leads out of a followed repository.
+        """
         name = self.settings.properties_file
-        return {} if name is None else self._properties_in(self.root / name)
+        in_file = {} if name is None else self._properties_in(Path(self._place(name)))
+        return located_properties({**in_file, **self.settings.properties}, self._place)
+
+    def _place(self, address: str) -> str:
+        place = place_of(self.root, address)
+        if self.files is not None and "://" not in address and not address.startswith("/"):
+            self.files.check_inside(address, place)
+        return place
 
     def _command_properties(self, notices: TextReceiver) -> Mapping[str, str]:
         """Return what ``--command-config`` adds to the project's settings; bootstrap servers are always the project's."""

@@ -29,6 +29,19 @@ class TrustedFiles(Struct, frozen=True, kw_only=True):
 
     tree: "CommitTree"
     revision: str  # the revision as typed
+    is_bare: bool = False  # whether there is no checkout, so that no relative path leads out of it
+
+    def check_inside(self, name: str, place: str) -> None:
+        """Check the place of a relative path.
+
+        Raises:
+            ConfigError: It leads out of a repository without a checkout.
+        """
+        if self.is_bare and not is_inside(os.path.normpath(place), self.tree.top):
+            raise ConfigError(
+                f"{name} leads out of the repository",
+                hint="name a file of the repository, or one of this machine by its absolute path",
+            )
 
     def name_of(self, path: Path) -> str | None:
         """Return the name of a path in the tree; ``None`` if it is outside of the work tree.

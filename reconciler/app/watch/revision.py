@@ -61,8 +61,10 @@ class Revision(QuietRepr, Struct, frozen=True, kw_only=True):
     targets: Mapping[str, ClusterTarget]  # by name; their files are those of the commit
     # Cluster -> desired state of its documents.
     desired: Mapping[str, DesiredState]
-    # Path in the commit -> object id of each file that no YAML document is in, such as certificates.
-    other_files: Mapping[str, str]
+    # Cluster -> client properties with the places of their files; hidden, because they may contain secrets.
+    properties: Mapping[str, Mapping[str, str]]
+    # Path in the commit -> content of each file that they name, such as certificates.
+    contents: Mapping[str, bytes]
     warnings: tuple[Problem, ...] = ()
 
     def has_settings_of(self, previous: "Revision | None") -> bool:
@@ -70,7 +72,8 @@ class Revision(QuietRepr, Struct, frozen=True, kw_only=True):
         return (
             previous is not None
             and self.project.documents == previous.project.documents
-            and self.other_files == previous.other_files
+            and self.properties == previous.properties
+            and self.contents == previous.contents
         )
 
 
@@ -79,6 +82,7 @@ def read_revision(tree: CommitTree, places: RevisionPaths) -> Revision:
 
     Raises:
         GitError: There is no project file, or a file cannot be read.
+        ConfigError: A properties file cannot be read, or a path leads out of the repository.
         ManifestErrors: All problems of the files, conflicts included.
     """
     tree = replace(tree, top=tree.top.absolute())
@@ -103,33 +107,45 @@ def read_revision(tree: CommitTree, places: RevisionPaths) -> Revision:
         warnings.extend(warnings_of_cluster)
     if problems:
         raise ManifestErrors(sorted(set(problems)))
-    is_trusted, files = places.trusted is not None, None
-    root = tree.top / places.folder
+    root, files = tree.top / places.folder, None
     if places.trusted is None:
-        files = TrustedFiles(tree=tree, revision=tree.commit[:12])
+        files = TrustedFiles(tree=tree, revision=tree.commit[:12], is_bare=True)
     else:
         root = places.trusted.absolute().parent
+    targets = {
+        cluster.name: ClusterTarget(
+            project_cluster=cluster,
+            root=root,
+            project=project,
+            options=TargetRequest(),
+            files=files,
+        )
+        for cluster in project.clusters
+    }
+    properties = {name: target.project_properties() for name, target in targets.items()}
     return Revision(
         commit=tree.commit,
         project=project,
-        targets={
-            cluster.name: ClusterTarget(
-                project_cluster=cluster,
-                root=root,
-                project=project,
-                options=TargetRequest(),
-                files=files,
-            )
-            for cluster in project.clusters
-        },
+        targets=targets,
         desired=desired,
-        other_files={
-            path: oid
-            for path, (_, oid) in tree.entries.items()
-            if not (is_trusted or path.endswith((".yaml", ".yml")))
-        },
+        properties=properties,
+        contents={} if files is None else _contents(tree, properties),
         warnings=tuple(sorted(set(warnings))),
     )
+
+
+def _contents(
+    tree: CommitTree, properties_by_cluster: Mapping[str, Mapping[str, str]]
+) -> Mapping[str, bytes]:
+    """Return the files of the commit that client properties name; of a folder, all that are in it."""
+    below = f"{tree.top}/"
+    names = {
+        posixpath.normpath(value).removeprefix(below)
+        for settings in properties_by_cluster.values()
+        for value in settings.values()
+        if value.startswith(below)
+    }
+    return tree.read(tree.under(names))
 
 
 def check_clients(revision: Revision) -> None:
