@@ -54,6 +54,7 @@ def _run(module: str) -> NoReturn:
     except KeyboardInterrupt:
         code = INTERRUPTED  # A second signal, during the report of the first.
     _answer(handled, _leave)
+    gc.disable()  # The last collection, of all that the command built, would only delay the end.
     # After `python -m`, CPython ends with SIGINT if a Ctrl-C interrupted code from a text, such as the methods of a
     # dataclass, although the command handled it. Other code from a text resets that.
     exec("")  # noqa: S102 - constant
