@@ -8,7 +8,8 @@ from types import FrameType
 
 import pytest
 
-from reconciler.app.event_loop import run
+from reconciler.app.event_loop import run, signals_handled
+from tests.servers.processes import HANG_SECONDS
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -39,6 +40,13 @@ def test_a_signal_cancels_the_work(number: signal.Signals) -> None:
         run(interrupted(number))
 
 
+def test_the_handlers_from_before_return_with_the_end_of_the_work() -> None:
+    run(asyncio.sleep(0))
+    with pytest.raises(KeyboardInterrupt):
+        run(interrupted(signal.SIGTERM))
+    assert [signal.getsignal(number) for number in SIGNALS] == [outer, outer]
+
+
 class Unprintable:
     """A result that counts how often its representation is built."""
 
@@ -63,6 +71,17 @@ def test_an_ignored_hangup_stays_ignored_during_the_work() -> None:
 
     _ = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     assert run(handler()) is signal.SIG_IGN
+
+
+def test_a_signal_calls_its_function_in_the_loop() -> None:
+    async def work() -> None:
+        received = asyncio.Event()
+        with signals_handled({signal.SIGHUP: received.set}):
+            os.kill(os.getpid(), signal.SIGHUP)
+            await asyncio.wait_for(received.wait(), HANG_SECONDS)
+        assert signal.getsignal(signal.SIGHUP) is not outer, "the handler of the command"
+
+    run(work())
 
 
 def test_outside_of_the_main_thread_no_signal_is_handled() -> None:

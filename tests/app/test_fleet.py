@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.fleet import run_fleet
-from reconciler.app.notices import Notices
+from reconciler.app.fleet import FleetProgress, run_fleet
+from reconciler.app.notices import Notice, Notices
 from reconciler.app.requests import TargetRequest
-from reconciler.errors import PlanRefused
+from reconciler.errors import ConnectError, Interrupted, PlanRefused
 from reconciler.manifest.project.cluster import from_spec
 from reconciler.manifest.project.file import InventoryLocation, ProjectCluster
 
@@ -59,6 +59,44 @@ def test_results_have_the_order_of_the_targets_and_concurrency_stays_within_the_
     assert most <= concurrency
 
 
+def test_a_failed_cluster_keeps_its_notices_and_does_not_stop_the_others() -> None:
+    async def work(notices: Notices, cluster: ClusterTarget) -> str:
+        notices.warning(f"warned of {cluster.name}")
+        if cluster.name == "b":
+            raise ConnectError("refused", node="b:9092")
+        return cluster.name
+
+    results = asyncio.run(run_fleet(named("a", "b", "c"), work))
+    assert [result.value for result in results] == ["a", None, "c"]
+    assert [result.is_unreachable for result in results] == [False, True, False]
+    assert results[1].notices == (Notice(kind="warning", text="warned of b"),)
+
+
+def test_an_error_of_kquota_does_not_count_as_an_unreachable_cluster() -> None:
+    async def work(_: Notices, __: ClusterTarget) -> None:
+        raise PlanRefused("no")
+
+    (result,) = asyncio.run(run_fleet(named("a"), work))
+    assert not result.is_unreachable
+
+
+def test_a_hung_cluster_occupies_one_place_only() -> None:
+    async def story() -> list[str]:
+        gate, ended = asyncio.Event(), []
+
+        async def work(_: Notices, cluster: ClusterTarget) -> None:
+            if cluster.name == "hung":
+                await gate.wait()
+            ended.append(cluster.name)
+            if len(ended) == 4:
+                gate.set()
+
+        await run_fleet(named("hung", "a", "b", "c", "d"), work, concurrency=2)
+        return ended
+
+    assert asyncio.run(story()) == ["a", "b", "c", "d", "hung"]
+
+
 def test_after_a_result_that_stops_the_run_no_further_cluster_starts() -> None:
     begun = []
 
@@ -86,6 +124,16 @@ def cancelled_after_first(work: Callable[[Notices, ClusterTarget], Awaitable[Non
     return asyncio.run(story())
 
 
+def test_a_cancelled_run_returns_the_interruption_of_each_cluster() -> None:
+    async def work(_: Notices, __: ClusterTarget) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise Interrupted("stopped") from None
+
+    assert cancelled_after_first(work) == ["Interrupted", "Interrupted", "KquotaError"]
+
+
 def test_a_cancelled_run_without_results_raises_the_cancellation() -> None:
     async def work(_: Notices, __: ClusterTarget) -> None:
         await asyncio.Event().wait()
@@ -102,3 +150,23 @@ def test_a_fault_of_the_program_ends_the_run() -> None:
 
     with pytest.raises(ZeroDivisionError):
         asyncio.run(run_fleet(named("a", "b"), work))
+
+
+def test_a_value_may_count_as_a_failure() -> None:
+    progress: list[FleetProgress] = []
+
+    async def work(_: Notices, cluster: ClusterTarget) -> str:
+        return cluster.name
+
+    results = asyncio.run(
+        run_fleet(
+            named("a", "b", "c"),
+            work,
+            concurrency=1,
+            report=progress.append,
+            is_failed=lambda result: result.value == "b",
+            stops_on_failure=True,
+        )
+    )
+    assert [result.value for result in results] == ["a", "b", None]
+    assert progress[-1] == FleetProgress(total=3, done=2, active=0, failed=1)

@@ -44,6 +44,14 @@ def test_every_text_is_parsed_as_by_an_independent_reader(text: str) -> None:
     assert entries_of(text) == expected
 
 
+def test_the_line_number_of_a_pair_is_its_first_line() -> None:
+    entries = properties.parse("# one\n\na = 1\\\n  2\nb = 3\n")
+    assert [(entry.key, entry.value, entry.line) for entry in entries] == [
+        ("a", "12", 3),
+        ("b", "3", 5),
+    ]
+
+
 @pytest.mark.parametrize("bad", [r"a=\u12", r"a=\uXYZW", r"\u=1"])
 def test_an_invalid_escape_is_an_error_with_its_line(bad: str) -> None:
     with pytest.raises(ConfigError, match=r"client\.properties:2: .*four hexadecimal digits"):

@@ -61,6 +61,29 @@ def test_a_wrong_password_is_reported_immediately(kquota, folder, guarded, mecha
     assert guarded.values() == {}
 
 
+def test_an_unreachable_broker_is_named(kquota, folder):
+    project(folder, "127.0.0.1:1", quota("a"))
+    assert_failure(kquota("plan", "--timeout", "2s"), "127.0.0.1:1", "Connection refused", "hint: ")
+
+
+def test_an_unresolvable_name_is_reported(kquota, folder):
+    project(folder, "no-such-host.invalid:9092", quota("a"))
+    assert_failure(kquota("plan", "--timeout", "2s"), "no-such-host.invalid")
+
+
+def test_a_missing_right_to_read_is_named(kquota, folder, guarded):
+    project(folder, guarded.bootstrap, quota("a"), more=sasl("nobody", PLANTED))
+    assert_failure(kquota("plan"), "DescribeConfigs")
+
+
+def test_a_missing_right_to_write_is_named_and_nothing_is_recorded(kquota, folder, guarded):
+    project(folder, guarded.bootstrap, quota("a"), more=sasl("reader", PLANTED))
+    assert "sandbox 4.x" in kquota("plan").out.splitlines()[0]
+    assert_failure(kquota("apply", "--yes"), "AlterConfigs")
+    assert guarded.values() == {}
+    assert "0 managed quota keys" in kquota("drift").out
+
+
 @pytest.mark.parametrize(
     ("effect", "api"),
     [
@@ -81,6 +104,11 @@ def test_a_malformed_response_is_an_error_and_nothing_is_written(
     assert sandbox.values() == {}
 
 
+def test_a_port_that_speaks_another_protocol_gets_a_hint(kquota, folder, guarded):
+    project(folder, guarded.bootstrap, quota("a"))
+    assert_failure(kquota("plan", "--timeout", "2s"), "hint: ", "SASL")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -97,6 +125,16 @@ def test_a_malformed_response_is_an_error_and_nothing_is_written(
 def test_an_invalid_project_file_is_reported_with_its_line(kquota, folder, text, message):
     (folder / "kquota.yaml").write_text(text)
     assert_failure(kquota("plan"), message)
+
+
+def test_a_missing_variable_is_named(kquota, folder):
+    project(folder, "${env:NO_SUCH_VARIABLE}", quota("a"))
+    assert_failure(kquota("plan"), "NO_SUCH_VARIABLE")
+
+
+def test_a_project_file_that_is_a_folder_is_reported(kquota, folder):
+    (folder / "kquota.yaml").mkdir()
+    assert_failure(kquota("plan"), "kquota.yaml")
 
 
 def test_a_manifest_that_is_not_text_is_reported(kquota, folder, sandbox):

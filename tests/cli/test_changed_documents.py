@@ -29,6 +29,48 @@ def proposal(kquota, base: str) -> tuple[str, dict]:
     return ran.out, json.loads(Path("p.json").read_text())
 
 
+def test_only_documents_that_the_pull_request_changes_have_their_warnings_listed(
+    kquota, folder, base
+):
+    manifests(
+        folder, quota("odd", "{producerByteRate: 20Mi}", entity=ODD), quota("other", entity=OTHER)
+    )
+    text, plan = proposal(kquota, base)
+    assert plan["changedDocuments"] == ["team/odd"]
+    assert "user 'odd-&#42;': Kafka has no wildcards" in text
+    assert "user 'other-" not in text
+    assert "warnings about other documents 1" in text
+
+
+def test_a_moved_document_is_compared_with_the_merge_base_and_not_with_the_newest_base(
+    kquota, folder, base
+):
+    git(folder, "checkout", "-q", "-b", "change")
+    manifests(folder, quota("odd", entity=ODD), quota("other", entity=OTHER), quota("third"))
+    commit(folder)
+    git(folder, "checkout", "-q", "main")
+    manifests(
+        folder, quota("odd", entity=ODD), quota("other", "{producerByteRate: 1Mi}", entity=OTHER)
+    )
+    newest = commit(folder)
+    git(folder, "checkout", "-q", "change")
+    _, plan = proposal(kquota, newest)
+    assert plan["changedDocuments"] == ["team/third"]
+
+
+def test_a_document_accepts_its_warning_by_an_annotation(kquota, folder, base):
+    odd = quota("odd", "{producerByteRate: 20Mi}", entity=ODD).replace(
+        "  name: odd\n",
+        "  name: odd\n  annotations: {kafka-quotas.io/accept-wildcard: a literal name}\n",
+        1,
+    )
+    manifests(folder, odd, quota("other", entity=OTHER))
+    text, plan = proposal(kquota, base)
+    assert "Kafka has no wildcards" not in text
+    assert "accepted warnings 1" in text
+    assert {row["accepted"] for row in plan["advice"]} == {"a literal name", ""}
+
+
 ACCEPTED = "  acceptedWarnings: [{warning: wildcard, document: team/*, reason: INC-7}]\n"
 
 

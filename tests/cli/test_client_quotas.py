@@ -1,11 +1,17 @@
 """kafka-client-quotas against the sandbox and a real broker: the KIP's examples, unusual names, refusals."""
 
+import asyncio
+
 import pytest
 
 from reconciler.cli import client_quotas
+from reconciler.client import ClientConfig, QuotaClient
+from reconciler.quota.entity import from_parts
+from reconciler.quota.outcome import Alteration, Applied
 from reconciler.sandbox import SandboxSettings, profile_named
 from tests.cli.brokers import SandboxThread
 from tests.cli.kip_examples import EXAMPLES
+from tests.servers.processes import HANG_SECONDS
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -14,6 +20,50 @@ def test_each_example_of_the_kip_prints_the_output_of_the_kip(name, sandbox, kip
     sandbox.seed(dict(example.before))
     ran = kip(*example.arguments)
     assert (ran.code, ran.out, ran.err) == (0, example.prints, "")
+
+
+def put(bootstrap: str, values) -> None:
+    async def work() -> None:
+        config = ClientConfig.from_mapping({"bootstrap.servers": bootstrap})
+        async with QuotaClient(config) as client:
+            alterations = [Alteration(from_parts(p), tuple(limits.items())) for p, limits in values]
+            results = await client.alter(alterations)
+            assert set(results.values()) == {Applied()}
+            await client.wait_visible(alterations, timeout=HANG_SECONDS)
+
+    asyncio.run(work())
+
+
+def test_validate_only_changes_nothing(sandbox, kip):
+    ran = kip("--alter", "--names=user=a", "--add=producer_byte_rate=1000", "--validate-only")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert sandbox.values() == {}
+
+
+def test_without_a_filter_everything_is_described_in_order_with_ips_and_foreign_keys(sandbox, kip):
+    sandbox.seed(
+        {
+            (("ip", None),): {"connection_creation_rate": 5},
+            (("user", "<default>"),): {"producer_byte_rate": 1, "odd_key": 2.5},
+            (("user", None),): {"producer_byte_rate": 1},
+            (("user", "CN=a,O=b"), ("client-id", "c d")): {"request_percentage": 50.5},
+            (("client-id-prefix", "x*"),): {"producer_byte_rate": 3},
+        }
+    )
+    assert kip("--describe").out == (
+        '{user="CN=a,O=b", client-id=c d}\nrequest_percentage=50.5\n\n'
+        '{user="<default>"}\nodd_key=2.5\nproducer_byte_rate=1\n\n'
+        "{user=<default>}\nproducer_byte_rate=1\n\n"
+        "{ip=<default>}\nconnection_creation_rate=5\n\n"
+        "{client-id-prefix=x*}\nproducer_byte_rate=3\n"
+    )
+
+
+def test_names_with_commas_are_set_and_described(sandbox, kip):
+    names = '--names=user="CN=a,O=b"'
+    assert kip("--alter", names, "--add=producer_byte_rate=1024").code == 0
+    assert list(sandbox.values()) == [(("user", "CN=a,O=b"),)]
+    assert kip("--describe", names).out.startswith('{user="CN=a,O=b"}')
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from reconciler.cli import client_quotas_arguments as kip
 from reconciler.cli.client_quotas import main
+from reconciler.cli.client_quotas_arguments import read_call
 from reconciler.errors import UsageError
 from tests.quota.test_entity_forms import KAFKA_NAMES
 
@@ -42,10 +43,18 @@ def test_malformed_lists_are_refused_with_a_message(text, message):
         kip.items(text, option="--defaults")
 
 
+def test_whole_values_are_printed_without_decimals_and_keys_are_sorted():
+    assert list(kip.value_lines([("b", 4_000_000.0), ("a", 50.5)])) == ["a=50.5", "b=4000000"]
+
+
 @pytest.mark.parametrize("text", ["", "10Mi", "nan", "inf", "1_000", "٣", "0x10"])
 def test_invalid_decimal_numbers_are_refused(text):
     with pytest.raises(UsageError, match="decimal number"):
         kip.number(text, key="producer_byte_rate")
+
+
+def test_zero_and_negative_values_are_left_to_the_broker():
+    assert kip.number("-1", key="producer_byte_rate") == -1.0
 
 
 NOWHERE = "--bootstrap-server=127.0.0.1:1"
@@ -87,3 +96,18 @@ def test_contradictory_options_are_reported_and_exit_1(arguments, message, capsy
 def test_a_missing_bootstrap_server_is_an_error(capsys):
     assert main(["--describe"]) == 1
     assert "--bootstrap-server is missing" in capsys.readouterr().err
+
+
+def test_names_and_defaults_build_one_entity():
+    call = read_call(
+        "alter",
+        names=["client-id=my-client"],
+        defaults=["user"],
+        any_names=[],
+        add=["consumer_byte_rate=2000000"],
+        delete=["producer_byte_rate"],
+        validate_only=False,
+    )
+    assert call.entity == (("client-id", "my-client"), ("user", None))
+    assert call.add == {"consumer_byte_rate": 2_000_000.0}
+    assert call.delete == ("producer_byte_rate",)

@@ -7,6 +7,17 @@ import time
 from tests.cli.projects import project, quota
 
 
+def test_a_refused_connection_is_reported_with_each_attempt(kquota, folder):
+    project(folder, "127.0.0.1:1,127.0.0.1:2", quota("a"))
+    ran = kquota("plan")
+    assert ran.code == 1
+    attempts = re.findall(
+        r"^attempt (\d+): no connection: .*Connection refused", ran.err, re.MULTILINE
+    )
+    assert len(attempts) >= 3
+    assert re.search(r"error: .*Connection refused \(\d+ attempts in \d+\.\d s\)", ran.err)
+
+
 def test_a_broker_that_accepts_and_never_answers_is_announced_and_reported_before_the_deadline(
     kquota, folder
 ):

@@ -8,10 +8,12 @@ from reconciler.sandbox import (
     READER,
     RECONCILER,
     Authorizer,
+    Fault,
     Listener,
     ListenerProtocol,
     SandboxSettings,
 )
+from reconciler.sandbox.faults import CutBefore
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import manifests, project, quota
 
@@ -84,6 +86,21 @@ def test_an_unexpected_cluster_id_is_a_failure(kquota, folder, sandbox):
     ran = kquota("doctor")
     assert ran.code == 1
     assert "B" * 22 in ran.out
+
+
+def test_policy_sync_without_a_cluster_id_is_told_the_id(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"), more="  policy: Sync\n")
+    ran = kquota("doctor")
+    assert ran.code == 0
+    assert "set expectedClusterId: " in " ".join(ran.out.split())
+
+
+def test_a_cluster_that_does_not_answer_ends_the_checks(kquota, folder, sandbox):
+    sandbox.fail(Fault(effect=CutBefore(), times=-1))
+    ran = kquota("doctor", "--bootstrap-server", sandbox.bootstrap, "--timeout", "1s")
+    assert ran.code == 1
+    assert "answers" in ran.out
+    assert "may read" not in ran.out
 
 
 def test_records_from_the_future_indicate_a_wrong_clock(kquota, folder, sandbox):

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,17 @@ def applied(kquota, folder, sandbox):
 
 def rate(sandbox) -> float | None:
     return sandbox.values().get(USER_A, {}).get("producer_byte_rate")
+
+
+def test_drift_is_printed_with_both_values_and_not_corrected(kquota, applied, sandbox):
+    assert kquota("drift", "--detailed-exitcode").code == 0
+    sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
+    ran = kquota("drift", "--detailed-exitcode")
+    assert ran.code == 2
+    assert "10485760 (10 MiB/s)" in ran.out
+    assert "team/a" in ran.out
+    assert kquota("drift").code == 0
+    assert rate(sandbox) == 5000.0
 
 
 def test_drift_is_shown_where_its_time_cannot_be_recorded(kquota, applied, sandbox):
@@ -47,6 +59,13 @@ def test_a_drift_that_waits_for_the_records_names_the_option_that_needs_none(
         assert "locked by kquota apply" in ran.err
         assert "`kquota drift --read-only` shows drift meanwhile" in ran.err
         assert kquota("drift", "--read-only", "--detailed-exitcode").code == 2
+
+
+def test_read_only_drift_writes_nothing(kquota, applied, sandbox):
+    sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
+    before = (applied / ".kquota/inventory.json").read_bytes()
+    assert kquota("drift", "--read-only", "--detailed-exitcode").code == 2
+    assert (applied / ".kquota/inventory.json").read_bytes() == before
 
 
 def test_an_override_survives_an_apply_is_listed_and_ends(kquota, applied, sandbox):
@@ -111,6 +130,15 @@ def test_a_document_with_an_end_is_in_force_until_then(kquota, applied, sandbox)
     assert (kquota("apply", "--yes").code, rate(sandbox)) == (0, TEN)
 
 
+def test_an_override_works_with_invalid_manifests(kquota, applied, sandbox):
+    manifests(applied, "nonsense: [")
+    words = ("--for", "1h", "--reason", "x", "--yes")
+    ran = kquota("override", "user=a", "producer_byte_rate=20Mi", *words)
+    assert ran.code == 0
+    assert "manifests cannot be read" in ran.err
+    assert rate(sandbox) == 2 * TEN
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -137,6 +165,20 @@ def test_an_invalid_override_is_refused_with_a_message(kquota, applied, argument
     assert "Traceback" not in ran.err
 
 
+def test_a_rollback_restores_the_values_and_the_next_apply_keeps_them(kquota, applied, sandbox):
+    manifests(applied, quota("a", "{producerByteRate: 20Mi, consumerByteRate: 1Mi}"))
+    ran = kquota("apply", "--yes", "--out", "outcome.json")
+    assert "kquota rollback outcome.json" in ran.err
+    assert rate(sandbox) == 2 * TEN
+    assert kquota("rollback", "outcome.json", "--yes").code == 0
+    assert sandbox.values() == {USER_A: {"producer_byte_rate": TEN}}
+    assert kquota("apply", "--yes").code == 0
+    assert sandbox.values() == {USER_A: {"producer_byte_rate": TEN}}
+    manifests(applied, quota("a", "{producerByteRate: 30Mi, consumerByteRate: 1Mi}"))
+    kquota("apply", "--yes")
+    assert rate(sandbox) == 3 * TEN
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [("missing/outcome.json", "there is no folder missing"), ("/dev/null", "it is a device")],
@@ -152,6 +194,46 @@ def test_an_apply_whose_outcome_cannot_be_saved_writes_nothing(
     assert sandbox.values() == before
 
 
+APPLY = ("apply",)
+OVERRIDE = ("override", "user=a", "producer_byte_rate=5Mi", "--for", "1h", "--reason", "x")
+ROLLBACK = ("rollback", "outcome.json")
+
+
+@pytest.mark.parametrize("words", [APPLY, OVERRIDE, ROLLBACK], ids=lambda words: words[0])
+def test_nothing_is_sent_unless_the_file_that_undoes_it_was_written(
+    kquota, applied, sandbox, words
+):
+    manifests(applied, quota("a", "{producerByteRate: 20Mi}"))
+    assert kquota("apply", "--yes", "--out", "outcome.json").code == 0
+    manifests(applied, quota("a", "{producerByteRate: 30Mi}"))
+    outcomes = applied / ".kquota/outcomes"
+    shutil.rmtree(outcomes)
+    outcomes.write_text("a file where the folder should be")
+    before = sandbox.values()
+    ran = kquota(*words, "--yes")
+    assert ran.code == 1
+    assert sandbox.values() == before
+    assert "error: 0 applied, 1 change not sent: .kquota/outcomes/" in ran.err
+    assert "undo" not in ran.err
+    assert "no overrides" in kquota("override", "list").out
+    outcomes.unlink()
+    assert kquota(*words, "--yes").code == 0, "the next run continues"
+    assert sandbox.values() != before
+
+
+def test_an_error_of_the_records_says_that_nothing_was_sent(kquota, applied, sandbox):
+    manifests(applied, quota("a", "{producerByteRate: 20Mi}"))
+    log = applied / ".kquota/audit.jsonl"
+    log.unlink()
+    log.mkdir()
+    before = sandbox.values()
+    ran = kquota("apply", "--yes")
+    assert ran.code == 1
+    assert "error: 0 applied, 1 change not sent: .kquota/audit.jsonl cannot be " in ran.err
+    assert "next: `kquota apply`" in ran.err
+    assert sandbox.values() == before
+
+
 def test_an_apply_without_changes_replaces_the_outcome_of_an_earlier_one(kquota, applied, sandbox):
     manifests(applied, quota("a", "{producerByteRate: 20Mi}"))
     assert kquota("apply", "--yes", "--out", "outcome.json").code == 0
@@ -160,6 +242,21 @@ def test_an_apply_without_changes_replaces_the_outcome_of_an_earlier_one(kquota,
     assert json.loads(idle.out)["counts"]["APPLIED"] == 0
     assert "contains no change to restore" in kquota("rollback", "outcome.json", "--yes").err
     assert rate(sandbox) == 2 * TEN
+
+
+def test_a_rollback_of_another_file_is_refused(kquota, applied):
+    kquota("snapshot", "--out", "s.json")
+    ran = kquota("rollback", "s.json", "--yes")
+    assert ran.code == 1
+    assert "s.json" in ran.err
+    assert kquota("rollback", "none.json", "--yes").code == 1
+
+
+def test_without_records_drift_reports_that_it_cannot_be_determined(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"))
+    ran = kquota("drift", "--detailed-exitcode")
+    assert ran.code == 0
+    assert "drift cannot be determined" in ran.err
 
 
 # ---- overrides that have ended ---------------------------------------------------------------
@@ -339,6 +436,26 @@ def test_a_probable_mistake_needs_an_option(kquota, sandbox, words, code, hint):
     assert ran.code == code
     assert f"pass {hint}" in ran.err
     assert sandbox.values() == {USER_A: {"producer_byte_rate": TEN}}
+
+
+def test_an_override_by_address_works_beside_a_project_and_before_one_exists(
+    kquota, applied, sandbox
+):
+    """During an incident, neither a folder with records of a project nor an override of the project may block it."""
+    override = ("override", "user=b", "producer_byte_rate=5Mi", "--for", "2h", "--reason", "x")
+    by_address = (
+        *override,
+        "--yes",
+        "--here",
+        "--new-entity",
+        "--bootstrap-server",
+        sandbox.bootstrap,
+    )
+    assert kquota(*by_address).code == 0
+    assert kquota("apply", "--yes").code == 0
+    (applied / ".kquota/inventory.json").unlink()
+    assert kquota(*by_address).code == 0
+    assert kquota("apply", "--yes").code == 0
 
 
 @pytest.fixture

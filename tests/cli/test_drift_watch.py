@@ -12,6 +12,9 @@ from typing import Self
 
 import pytest
 
+from reconciler.sandbox import Fault
+from reconciler.sandbox.broker_rules.alterations import BrokerFailure
+from reconciler.sandbox.faults import Refuse
 from tests.cli.projects import project, quota
 from tests.servers.ports import free_ports
 from tests.servers.processes import HANG_SECONDS
@@ -142,6 +145,21 @@ def test_drift_is_observed_logged_and_ended_and_the_process_exits_0(applied, san
     ]
 
 
+def test_drift_does_not_end_while_the_records_are_lost(applied, sandbox):
+    passes = 'kquota_passes_total{cluster="prod",reason="",result="in_order"}'
+    with Watch(applied, "--confirm-after", "1") as watch:
+        seed(sandbox, 5000.0)
+        watch.drifted(1.0)
+        (applied / ".kquota/inventory.json").unlink()
+        watch.waits_for(lambda: "no ownership records" in watch.err.read_text(), "a warning")
+        before = watch.metric(passes) or 0
+        watch.waits_for(lambda: (watch.metric(passes) or 0) > before + 2, "three observations")
+        assert watch.metric('kquota_pairs{cluster="prod",state="drifted"}') == 1.0
+        assert watch.stop() == 0
+    assert "recovered" not in watch.err.read_text()
+    assert watch.err.read_text().count("there are no ownership records of prod") == 1
+
+
 def test_confirmed_drift_is_corrected_where_it_is_configured(applied, sandbox):
     seed(sandbox, 5000000.0)
     with Watch(applied, "--correct-drift") as watch:
@@ -184,6 +202,43 @@ def test_a_correction_needs_to_know_the_documents(kquota, folder, sandbox):
     ran = kquota("drift", "--watch", "--correct-drift")
     assert ran.code == 1
     assert "no manifests are configured" in ran.err
+
+
+def test_a_writer_that_reverts_corrections_is_reported_and_no_longer_corrected(applied, sandbox):
+    seeds = 0
+    with Watch(applied, "--correct-drift", "--confirm-after", "1") as watch:
+
+        def fought() -> bool:
+            # Only between reconciliations: after a removal, a reconciliation waits half a minute for visibility.
+            nonlocal seeds
+            if watch.metric('kquota_corrections_total{cluster="prod"}') == seeds < 4:
+                seed(sandbox, 5000000.0)
+                seeds += 1
+            return watch.metric('kquota_drift_fought_pairs{cluster="prod"}') == 1.0
+
+        watch.waits_for(fought, "to be fought")
+        assert watch.metric('kquota_corrections_total{cluster="prod"}') == 3.0
+        assert rate(sandbox) == 5000000.0
+        assert watch.stop() == 0
+    assert "another writer keeps changing user=a producer_byte_rate" in watch.err.read_text()
+
+
+def test_a_failed_cluster_is_counted_and_recovers_without_intervention(applied, sandbox):
+    with Watch(applied) as watch:
+        watch.waits_for(lambda: watch.ask("/readyz")[0] == 200, "ready")
+        sandbox.fail(
+            Fault(
+                effect=Refuse(failure=BrokerFailure(code=-1, message="not today")), api=48, times=12
+            )
+        )
+        failed = 'kquota_passes_total{cluster="prod",reason="broker_error",result="failed"}'
+        watch.waits_for(lambda: (watch.metric(failed) or 0) > 0, "a failure")
+        assert watch.ask("/healthz")[0] == watch.ask("/readyz")[0] == 200
+        passes = 'kquota_passes_total{cluster="prod",reason="",result="in_order"}'
+        before = watch.metric(passes) or 0
+        watch.waits_for(lambda: (watch.metric(passes) or 0) > before, "a success")
+        assert watch.stop() == 0
+    assert "WARNING prod: " in watch.err.read_text()
 
 
 def test_a_listen_address_in_use_is_an_immediate_error(applied, kquota):

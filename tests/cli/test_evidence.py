@@ -10,6 +10,7 @@ from reconciler.app.requests import EvidenceRequest
 from reconciler.base import installation as extras
 from reconciler.base.clock import SystemClock
 from reconciler.errors import UsageError
+from reconciler.sandbox.settings import SandboxSettings
 from reconciler.usage.samples import DAY_MS
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import manifests, project, quota
@@ -79,6 +80,14 @@ def test_throttled_clients_are_shown_where_evidence_is_configured(kquota, eviden
     assert "zoe" not in ran.out
 
 
+def test_the_plan_digest_does_not_depend_on_evidence(kquota, evidence):
+    with_, without = (
+        json.loads(kquota("plan", "--no-inventory", "--format", "json", *more).out)
+        for more in ((), ("--no-evidence",))
+    )
+    assert with_["digest"] == without["digest"]
+
+
 def test_the_comment_on_a_pull_request_contains_the_impact(kquota, folder, evidence, monkeypatch):
     assert kquota("plan", "--out", "plan.json").code == 3
     with GitHubApi() as api:
@@ -99,6 +108,13 @@ def test_the_comment_on_a_pull_request_contains_the_impact(kquota, folder, evide
 
 
 # ---- where nothing can be said -----------------------------------------------------------------
+
+
+def test_missing_evidence_is_reported_as_unknown_and_is_not_fatal(kquota, cluster):
+    ran = kquota("plan", "--no-inventory")
+    assert ran.code == 0
+    assert "no evidence counts" in ran.out
+    assert "evidence of prod" in ran.err
 
 
 def test_missing_required_evidence_exits_5(kquota, cluster):
@@ -126,6 +142,28 @@ def test_evidence_of_another_cluster_is_not_used(kquota, folder, cluster):
     (note,) = json.loads(ran.out)["simulation"]["evidence"]
     assert "lkc-2" in note["stale"]
     assert {row["verdict"] for row in rows_of(ran).values()} == {"no data"}
+
+
+def test_damaged_evidence_is_not_used(kquota, folder, evidence):
+    for file in (folder / "evidence").rglob("usage_sample/**/*.parquet"):
+        content = file.read_bytes()
+        file.write_bytes(content[: len(content) // 2] + b"\0" * (len(content) - len(content) // 2))
+    ran = kquota("plan", "--no-inventory", "--format", "json")
+    assert ran.code == 0, ran.err
+    assert {row["verdict"] for row in rows_of(ran).values()} == {"no data"}
+
+
+def test_series_whose_bucket_changed_within_the_window_are_not_replayed(kquota, folder, cluster):
+    use = {"a": busy(15 * MIB), "b": busy(1000)}
+    limits = {"a": 20.0 * MIB, "b": 20.0 * MIB}
+    _ = published(
+        folder / "evidence", CLUSTER_ID, use, end_ms=today_ms(), limits=limits, clients=["app"]
+    )
+    ran = kquota("plan", "--no-inventory", "--format", "json")
+    assert ran.code == 0
+    assert {(row["verdict"], row["why"]) for row in rows_of(ran).values()} == {
+        ("not identifiable", "a series with the same names was recorded under other limits")
+    }
 
 
 def test_a_label_without_a_tier_is_a_warning(kquota, folder, evidence, cluster):
@@ -170,11 +208,34 @@ def test_a_missing_extra_is_a_warning_unless_evidence_is_required(kquota, eviden
     assert kquota("plan", "--no-inventory", "--evidence", "evidence").code == 1
 
 
+def test_with_a_custom_quota_callback_the_impact_is_unknown(kquota, folder):
+    own = {"client.quota.callback.class": "com.example.Own"}
+    settings = SandboxSettings(cluster_id=CLUSTER_ID, broker_settings=own)
+    with SandboxThread(settings) as running:
+        running.seed(LIVE)
+        project(folder, running.bootstrap, quota("a"), more=TELEMETRY)
+        use = {"a": busy(15 * MIB)}
+        _ = published(folder / "evidence", CLUSTER_ID, use, end_ms=today_ms())
+        ran = kquota("plan", "--no-inventory")
+    assert ran.code == 0
+    assert "cannot be known: a custom quota callback decides what is counted together" in ran.out
+
+
 @pytest.mark.parametrize("evidence", ["", " "])
 def test_an_empty_address_is_refused(kquota, cluster, evidence):
     ran = kquota("plan", "--no-inventory", "--evidence", evidence)
     assert ran.code == 1
     assert "--evidence is empty" in ran.err
+
+
+def test_a_relative_address_is_relative_to_the_project_for_any_working_directory(
+    kquota, folder, evidence, monkeypatch
+):
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    ran = kquota("plan", "--no-inventory", "--project", folder / "kquota.yaml")
+    assert ran.code == 3, ran.err
+    assert "1 client of 2 will be worse off" in ran.out
 
 
 def test_a_store_that_does_not_answer_is_reported_and_is_not_fatal(kquota, cluster, monkeypatch):
@@ -191,6 +252,25 @@ BUDGET = """\
   budgets:
     - {name: broker, basis: Observed, mode: Warn, limits: {producerByteRate: 100Mi}}
 """
+
+
+def test_a_budget_is_compared_with_the_use_of_all_clients_under_the_limits_of_the_plan(
+    kquota, folder, evidence
+):
+    with (folder / "kquota.yaml").open("a") as project_file:
+        project_file.write(BUDGET)
+    ran = kquota("plan", "--no-inventory", "--format", "json")
+    document = json.loads(ran.out)
+    (use,) = document["budgets"]
+    assert use["basis"] == "Observed"
+    # Zoe sends 99 MiB/s in the same hour, and no limit of the plan is hers.
+    assert use["before"] == pytest.approx((15 + 99) * MIB, rel=0.001)
+    assert use["after"] == pytest.approx((10 + 99) * MIB, rel=0.001)
+    assert [words for words in document["warnings"] if "would be observed" in words]
+    without = json.loads(kquota("plan", "--no-inventory", "--no-evidence", "--format", "json").out)
+    (use,) = without["budgets"]
+    assert (use["basis"], use["after"]) == ("Promised", 20 * MIB)
+    assert use["note"] == "no recorded use was read"
 
 
 def test_a_budget_by_recorded_use_refuses_a_raise_while_it_is_exceeded(kquota, folder, evidence):

@@ -53,6 +53,20 @@ def summary(text: str) -> list[list[str]]:
     return [line.split()[:-1] for line in lines[1 : 1 + len(NAMES)]]
 
 
+def test_plans_of_all_clusters_are_printed_in_the_order_of_the_project_with_a_summary(
+    fleet, kquota
+):
+    ran = kquota("plan", "--all")
+    assert ran.code == 0
+    assert [line for line in ran.out.splitlines() if line.startswith("== ")] == [
+        "== gamma",
+        "== beta",
+        "== alpha",
+    ]
+    assert summary(ran.out) == [[name, "ok", "1", "0", "0"] for name in NAMES]
+    assert "3 clusters: 3 ok; 3 changes, 0 drifted" in ran.out
+
+
 def test_stop_on_error_writes_nothing_unless_every_cluster_has_a_plan(fleet, folder, kquota):
     stop(folder, fleet, "beta")
     ran = kquota("apply", "--all", "--yes", "--stop-on-error")
@@ -81,6 +95,18 @@ def test_a_refused_cluster_exits_3_and_the_others_are_written(fleet, folder, kqu
     assert ran.code == 3
     assert summary(ran.out)[1][:2] == ["beta", "refused"]
     assert [bool(sandbox.values()) for sandbox in fleet.values()] == [True, False, True]
+
+
+def test_a_failed_cluster_beside_a_refused_one_exits_1_with_the_table_of_all(fleet, folder, kquota):
+    stop(folder, fleet, "alpha", "gamma")
+    manifests(folder, quota("any", entity="{user: {default: true}}", cluster="beta"))
+    ran = kquota("apply", "--all", "--yes")
+    assert ran.code == 1
+    assert [row[:2] for row in summary(ran.out)] == [
+        ["gamma", "unreachable"],
+        ["beta", "refused"],
+        ["alpha", "unreachable"],
+    ]
 
 
 def labelled(folder, fleet: dict[str, SandboxThread]) -> None:

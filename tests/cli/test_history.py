@@ -35,6 +35,13 @@ def test_the_last_apply_is_undone_without_its_file_name(kquota, twice, sandbox):
     assert sandbox.values()[USER_A]["producer_byte_rate"] == 10 * 2**20
 
 
+@pytest.mark.parametrize("words", [(), ("--last", "x.json")])
+def test_a_rollback_needs_a_file_or_last(kquota, twice, words):
+    ran = kquota("rollback", "--yes", *words)
+    assert ran.code == 1
+    assert "kquota history lists the outcomes" in ran.err
+
+
 def test_without_outcomes_last_says_where_those_of_pipelines_are(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap)
     ran = kquota("rollback", "--last", "--yes")

@@ -18,6 +18,15 @@ def written(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
+def test_a_new_project_is_complete_and_valid(kquota, folder):
+    ran = kquota(*BASE)
+    assert ran.code == 0, ran.err
+    assert written(folder) == {"kquota.yaml", "quotas/example.yaml", ".kquota/.gitignore"}
+    assert (folder / ".kquota").stat().st_mode & 0o777 == 0o700
+    assert kquota("validate").code == 0
+    assert "kquota adopt" in ran.err
+
+
 def test_a_second_run_changes_nothing_and_other_content_is_never_replaced(kquota, folder):
     assert kquota(*BASE).code == 0
     assert kquota(*BASE).code == 0

@@ -14,8 +14,10 @@ from typing import IO
 import pytest
 
 from reconciler.cli.change.apply_output import STOPPING
+from reconciler.kafka import ClientConfig, SyncQuotaClient
 from reconciler.quota.outcome import MAX_OPERATIONS
 from tests.cli.projects import project, quota
+from tests.servers.certs import Authority
 from tests.servers.processes import HANG_SECONDS
 
 DOCUMENTS = MAX_OPERATIONS + 500
@@ -102,6 +104,18 @@ def test_a_second_signal_ends_an_apply_at_once_and_the_command_that_undoes_it_is
     undone = kquota(*shlex.split(line.removeprefix(words))[1:], "--yes", "--validate", "none")
     assert undone.code == 0
     assert sandbox.values() == {}
+
+
+def test_after_kill_9_the_next_run_owns_the_applied_values_and_applies_the_rest(
+    many, sandbox, kquota
+):
+    code, _, _ = stopped_during_first_request(many, sandbox, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    until(lambda: len(sandbox.values()) > 0)
+    assert kquota("apply", "--yes").code == 0
+    assert len(sandbox.values()) == DOCUMENTS
+    assert f"{DOCUMENTS:,} managed quota keys" in kquota("drift").out
+    assert kquota("plan", "--detailed-exitcode").code == 0
 
 
 def killed_broker(folder, sandbox) -> tuple[int, str, str]:
@@ -228,6 +242,23 @@ def test_an_outcome_that_cannot_be_replaced_is_a_warning_beside_the_command_that
     assert f"to undo this: kquota rollback {name}" in err
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_an_outcome_that_standard_output_does_not_take_is_a_message(folder, sandbox, output):
+    project(folder, sandbox.bootstrap, quota("a"))
+    release = sandbox.hold_request(api=49, skip=1)  # validated, then sent
+    read, write = os.pipe()
+    with start(folder, "apply", "--yes", "--format", output, stdout=write) as process:
+        os.close(write)
+        until(lambda: list((folder / ".kquota/outcomes").glob("*.json")))
+        os.close(read)
+        release()
+        err = process.stderr.read()
+    assert process.returncode == 1
+    assert len(sandbox.values()) == 1
+    assert "1 of 1 change applied and shown by the brokers" in err
+    assert "to undo this: kquota rollback .kquota/outcomes/" in err
+
+
 def test_the_sandbox_command_prints_its_address_and_stops_on_a_signal(folder, kquota):
     process = start(folder, "sandbox", "--format", "json", "--behave-as", "3.9")
     try:
@@ -247,6 +278,37 @@ def test_the_sandbox_command_prints_its_address_and_stops_on_a_signal(folder, kq
     assert err.endswith("stopped\n")
 
 
+def test_the_sandbox_command_accepts_its_users_over_tls(folder, tmp_path):
+    authority = Authority.make(tmp_path)
+    identity = authority.server("broker")
+    process = start(
+        folder,
+        "sandbox",
+        *("--user", "alice:secret:planner"),
+        *("--tls-certificate", str(identity.certificate), "--tls-key", str(identity.key)),
+    )
+    try:
+        name, _, bootstrap = process.stdout.readline().strip().partition("=")
+        assert name == "bootstrap.servers"
+        config = ClientConfig.from_mapping(
+            {
+                "bootstrap.servers": bootstrap,
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "alice",
+                "sasl.password": "secret",
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.certificates": authority.certificate_file.read_text(),
+            }
+        )
+        with SyncQuotaClient(config) as client:
+            assert client.cluster().rights == {"Describe", "DescribeConfigs"}
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=HANG_SECONDS)
+    assert process.returncode == 0
+
+
 EARLY = """
 import os, signal, sys
 class Finder:  # the first module of the command line that is imported sends the signal
@@ -254,6 +316,29 @@ class Finder:  # the first module of the command line that is imported sends the
         if name == "reconciler.cli.main":
             os.kill(os.getpid(), {number})
 sys.meta_path.insert(0, Finder())
+from reconciler.__main__ import main
+main()
+"""
+WITHIN = """
+import os, signal, sys
+import reconciler.base.output_text, reconciler.cli.framework.diagnostics, reconciler.cli.change.plan
+class Finder:  # the signal interrupts code from a text, such as the methods of a dataclass
+    def find_spec(self, name, path=None, target=None):
+        if name == "reconciler.app.clusters.targets":
+            exec("os.kill(os.getpid(), {number}); import time; time.sleep(20)")
+sys.argv = ["kquota", "plan", "--bootstrap-server", "127.0.0.1:1", "q.yaml"]
+sys.meta_path.insert(0, Finder())
+from reconciler.__main__ import main
+main()
+"""
+FINAL = """
+import os, signal, sys
+import reconciler.cli.main as command_line
+class Last:
+    def __del__(self, kill=os.kill, pid=os.getpid()):  # when the interpreter has ended and clears its modules
+        kill(pid, {number})
+command_line.main = lambda: 7
+sys.kept_until_the_end = Last()
 from reconciler.__main__ import main
 main()
 """
@@ -291,3 +376,48 @@ def test_a_signal_before_or_after_the_work_exits_130_without_a_message(folder, s
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (130, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(("script", "code"), [(WITHIN, 130), (FINAL, 7)], ids=["within", "final"])
+def test_no_signal_ends_the_process_in_place_of_its_exit_code(folder, script, code, number):
+    (folder / "program.py").write_text(script.format(number=int(number)))
+    ran = subprocess.run(
+        [sys.executable, "-m", "program"],  # Python ends a module, not a script, with SIGINT
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+        check=False,
+    )
+    assert ran.returncode == code
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_completion_that_is_interrupted_prints_nothing_into_the_prompt(folder):
+    words = {"COMP_WORDS": "kquota plan --cluster ", "COMP_CWORD": "3"}
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHIN.format(number=int(signal.SIGINT))],
+        cwd=folder,
+        env=ENVIRONMENT | words | {"_KQUOTA_COMPLETE": "bash_complete"},
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")
+
+
+def test_a_broker_that_stops_before_the_first_request_leaves_the_count_and_the_next_command(
+    folder, sandbox
+):
+    project(folder, sandbox.bootstrap, quota("a"))
+    terminal = Terminal(folder, "apply", "--validate", "none", "--timeout", "1s")
+    terminal.expect("[y/N]")
+    sandbox.stop()
+    terminal.type("y\n")
+    assert terminal.end() == 1
+    assert "0 applied, 1 change not sent: no connection: " in terminal.seen
+    assert "next: `kquota apply`" in " ".join(terminal.seen.split())  # the line may wrap
+    assert not list((folder / ".kquota").glob("outcomes/*"))

@@ -4,8 +4,14 @@ import os
 import subprocess
 import sys
 
+from reconciler import __version__
 from reconciler.base.installation import incomplete_installation
 from reconciler.cli.main import main
+
+
+def test_the_version_is_printed(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"kquota {__version__}\n"
 
 
 def test_the_version_needs_no_heavy_import_and_little_time():
@@ -41,6 +47,11 @@ def test_no_arguments_is_a_usage_error_that_shows_the_help(capsys):
 def test_a_misspelled_command_gets_a_suggestion(capsys):
     assert main(["aply"]) == 1
     assert "Did you mean apply?" in capsys.readouterr().err
+
+
+def test_an_invalid_option_exits_1_because_2_means_changes(capsys):
+    assert main(["completion", "bash", "--colour"]) == 1
+    assert "kquota completion --help" in capsys.readouterr().err
 
 
 def test_completion_scripts_complete_both_programs(capsys):

@@ -18,6 +18,7 @@ GUARDS = """\
         limits:
           producerByteRate: {min: 1Mi, max: 20Mi}
 """
+DEFAULT = quota("every", entity="{user: {default: true}}")
 
 
 @pytest.fixture
@@ -28,6 +29,38 @@ def prod(folder, sandbox):
 
 def violations(ran) -> dict[str, dict]:
     return {violation["guard"]: violation for violation in json.loads(ran.out)["violations"]}
+
+
+def test_every_violation_of_the_policy_is_reported_with_file_and_line_and_exits_3(
+    kquota, prod, sandbox
+):
+    manifests(prod, quota("admin-root"), DEFAULT, quota("etl-one", "{producerByteRate: 30Mi}"))
+    ran = kquota("plan", "--format", "json")
+    assert ran.code == 3
+    by_guard = violations(ran)
+    assert set(by_guard) == {"protected", "bounds.range"}
+    assert (by_guard["protected"]["file"], by_guard["protected"]["line"]) == ("quotas/all.yaml", 10)
+    assert by_guard["protected"]["message"] == "create on a protected entity: the platform team's"
+    assert by_guard["bounds.range"]["line"] == 30
+    text = kquota("plan")
+    assert text.code == 3
+    assert "quotas/all.yaml:10: user=admin-root: create on a protected entity" in text.out
+    assert kquota("apply", "--yes").code == 3
+    assert sandbox.values() == {}
+
+
+def test_a_protected_limit_remains_when_its_document_is_removed(kquota, prod, sandbox):
+    project(prod, sandbox.bootstrap, quota("admin-root"), quota("a"))
+    assert kquota("apply", "--yes").code == 0
+    project(prod, sandbox.bootstrap, quota("a"), more=GUARDS)
+    manifests(prod, quota("admin-root", "{consumerByteRate: 1Mi}"), quota("a"))
+    ran = kquota("plan", "--format", "json")
+    assert ran.code == 3
+    messages = sorted(violation["message"] for violation in json.loads(ran.out)["violations"])
+    assert messages == [
+        "create on a protected entity: the platform team's",
+        "remove on a protected entity: the platform team's",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.app.clusters.project_files import search_path
 from tests.cli.brokers import SandboxThread
-from tests.cli.projects import project, quota
+from tests.cli.projects import CLUSTER, PROJECT, project, quota
 from tests.git.commits import git
 
 VARIABLES = ("KQUOTA_PROJECT", "KQUOTA_CLUSTER", "KQUOTA_BOOTSTRAP_SERVERS")
@@ -42,6 +42,17 @@ def test_the_nearest_project_file_is_used(kquota, below):
     assert "near" in kquota("validate", "--cluster", "nowhere").err
 
 
+def test_the_search_ends_at_the_root_of_the_work_tree(kquota, below, monkeypatch):
+    checkout = below / "checkout"
+    checkout.mkdir()
+    git(checkout, "init", "--quiet")
+    monkeypatch.chdir(checkout)
+    ran = kquota("plan")
+    assert ran.code == 1
+    assert "no project file kquota.yaml" in ran.err
+    assert "up to the root of the git work tree" in ran.err
+
+
 def test_a_folder_of_another_user_ends_the_search(tmp_path, monkeypatch):
     git(tmp_path, "init", "--quiet")
     inner = tmp_path / "a" / "b"
@@ -67,6 +78,48 @@ def test_with_a_trusted_revision_the_nearest_project_file_of_that_revision_is_us
         assert ran.code == 0, ran.err
         assert evil.sandbox.values() == {}
     assert "../../kquota.yaml" in ran.err or "1 to create" in ran.out
+
+
+def test_environment_variables_set_the_project_the_cluster_and_the_brokers(
+    kquota, folder, sandbox, monkeypatch
+):
+    text = PROJECT + "".join(
+        "---\n" + CLUSTER.format(name=name, bootstrap=at)
+        for name, at in (("near", sandbox.bootstrap), ("far", NOWHERE))
+    )
+    (folder / "other.yaml").write_text(text)
+    monkeypatch.setenv("KQUOTA_PROJECT", "other.yaml")
+    monkeypatch.setenv("KQUOTA_CLUSTER", "near")
+    assert kquota("describe").out == "No quotas.\n"
+    monkeypatch.delenv("KQUOTA_PROJECT")
+    monkeypatch.setenv("KQUOTA_BOOTSTRAP_SERVERS", sandbox.bootstrap)
+    assert kquota("describe").out == "No quotas.\n"
+
+
+def test_an_option_takes_precedence_over_a_variable_that_contradicts_it(
+    kquota, folder, sandbox, monkeypatch
+):
+    project(folder, sandbox.bootstrap, quota("a"))
+    monkeypatch.setenv("KQUOTA_CLUSTER", "unknown")
+    monkeypatch.setenv("KQUOTA_BOOTSTRAP_SERVERS", NOWHERE)
+    for typed in (
+        ["--all"],
+        ["--cluster", "prod"],
+        ["--project", "kquota.yaml", "--cluster", "prod"],
+    ):
+        ran = kquota("plan", *typed)
+        assert (ran.code, ran.err) == (0, "")
+    monkeypatch.setenv("KQUOTA_PROJECT", "missing.yaml")
+    assert kquota("describe", "--bootstrap-server", sandbox.bootstrap).code == 0
+
+
+def test_contradictory_variables_are_an_error_that_names_them(kquota, folder, monkeypatch):
+    monkeypatch.setenv("KQUOTA_PROJECT", "kquota.yaml")
+    monkeypatch.setenv("KQUOTA_BOOTSTRAP_SERVERS", NOWHERE)
+    ran = kquota("describe")
+    assert ran.code == 1
+    assert "KQUOTA_BOOTSTRAP_SERVERS" in ran.err
+    assert "KQUOTA_PROJECT" in ran.err
 
 
 @pytest.mark.parametrize("command", ["apply --yes quotas", "plan quotas", "drift", "describe"])
@@ -101,6 +154,11 @@ def test_a_command_config_is_added_to_the_settings_of_the_project(kquota, folder
     assert ran.code == 0, ran.err
     assert "1 to create" in ran.out
     assert "bootstrap.servers of more.properties is not used" in ran.err
+
+
+def test_without_a_project_a_command_config_provides_the_brokers(kquota, folder, sandbox):
+    (folder / "client.properties").write_text(f"bootstrap.servers={sandbox.bootstrap}\n")
+    assert kquota("describe", "--command-config", "client.properties").out == "No quotas.\n"
 
 
 def test_with_a_trusted_revision_a_command_config_is_read_from_the_revision(

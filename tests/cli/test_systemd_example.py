@@ -2,12 +2,17 @@
 
 import configparser
 import os
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.projects import quota
+from tests.cli.watch_process import Watch, Watched, until
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "examples" / "systemd" / "kquota-watch.service"
@@ -58,3 +63,31 @@ def test_the_unit_reloads_by_sighup_and_leaves_time_for_the_shutdown():
     assert service["StateDirectory"] == "kquota"
     assert service["Restart"] == "on-failure"
     assert service["DynamicUser"] == "yes"
+
+
+def test_the_command_line_of_the_unit_serves_reloads_and_exits_0(folder: Path, sandbox):
+    """As systemd would run it: the environment has the repository and the state folder."""
+    watched = Watched(folder, sandbox.bootstrap)
+    watched.commit(quota("alice"))
+    watched.settings = watched.settings.replace(sandbox.bootstrap, "evil.example.org:9092")
+    credentials = folder / "credentials"
+    credentials.mkdir()
+    trusted = (watched.top / "kquota.yaml").read_text() + "  propertiesFile: client.properties\n"
+    (credentials / "kquota.yaml").write_text(trusted)
+    (credentials / "client.properties").write_text("client.id=kquota-watch\n")
+    watch = Watch(
+        folder,
+        KQUOTA_REPOSITORY=str(watched.top),
+        STATE_DIRECTORY=str(folder / "state"),
+        JOURNAL_STREAM="8:12345",
+    )
+    line = settings("Service")["ExecStart"].replace("127.0.0.1:9180", "127.0.0.1:0")
+    line = line.replace("${CREDENTIALS_DIRECTORY}", str(credentials))
+    watch.words = [sys.executable, "-m", "reconciler", *shlex.split(line)[1:]]
+    with watch:
+        watch.wait_for_log("<6>prod: 1 applied")
+        watched.commit(quota("alice"), quota("bob"))  # and a project file that is not trusted
+        watch.send(signal.SIGHUP)
+        until(lambda: len(sandbox.values()) == 2, lambda: watch.log)
+        assert watch.get("/healthz") == (200, "ok\n")
+        assert watch.end() == 0

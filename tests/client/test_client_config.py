@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.client import ANYTHING, BearerToken, ClientConfig, Secret
-from reconciler.client.auth.sasl import OAuthBearer, Plain
+from reconciler.client.auth.sasl import OAuthBearer, Plain, Scram
 from reconciler.client.client_config import (
     Address,
     SecurityProtocol,
@@ -56,6 +56,35 @@ def test_missing_bootstrap_servers_are_an_error_with_the_file(tmp_path: Path) ->
         ClientConfig.from_properties(path)
 
 
+def test_overrides_take_precedence_over_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("bootstrap.servers=a:1\nclient.id=x\n")
+    config = ClientConfig.from_properties(path, overrides={"bootstrap.servers": "b:2"})
+    assert (str(config.bootstrap[0]), config.client_id) == ("b:2", "x")
+
+
+def test_errors_name_file_line_and_key(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("bootstrap.servers=a:1\n\nrequest.timeout.ms=soon\n")
+    with pytest.raises(ConfigError) as caught:
+        ClientConfig.from_properties(path)
+    assert str(caught.value) == f"{path}:3: request.timeout.ms: 'soon' is not a whole number"
+    assert (caught.value.key, caught.value.where) == ("request.timeout.ms", f"{path}:3")
+
+
+def test_references_in_values_are_resolved(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("pl4nted")
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "bootstrap.servers=a:1\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f"sasl.username=alice\nsasl.password=${{directory:{tmp_path}:password}}\n"
+    )
+    with pytest.raises(ConfigError, match="may not read"):
+        ClientConfig.from_properties(path)
+    config = ClientConfig.from_properties(path, allowed=ANYTHING)
+    assert config.sasl == Plain(username="alice", password=Secret("pl4nted"))
+
+
 def test_librdkafka_keys_are_accepted() -> None:
     config = ClientConfig.from_librdkafka(
         {
@@ -77,6 +106,11 @@ def test_an_alias_that_contradicts_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"sasl\.mechanisms: contradicts sasl\.mechanism"):
         client_config(sasl_mechanism="PLAIN", sasl_mechanisms="GSSAPI")
     assert client_config(sasl_mechanism="PLAIN", sasl_mechanisms="PLAIN")
+
+
+def test_controller_addresses_are_refused_with_the_reason() -> None:
+    with pytest.raises(ConfigError, match="controllers do not answer DescribeClientQuotas"):
+        client_config(bootstrap_controllers="c:9093")
 
 
 @pytest.mark.parametrize(
@@ -180,6 +214,23 @@ def test_if_one_of_two_timeouts_is_given_the_other_is_derived() -> None:
 
 
 @pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN},
+            Plain(username="alice", password=Secret("pl4nted")),
+        ),
+        (
+            {"sasl.mechanism": "scram-sha-256", "sasl.jaas.config": SCRAM},
+            Scram(mechanism="SCRAM-SHA-256", username="alice", password=Secret("pl4nted")),
+        ),
+    ],
+)
+def test_every_login_mechanism_is_configured(settings: dict[str, str], expected: object) -> None:
+    assert ClientConfig.from_mapping(SASL | settings).sasl == expected
+
+
+@pytest.mark.parametrize(
     ("settings", "key", "words"),
     [
         ({}, "sasl.mechanism", "is missing; supported are PLAIN, SCRAM-SHA-256"),
@@ -259,6 +310,29 @@ def test_a_token_source_of_the_caller_requires_oauthbearer() -> None:
     assert isinstance(config.sasl, OAuthBearer)
     with pytest.raises(ConfigError, match="must be OAUTHBEARER"):
         ClientConfig.from_mapping(SASL | {"sasl.mechanism": "PLAIN"}, token=source)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (SASL | {"sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN}, "sent unencrypted"),
+        (
+            {"ssl.truststore.location": "/x"},
+            "ssl.truststore.location has no effect with security.protocol=PLAINTEXT",
+        ),
+        (
+            {"sasl.mechanism": "PLAIN"},
+            "sasl.mechanism has no effect with security.protocol=PLAINTEXT",
+        ),
+        (
+            {"security.protocol": "SSL", "enable.ssl.certificate.verification": "false"},
+            "an attacker on the network",
+        ),
+    ],
+)
+def test_doubtful_settings_cause_a_warning(settings: dict[str, str], words: str) -> None:
+    warnings = ClientConfig.from_mapping({"bootstrap.servers": "b:1"} | settings).warnings
+    assert any(words in warning for warning in warnings)
 
 
 def test_a_contradictory_configuration_is_rejected() -> None:

@@ -18,3 +18,8 @@ async def test_an_exception_of_a_listener_goes_to_the_event_loop_and_not_into_th
 
     emit(ClientEvents(rebootstrap=bad).rebootstrap, Rebootstrapped(reason="x"))
     assert "Rebootstrapped" in str(caught[0]["message"])
+
+
+def test_listeners_do_nothing_by_default() -> None:
+    events = ClientEvents()
+    assert {getattr(events, name)(object()) for name in ClientEvents.__struct_fields__} == {None}

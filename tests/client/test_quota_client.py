@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from reconciler.errors import RequestTimeout
+from reconciler.errors import AuthorizationError, RequestTimeout
 from reconciler.quota.filters import ANY, Component, Filter
 from reconciler.quota.outcome import Alteration
 from reconciler.wire.apis import (
@@ -19,6 +19,17 @@ from tests.client.support import ALICE, BOB, RATE, client, on_loop, setting
 from tests.fakes import scripted_broker as acts
 from tests.fakes.clock import FakeClock
 from tests.fakes.scripted_broker import ScriptedBroker
+
+
+@pytest.mark.parametrize(
+    ("operations", "rights"), [(0, None), (-(2**31), None), (1 << 10, {"DescribeConfigs"})]
+)
+@on_loop
+async def test_rights_that_a_broker_does_not_report_are_unknown(
+    operations: int, rights: object
+) -> None:
+    async with ScriptedBroker(operations=operations) as broker, client(broker) as our:
+        assert (await our.cluster()).rights == rights
 
 
 @on_loop
@@ -164,6 +175,16 @@ async def test_scram_users_are_listed_with_their_mechanisms() -> None:
         before = broker.count(DESCRIBE_USER_SCRAM_CREDENTIALS)
         assert await our.scram_users([]) == {}
         assert broker.count(DESCRIBE_USER_SCRAM_CREDENTIALS) == before
+
+
+@on_loop
+async def test_the_hint_of_a_missing_right_is_a_command() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.code(31))
+        with pytest.raises(AuthorizationError) as caught:
+            await our.describe()
+        assert "kafka-acls --add" in caught.value.hint
+        assert "--operation DescribeConfigs" in caught.value.hint
 
 
 @on_loop

@@ -6,6 +6,7 @@ import inspect
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -71,6 +72,25 @@ def test_changes_are_sent_awaited_and_resolved_without_an_event_loop_of_the_call
         assert client.cluster().id == "test-cluster"
         assert client.quota_callback() is None
         assert client.login_error is None
+
+
+def test_the_client_can_be_used_in_the_thread_of_a_running_loop() -> None:
+    async def cell_of_a_notebook(broker: ScriptedBroker) -> int:
+        with SyncQuotaClient(config(broker)) as client:
+            return len(client.describe().limits)
+
+    with broker_in_a_thread() as broker:
+        assert asyncio.run(cell_of_a_notebook(broker)) == 0
+
+
+def test_many_threads_may_share_a_client() -> None:
+    with (
+        broker_in_a_thread() as broker,
+        SyncQuotaClient(config(broker)) as client,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        states = list(pool.map(lambda _: client.describe(), range(40)))
+    assert len(states) == 40
 
 
 def test_errors_are_those_of_the_asynchronous_client() -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from reconciler.base.backoff import Deadline
-from reconciler.client.visibility import FEW, VisibilityWait
+from reconciler.client.visibility import FEW, VisibilityWait, shows
 from reconciler.errors import RequestTimeout
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.filters import Filter
@@ -81,3 +81,12 @@ def test_a_broker_that_answered_is_lagging_although_the_deadline_ends_the_last_r
     visibility = asyncio.run(watch.run())
     assert visibility.lagging == ((1,) if is_lagging else ())
     assert visibility.unreachable == ({} if is_lagging else {1: "no answer in time"})
+
+
+def test_every_operation_of_an_alteration_counts():
+    both = Alteration(entity(user="a"), (("producer_byte_rate", 5.0), ("consumer_byte_rate", None)))
+    subject = both.entity
+    assert shows(QuotaState(limits={subject: (5.0, None, None, None, None)}), both)
+    assert not shows(QuotaState(limits={subject: (5.0, 1.0, None, None, None)}), both)
+    assert not shows(QuotaState(limits={subject: (4.0, None, None, None, None)}), both)
+    assert not shows(QuotaState(), both)

@@ -3,6 +3,7 @@
 import json
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,6 +87,12 @@ def test_damaged_corrections_are_an_error_with_their_place(text, words) -> None:
         _ = read_corrections(text, location="corrections")
 
 
+def test_limits_from_before_a_key_was_added_are_completed_with_no_limit() -> None:
+    text = f"[[{ROW},[1,null,3],1,[]]]"
+    (history,) = read_corrections(text, location="corrections")
+    assert history.limits == (1, None, 3, None, None)
+
+
 # ---- removals --------------------------------------------------------------------------------
 
 
@@ -144,3 +151,10 @@ def test_a_damaged_state_of_watch_is_refused_with_its_place(edit, words) -> None
     document = json.loads(watch_state_text(WatchStateContent(commit="abc"))) | edit
     with pytest.raises(ConfigError, match=rf"state\.json: {words}"):
         read_watch_state(json.dumps(document), location="state.json")
+
+
+def test_a_field_of_the_state_of_watch_that_is_given_twice_is_refused() -> None:
+    text = watch_state_text(WatchStateContent(commit="abc"))
+    assert msgspec.json.decode(text)["commit"] == "abc"
+    with pytest.raises(ConfigError, match="the key 'commit' is given twice"):
+        read_watch_state(text.replace("{", '{"commit": "", ', 1), location="state.json")

@@ -78,6 +78,19 @@ def test_the_document_of_an_outcome_has_the_published_form():
     golden("outcome.json", TEXT)
 
 
+def test_a_rollback_reads_only_results_that_may_have_changed_the_cluster():
+    undo = read_undo(TEXT, location="OUTCOME.json")
+    expected = [
+        (pair.change.pair, pair.change.before, pair.change.applied, pair.change.recorded)
+        for pair in result().pairs
+        if pair.status_text in {"APPLIED", "UNKNOWN"}
+    ]
+    assert [
+        (change.pair, change.before, change.applied, change.recorded) for change in undo.changes
+    ] == expected
+    assert (undo.cluster_id, undo.digest) == ("lkc-1", result().digest)
+
+
 def repeat_the_first_pair(document: dict) -> None:
     first = document["pairs"][0]
     document["pairs"].append(first)
@@ -146,3 +159,8 @@ def test_an_edited_outcome_is_refused_with_its_place(edit, words):
     edit(document)
     with pytest.raises(ConfigError, match=words):
         read_undo(json.dumps(document), location="OUTCOME.json")
+
+
+def test_a_field_that_is_given_twice_is_refused():
+    with pytest.raises(ConfigError, match="the key 'digest' is given twice"):
+        read_undo(TEXT.replace('  "digest"', '  "digest": "other",\n  "digest"'), location="x")

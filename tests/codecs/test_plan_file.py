@@ -91,6 +91,12 @@ def test_a_plan_truncated_at_any_place_is_refused(place):
         read(TEXT[: place % (len(TEXT) - 2)])
 
 
+def test_a_printed_plan_is_not_a_saved_one():
+    with pytest.raises(ConfigError, match="printed with --format json") as caught:
+        read(dump(plan_document(sample())))
+    assert caught.value.hint == "expected: the file of `plan --out`"
+
+
 @pytest.mark.parametrize("twice", ['"line":1,"line":', '"impact": {"known": 1, '])
 def test_a_repeated_name_is_refused(twice):
     name = twice.partition(":")[0]
@@ -195,6 +201,21 @@ def test_an_edit_is_refused_with_its_place(change, words):
     for text in edited(change):
         with pytest.raises(ConfigError, match=rf"plan\.json: .*{words}"):
             read(text)
+
+
+def test_edits_of_facts_that_no_digest_covers_are_shown_as_edited():
+    """A digest covers the effect; the counts, texts and clients that are shown follow from the rows."""
+    text, _ = edited(lambda document: document["findings"].clear())
+    again = read(text)
+    assert again.plan.findings == ()
+    assert all(not plan_document(again)[name] for name in ("unmanaged", "newOrphans", "drift"))
+
+
+def test_an_entity_that_cannot_be_is_named_with_its_row():
+    file = saved_plan(sample())
+    row = replace(file.changes[1], entity=())
+    with pytest.raises(ConfigError, match=r"plan\.json: changes\[1\]: "):
+        read(dump(replace(file, changes=[file.changes[0], row])))
 
 
 ODD = (

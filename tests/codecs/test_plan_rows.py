@@ -18,6 +18,7 @@ from reconciler.codecs.plan_rows import (
 )
 from reconciler.codecs.reader import decoded
 from reconciler.errors import ConfigError, QuotaValueError
+from reconciler.quota.entity import entity
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.render.cause_text import REASONS, section_of
@@ -110,3 +111,9 @@ def test_fields_are_declared_in_the_order_in_which_they_are_written(type_of_row)
     """So a document is the same text whether its rows are typed or not."""
     names = type_of_row.__struct_encode_fields__
     assert list(names) == sorted(names)
+
+
+def test_names_of_entities_remain_distinct():
+    for name in (None, "", "<default>", "null"):
+        subject = entity(user=name)
+        assert through_json(change_row(change(entity=subject))).change().entity == subject

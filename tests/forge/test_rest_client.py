@@ -62,6 +62,16 @@ def answers(*responses):
 OK = (200, {}, '{"ok": true}')
 
 
+def test_a_server_error_is_retried_and_then_reported(clock):
+    handler, came = answers((502, {}, "<html>"), (500, {}, "{}"), OK)
+    assert result_of(handler, lambda client, _: client.get("x"), clock) == {"ok": True}
+    assert clock.slept == [1.0, 2.0]
+    handler, came = answers((503, {}, '{"message": "down"}'))
+    with pytest.raises(ForgeError, match="GET /x answered 503: down"):
+        result_of(handler, lambda client, _: client.get("x"), clock)
+    assert len(came) == 4
+
+
 def test_a_write_that_may_have_been_executed_is_not_sent_again(clock):
     handler, came = answers((502, {}, ""))
     with pytest.raises(ForgeError) as caught:
@@ -90,6 +100,18 @@ def test_a_rate_limit_is_waited_for_as_long_as_the_host_requests(
     handler, came = answers((status, headers, body), OK)
     assert result_of(handler, lambda client, _: client.send("POST", "x", {}), clock) == {"ok": True}
     assert clock.slept == [pytest.approx(seconds)]
+    assert len(came) == 2
+
+
+def test_a_rate_limit_that_takes_too_long_is_reported(clock):
+    handler, _ = answers((429, {"Retry-After": "3600"}, "{}"))
+    with pytest.raises(ForgeError, match="answered 429") as caught:
+        result_of(handler, lambda client, _: client.get("x"), clock)
+    assert "3600 s" in caught.value.hint
+    assert clock.slept == []
+    handler, came = answers((429, {"Retry-After": "100"}, "{}"))
+    with pytest.raises(ForgeError):
+        result_of(handler, lambda client, _: client.get("x"), clock)
     assert len(came) == 2
 
 
@@ -131,6 +153,31 @@ def test_the_size_of_a_response_is_limited_and_it_must_be_json(clock):
     handler, _ = answers((200, {}, "<html>login</html>"))
     with pytest.raises(ForgeError, match="not JSON"):
         result_of(handler, lambda client, _: client.get("x"), clock)
+
+
+def test_a_host_that_does_not_answer_is_abandoned_at_the_timeout(clock):
+    async def silent(request):
+        await asyncio.Event().wait()
+
+    with pytest.raises(ForgeError, match="no answer within"):
+        result_of(
+            silent, lambda client, _: client.get("x"), clock, bounds=RestLimits(total_seconds=0.05)
+        )
+    assert clock.slept == [1.0, 2.0, 4.0]
+
+
+def test_an_unreachable_host_is_named(clock):
+    async def work(client, url):
+        async with RestClient(
+            "http://127.0.0.1:9", headers={}, clock=clock, token=forge_token(PLANTED)
+        ) as nobody:
+            await nobody.send("POST", "x", {})
+
+    handler, _ = answers(OK)
+    with pytest.raises(ForgeError, match=r"127\.0\.0\.1:9 failed") as caught:
+        result_of(handler, work, clock)
+    assert not caught.value.unsure
+    assert len(clock.slept) == 3
 
 
 def collected(client, path="list", **more):
@@ -223,6 +270,12 @@ def test_a_download_over_plain_http_is_refused(clock):
 def test_an_invalid_or_unprotected_address_is_refused(address):
     with pytest.raises(UsageError):
         checked_address(address)
+
+
+def test_a_loopback_or_tls_address_is_accepted():
+    assert checked_address("https://ghe.example/api/v3/") == "https://ghe.example/api/v3"
+    assert checked_address("http://127.0.0.1:1") == "http://127.0.0.1:1"
+    assert checked_address("http://[::1]:1/") == "http://[::1]:1"
 
 
 def test_no_text_contains_the_token(clock):

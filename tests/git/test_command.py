@@ -31,6 +31,13 @@ def test_variables_that_redirect_git_are_removed_and_the_others_are_kept():
     assert variables["GIT_TERMINAL_PROMPT"] == "0"
 
 
+def test_a_directory_outside_any_repository_is_reported(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    with pytest.raises(GitError, match="not inside a git repository") as caught:
+        run(tmp_path, ("rev-parse", "--show-toplevel"))
+    assert "clone" in caught.value.hint
+
+
 def test_a_missing_git_command_is_reported_with_the_next_step(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(GitError, match="git command is not installed") as caught:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import GitError
-from reconciler.git.mirror import GitMirror, GitSource
-from tests.git.commits import commit, repository
+from reconciler.git.mirror import KEPT, GitMirror, GitSource
+from tests.git.commits import commit, git, repository
 
 
 @pytest.fixture
@@ -26,12 +26,47 @@ def fetched(git_mirror: GitMirror) -> str:
     return asyncio.run(git_mirror.fetch())
 
 
+def test_the_newest_commit_is_fetched_with_its_files_and_its_history(tmp_path: Path, origin: Path):
+    first = commit(origin, {"a.yaml": "1"})
+    git_mirror = mirror(tmp_path, origin)
+    assert fetched(git_mirror) == first
+    second = commit(origin, {"a.yaml": "2"})
+    assert fetched(git_mirror) == second
+    assert git_mirror.tree(second).read(["a.yaml"]) == {"a.yaml": b"2"}
+    assert git_mirror.tree(first).read(["a.yaml"]) == {"a.yaml": b"1"}
+    assert git_mirror.follows(second, first)
+    assert not git_mirror.follows(first, second)
+    assert git(git_mirror.folder, "rev-parse", "--is-bare-repository") == "true"
+
+
 @pytest.mark.parametrize(
     "branch", ["-x", "a b", "a..b", "a:b", "a*", "x.lock", "a/", "a\n", "@{u}x@{"]
 )
 def test_an_invalid_branch_name_is_refused_before_git_receives_it(tmp_path: Path, branch: str):
     with pytest.raises(GitError, match="cannot be the name of a branch"):
         mirror(tmp_path, tmp_path, branch)
+
+
+def test_a_retained_commit_survives_a_rewritten_branch_and_garbage_collection(
+    tmp_path: Path, origin: Path
+):
+    commit(origin, {"a.yaml": "1"})
+    good = commit(origin, {"a.yaml": "2"})
+    git_mirror = mirror(tmp_path, origin)
+    fetched(git_mirror)
+    git_mirror.keep(good)
+    git(origin, "reset", "--quiet", "--hard", "HEAD~1")
+    other_commit = commit(origin, {"a.yaml": "3"})
+    assert fetched(git_mirror) == other_commit
+    git(git_mirror.folder, "gc", "--quiet", "--prune=now")
+    assert git_mirror.has(good)
+    assert not git_mirror.follows(other_commit, good)
+    git_mirror.keep(other_commit)
+    git(git_mirror.folder, "reflog", "expire", "--expire=now", "--all")
+    git(git_mirror.folder, "gc", "--quiet", "--prune=now")
+    assert not git_mirror.has(good)
+    assert not git_mirror.follows(other_commit, good)
+    assert git(git_mirror.folder, "rev-parse", KEPT) == other_commit
 
 
 def test_hooks_and_templates_of_the_machine_are_not_run(tmp_path: Path, origin: Path, monkeypatch):
@@ -55,6 +90,11 @@ def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path, origin: Pat
     )
     with pytest.raises(GitError, match="cannot be made"):
         git_mirror.prepare()
+
+
+def test_the_display_name_contains_source_and_branch(tmp_path: Path, origin: Path):
+    assert mirror(tmp_path, origin, "main").display_name == f"{origin} (main)"
+    assert mirror(tmp_path, origin).display_name == f"{origin} (default branch)"
 
 
 HERE = Path()

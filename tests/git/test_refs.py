@@ -57,6 +57,12 @@ def test_two_clones_share_one_remote_and_cannot_overwrite_each_other(tmp_path: P
     assert first_refs.read(REF) == (second, b"two")
 
 
+def test_an_unreachable_remote_is_an_error_not_an_empty_inventory(top: Path, tmp_path: Path):
+    run(top, ("remote", "add", "origin", str(tmp_path / "gone")))
+    with pytest.raises(GitError, match="git ls-remote failed"):
+        GitRefs(top=top).read(REF)
+
+
 def test_a_ref_without_the_records_file_is_an_error(top: Path):
     GitRefs(top=top, file="other.json").write(REF, b"x", expected=None, message="a")
     with pytest.raises(GitError):

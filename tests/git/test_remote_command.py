@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import GitError
-from reconciler.git.mirror import fetch
+from reconciler.git.mirror import fetch, variables
 from tests.servers.processes import HANG_SECONDS
 
 
@@ -127,3 +127,23 @@ def test_a_missing_folder_and_a_missing_git_are_distinguished(tmp_path: Path, mo
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(GitError, match="git command is not installed"):
         asyncio.run(fetch(tmp_path, ("ls-remote", "x")))
+
+
+def test_settings_are_added_after_the_callers_own_and_the_transport_settings_are_kept():
+    outer = {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "safe.directory",
+        "GIT_CONFIG_VALUE_0": "*",
+        "GIT_SSH_COMMAND": "ssh -i key",
+        "GIT_DIR": "/elsewhere",
+    }
+    environment = variables(outer, {"http.extraHeader": "X: y"})
+    assert environment["GIT_CONFIG_COUNT"] == "2"
+    assert (environment["GIT_CONFIG_KEY_1"], environment["GIT_CONFIG_VALUE_1"]) == (
+        "http.extraHeader",
+        "X: y",
+    )
+    assert environment["GIT_CONFIG_KEY_0"] == "safe.directory"
+    assert environment["GIT_SSH_COMMAND"] == "ssh -i key"
+    assert "GIT_DIR" not in environment
+    assert "GIT_CONFIG_COUNT" not in variables({}, {})

@@ -98,6 +98,12 @@ def test_names_with_line_breaks_and_non_utf8_bytes_are_read_back(clone: Path):
     assert Repository.around(clone).tree().read([name]) == {name: b"x"}
 
 
+def test_a_missing_path_is_an_error(clone: Path):
+    commit(clone, {"a": "1"})
+    with pytest.raises(GitError, match="gone is not a file of commit"):
+        Repository.around(clone).tree().read(["gone"])
+
+
 def test_links_are_followed_inside_the_tree(clone: Path):
     (clone / "q/sub").mkdir(parents=True)
     (clone / "q/sub/link").symlink_to("../../real")

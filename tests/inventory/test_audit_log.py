@@ -25,6 +25,30 @@ PAIRS = [
 ]
 
 
+def test_a_line_has_the_published_fields_in_their_order(tmp_path: Path):
+    """The examples of docs/ and other tools read them; fields that do not apply are absent."""
+    path = tmp_path / "audit.jsonl"
+    entries = (
+        audit_entry(
+            entity=parts(entity(user=None, client_id="\u202e")), before=written_value(2.0**63)
+        ),
+        audit_entry(before=msgspec.UNSET, settled_at="S", settled_by="me", intended_at="T"),
+    )
+    FileAuditLog(path).append(entries)
+    run = '{"v":1,"time":"2025-11-21T12:00:00Z","who":"ci","commit":"abc","clusterId":"lkc-1","digest":"sha256:0",'
+    key = '"key":"producer_byte_rate",'
+    result = (
+        '"after":5,"cause":"Create","document":"team/alice",'
+        '"outcome":"APPLIED","seen":"visible","found":5,"words":""'
+    )
+    before = '"before":9.223372036854776e+18,'
+    settled = '"settledAt":"S","settledBy":"me","intendedAt":"T"'
+    assert path.read_text().splitlines() == [
+        f'{run}"entity":[["user",null],["client-id","\\u202e"]],{key}{before}{result}}}',
+        f'{run}"entity":[["user","alice"]],{key}{result},{settled}}}',
+    ]
+
+
 TEXTS = st.text() | st.sampled_from(["\ud800", "##[x]", "\x7f", "\u2028"])
 VALUES = st.none() | st.floats()
 
@@ -52,6 +76,11 @@ def test_the_file_is_private(tmp_path: Path):
     path = tmp_path / "audit.jsonl"
     FileAuditLog(path).append([audit_entry()])
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_empty_list_of_entries_creates_no_file(tmp_path: Path):
+    FileAuditLog(tmp_path / "audit.jsonl").append([])
+    assert not (tmp_path / "audit.jsonl").exists()
 
 
 def test_a_line_truncated_by_a_crash_does_not_damage_others(tmp_path: Path):
@@ -102,6 +131,11 @@ def test_an_intent_is_read_as_other_tools_write_it(tmp_path: Path, written: byte
     path.write_bytes(written.replace(b"APPLIED", b"INTENDED") + b"\n")
     (entry,) = FileAuditLog(path).open_intents(CLUSTER, PAIRS).values()
     assert entry.after == after
+
+
+def test_a_log_that_cannot_be_written_is_an_error(tmp_path: Path):
+    with pytest.raises(InventoryError, match="cannot be written"):
+        FileAuditLog(tmp_path / "no" / "audit").append([audit_entry()])
 
 
 class BlockFiles(DurableFiles):
@@ -161,6 +195,19 @@ def test_open_intents_are_those_of_a_log_that_is_read_from_its_beginning(
     assert log.open_intents(CLUSTER, pairs) == {
         pair: open_intents[name] for pair, name in names.items() if name in open_intents
     }
+
+
+def test_of_a_long_log_only_the_end_is_read():
+    entries = [
+        entry_of(0, "INTENDED"),
+        *(entry_of(1, "INTENDED", note=str(at)) for at in range(999)),
+    ]
+    files = BlockFiles(b"\n".join(map(msgspec.json.encode, entries)), 500)
+    log = FileAuditLog(Path("log"), files=files)
+    assert log.open_intents(CLUSTER, {PAIRS[1]})[PAIRS[1]].note == "998"
+    assert files.bytes_read == 500
+    assert log.open_intents(CLUSTER, ()) == {}
+    assert len(log.open_intents(CLUSTER, PAIRS)) == 2
 
 
 def test_open_intents_of_a_file_that_is_longer_than_a_block_or_missing(tmp_path: Path):

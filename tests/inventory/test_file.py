@@ -1,6 +1,7 @@
 """The file inventory: locks, atomic replacement, no loss by kill -9, damage is an error."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -10,15 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.base.durable_files import DurableFiles
 from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.inventory.file import PATIENCE_SECONDS, RETRY_SECONDS, FileInventory, RecordsFile
 from reconciler.inventory.file_lock import FileLock
-from reconciler.inventory.format import encode
+from reconciler.inventory.format import decode, encode
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import (
     Owner,
     OwnershipRecords,
     ProjectNamed,
+    RecordDropped,
     Recorded,
 )
 from tests.fakes.clock import FakeClock
@@ -42,6 +45,14 @@ def write(path: Path, cluster_id: str, changes=CHANGES) -> None:
 
 def read(path: Path, cluster_id: str = "lkc") -> OwnershipRecords:
     return asyncio.run(opened(path, "").load(cluster_id))
+
+
+def test_unknown_records_are_distinguished_from_empty_records(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+    assert read(path) == OwnershipRecords(cluster_id="lkc", is_known=False)
+    write(path, "lkc", CHANGES[:1])
+    write(path, "lkc", [RecordDropped(entity=ALICE, key=Key.PRODUCER_BYTE_RATE)])
+    assert read(path) == OwnershipRecords(cluster_id="lkc", is_known=True)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +95,36 @@ def test_a_write_waits_at_most_ten_seconds_for_another_process(tmp_path: Path):
     assert not path.exists()
 
 
+def test_a_second_writer_of_a_cluster_is_refused_with_the_name_of_the_first(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+
+    async def story():
+        with opened(path) as first:
+            await first.load("lkc")
+            with (
+                opened(path, "kquota drift") as second,
+                pytest.raises(InventoryLocked, match=rf"kquota apply, process {os.getpid()}"),
+            ):
+                await second.load("lkc")
+            assert not (await opened(path, "").load("lkc")).is_known
+        with opened(path, "kquota drift") as second:
+            await second.load("lkc")
+
+    asyncio.run(story())
+
+
 def test_a_reader_cannot_write(tmp_path: Path):
     with pytest.raises(InventoryError, match="not opened to write"):
         asyncio.run(opened(tmp_path / "inventory.json", "").write("lkc", CHANGES))
+
+
+def test_an_empty_change_does_not_write_the_file(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+    write(path, "lkc")
+    before = path.stat()
+    write(path, "lkc", [])
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    assert path.stat().st_ino == before.st_ino
 
 
 def test_the_file_is_private_and_no_temporary_file_remains(tmp_path: Path):
@@ -144,6 +182,11 @@ def test_a_damaged_file_is_an_error_and_is_not_overwritten(tmp_path: Path, conte
     with pytest.raises(InventoryError):
         write(path, "lkc")
     assert path.read_bytes() == content
+
+
+def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path):
+    with pytest.raises(InventoryError, match="cannot be made"):
+        write(tmp_path / "no" / "inventory.json", "lkc")
 
 
 WRITE_FOR_EVER = """
@@ -206,8 +249,32 @@ def test_a_write_removes_temporary_files_of_a_killed_one(tmp_path: Path):
     assert not leftover.exists()
 
 
+class CountedReads(DurableFiles):
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def read(self, path: Path, *, max_bytes: int) -> bytes:
+        self.count += 1
+        return super().read(path, max_bytes=max_bytes)
+
+
 def records(cluster_id: str, length: int) -> OwnershipRecords:
     return OwnershipRecords(cluster_id=cluster_id).with_changes(CHANGES[:length])
+
+
+def test_a_run_reads_the_file_once_however_many_clusters_it_writes(tmp_path):
+    path = tmp_path / "records.json"
+    path.write_bytes(encode({"another": records("another", 1)}))
+    files = CountedReads()
+    file = RecordsFile(path, files=files)
+    for number in range(20):
+        cluster_id = f"cluster-{number}"
+        assert cluster_id not in file.read()
+        file.replace(cluster_id, records(cluster_id, 1))
+    assert files.count == 1
+    assert len(decode(path.read_bytes(), location="records")) == 21
 
 
 WRITES = st.lists(

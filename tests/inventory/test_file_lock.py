@@ -39,6 +39,15 @@ def lock(tmp_path: Path) -> FileLock:
     return FileLock(tmp_path / "lock", command="kquota drift", now=0.0)
 
 
+def test_a_second_writer_is_informed_of_the_lock_holder(tmp_path: Path, holder):
+    with pytest.raises(InventoryLocked) as caught:
+        lock(tmp_path).acquire()
+    assert caught.value.holder.startswith(f"kquota apply, process {holder.pid} on ")
+    assert caught.value.holder.endswith("since 2023-11-14T22:13:20+00:00")
+    assert caught.value.retriable
+    assert caught.value.hint.startswith("wait until it ends")
+
+
 def test_the_lock_of_a_killed_holder_is_free(tmp_path: Path, holder):
     holder.kill()
     holder.wait()

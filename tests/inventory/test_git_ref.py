@@ -1,13 +1,16 @@
 """The inventory under a git ref: compare-and-swap instead of a lock, one ref per cluster."""
 
 import asyncio
+import threading
 
 import pytest
 
 from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.inventory.format import encode, safe_name
 from reconciler.inventory.git_ref import RefInventory
+from reconciler.quota.ownership import OwnershipRecords
 from tests.inventory.samples import CHANGES
+from tests.servers.processes import HANG_SECONDS
 
 
 class MemoryRefs:
@@ -30,8 +33,68 @@ class MemoryRefs:
         return str(len(versions))
 
 
+class SlowRefs(MemoryRefs):
+    """Refs of a remote that answers only when the event loop runs meanwhile."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._loop = loop
+        self.write_begun, self.may_write = threading.Event(), threading.Event()
+        self.may_write.set()
+
+    def read(self, ref):
+        self._wait_for_the_loop()
+        return super().read(ref)
+
+    def write(self, ref, content, *, expected, message):
+        self.write_begun.set()
+        self._wait_for_the_loop()
+        assert self.may_write.wait(HANG_SECONDS)
+        return super().write(ref, content, expected=expected, message=message)
+
+    def _wait_for_the_loop(self) -> None:
+        answered = threading.Event()
+        self._loop.call_soon_threadsafe(answered.set)
+        assert answered.wait(HANG_SECONDS), "the event loop waits for git"
+
+
 def opened(refs: MemoryRefs, command: str = "kquota apply") -> RefInventory:
     return RefInventory(refs, prefix="refs/kquota", command=command)
+
+
+def test_records_are_stored_for_each_cluster_under_their_own_ref():
+    async def story():
+        refs = MemoryRefs()
+        inventory = opened(refs)
+        assert not (await inventory.load("lkc-1")).is_known
+        await inventory.write("lkc-1", CHANGES[:1])
+        await inventory.write("lkc-1", CHANGES[1:2])
+        assert set(refs.files) == {"refs/kquota/lkc-1"}
+        assert (await opened(refs, "").load("lkc-1")).records == (
+            OwnershipRecords(cluster_id="lkc-1").with_changes(CHANGES[:2]).records
+        )
+        assert not (await opened(refs, "").load("other")).is_known
+
+    asyncio.run(story())
+
+
+def test_a_write_that_was_cancelled_after_its_begin_is_followed_by_the_next_one():
+    async def story():
+        refs = SlowRefs(asyncio.get_running_loop())
+        inventory = opened(refs)
+        await inventory.load("lkc")
+        refs.may_write.clear()
+        writing = asyncio.ensure_future(inventory.write("lkc", CHANGES[:1]))
+        assert await asyncio.to_thread(refs.write_begun.wait, HANG_SECONDS)
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        refs.may_write.set()
+        await inventory.load("other")  # after the first write: both use the thread of git
+        await inventory.write("lkc", CHANGES[1:2])
+        assert len(refs.files["refs/kquota/lkc"]) == 2
+
+    asyncio.run(story())
 
 
 def test_a_writer_with_a_stale_ref_writes_nothing():

@@ -38,3 +38,20 @@ def test_an_intent_without_a_result_keeps_other_projects_away():
         assert [len(changes) for changes in stored.written] == [2, 1]
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("changes", [(), (INTENT,)])
+def test_a_take_over_names_the_project_with_or_without_a_change(changes):
+    async def story():
+        stored = MemoryInventory()
+        first = opened(stored, "a")
+        await first.load("lkc")
+        await first.write("lkc", [INTENT])
+        taker = opened(stored, "b", takes_over=True)
+        await taker.load("lkc")
+        await taker.write("lkc", changes)
+        assert (await opened(stored, "b").load("lkc")).project == "b"
+        with pytest.raises(PlanRefused):
+            await first.load("lkc")
+
+    asyncio.run(story())

@@ -2,8 +2,10 @@
 
 import asyncio
 
+import pytest
 from msgspec.structs import replace
 
+from reconciler.errors import KubernetesError
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.stored_records import StoredRecords
@@ -11,6 +13,65 @@ from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideSet
 from tests.kube.run.test_cluster_reconciler import ALICE, RATE, World, limits
 from tests.kube.worlds import resource
+
+
+def damage(world: World, name: str) -> None:
+    """Edit the status and remove the cluster id."""
+    del world.obj(name)["status"]["clusterId"]
+    world.obj(name)["metadata"]["resourceVersion"] = world.api.next_version()
+
+
+def damaged_world(**spec: object) -> World:
+    world = World(patience=100)
+    world.put(resource("alice", ALICE, {RATE: 2048}, **spec))
+    world.turn()
+    damage(world, "alice")
+    return world
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {},
+        {"keys": [{"key": "no such key", "applied": "much"}], "clusterId": "another"},
+        {"keys": [{"key": "producer_byte_rate"}], "conditions": [{"type": "Ready"}]},
+    ],
+)
+@pytest.mark.parametrize("restarts", [True, False])
+def test_an_edited_status_is_overwritten_and_records_are_unchanged(status, restarts):
+    world = damaged_world(deletionPolicy="Delete")
+    world.obj("alice")["status"] = status
+    world.obj("alice")["metadata"]["resourceVersion"] = world.api.next_version()
+    if restarts:
+        world.begin()
+    world.turn(resync=True)
+    assert world.reason("alice") == "Synced"
+    assert world.obj("alice")["status"]["clusterId"] == world.kafka.cluster_id
+    assert world.obj("alice")["status"]["keys"][0]["applied"] == 2048
+    world.change("alice", limits={"requestPercentage": 50})
+    world.turn(resync=True)
+    assert world.live() == {ALICE: limits(share=50.0)}
+
+
+def test_a_status_edited_before_another_reconciliation_is_overwritten_by_the_next_resync():
+    world = World(patience=100)
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn(resync=True)
+    world.turn(resync=True)
+    world.obj("alice")["status"] = {"conditions": [{"type": "Ready", "reason": "Pending"}]}
+    world.obj("alice")["metadata"]["resourceVersion"] = world.api.next_version()
+    world.turn()  # no resync: it does not compare the statuses of documents that it does not change
+    world.turn(resync=True)
+    assert world.reason("alice") == "Synced"
+
+
+def test_a_document_with_a_removed_status_is_removed_as_recorded():
+    world = damaged_world(deletionPolicy="Delete")
+    del world.obj("alice")["status"]
+    world.delete("alice")
+    world.turn(resync=True)
+    assert world.live() == {}
+    assert not world.exists("alice")
 
 
 def test_a_concurrent_override_is_not_overwritten_with_older_records():
@@ -44,3 +105,24 @@ def test_a_concurrent_override_is_not_overwritten_with_older_records():
     assert stored.owned.overrides == {(ALICE, RATE): override}
     world.turn()
     assert world.live() == {ALICE: limits(512.0)}
+
+
+def test_a_pair_of_a_document_without_a_finalizer_is_not_removed_as_unmanaged():
+    world = World(
+        policy="Sync",
+        expectedClusterId="fake",
+        confirmSync="fake",
+        scope=[{"user": {"prefix": "a"}}],
+    )
+    world.kafka.cluster_id = "fake"
+    world.kafka.write(ALICE, RATE, 7000.0)
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+
+    def refuse(verb: str, plural: str, namespace: str, name: str) -> None:
+        del namespace, name
+        if (verb, plural) == ("patch", "clientquotas"):
+            raise KubernetesError("a policy says no", status=403, reason="Forbidden")
+
+    world.api.before = refuse
+    world.turn(resync=True)
+    assert world.live() == {ALICE: limits(7000.0)}

@@ -34,6 +34,32 @@ def ready(world: World, name: str, namespace: str = "team") -> dict[str, Any]:
     )
 
 
+def test_documents_beyond_the_limit_show_figures_and_are_not_applied():
+    world = crowded()
+    world.turn()
+    assert set(world.live()) == {entity(user="old-0"), entity(user="old-1")}
+    assert world.reason("old-0") == "Synced"
+    condition = ready(world, "new-2")
+    assert (condition["status"], condition["reason"]) == ("False", "NamespaceLimit")
+    assert (
+        "the oldest 2 ClientQuotas, 16 MiB in total, are served; delete some"
+        in condition["message"]
+    )
+    stalled = [
+        entry for entry in world.obj("new-2")["status"]["conditions"] if entry["type"] == "Stalled"
+    ]
+    assert stalled[0]["status"] == "True"
+
+
+def test_one_more_document_changes_no_status_of_the_others():
+    world = crowded()
+    world.turn()
+    world.writes()
+    world.put(resource("new-9", entity(user="new-9"), {RATE: 1024}, created=YOUNG))
+    world.turn(resync=True)
+    assert world.writes().count(("apply", "clientquotas")) == 1
+
+
 def test_a_document_beyond_the_limit_causes_no_conflict():
     world = crowded()
     world.put(resource("claim", ALICE, {RATE: 5}, created=YOUNG))
@@ -61,6 +87,15 @@ def applied_and_then_beyond(policy: str) -> World:
     return world
 
 
+def test_previously_applied_limits_remain_owned_across_restarts():
+    world = applied_and_then_beyond("Delete")
+    world.begin()
+    world.put(resource("rival", BOB, {RATE: 1}, namespace="other"))
+    world.turn(resync=True)
+    assert world.live()[BOB] == limits(4096.0)
+    assert [key["applied"] for key in world.obj("bob")["status"]["keys"]] == [4096]
+
+
 @pytest.mark.parametrize(("policy", "stays"), [("Delete", False), ("Retain", True)])
 def test_a_document_beyond_the_limit_is_deleted_by_its_policy_and_released(
     policy: str, stays: bool
@@ -70,3 +105,15 @@ def test_a_document_beyond_the_limit_is_deleted_by_its_policy_and_released(
     world.turn(resync=True)
     assert not world.exists("bob")
     assert (BOB in world.live()) == stays
+
+
+def test_a_document_beyond_the_limit_is_served_when_there_is_space():
+    world = crowded()
+    world.turn()
+    for name in ("old-0", "old-1"):
+        world.delete(name)
+    world.turn(resync=True)
+    world.turn(resync=True)
+    assert world.reason("new-0") == "Synced"
+    assert world.reason("new-2") == "NamespaceLimit"
+    assert world.live()[entity(user="new-1")] == limits(1024.0)

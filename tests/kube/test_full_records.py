@@ -60,3 +60,22 @@ def test_only_the_newest_documents_of_a_full_namespace_are_refused(world: KubeWo
     assert (condition["status"], condition["message"]) == ("False", RECORDS_FULL)
     assert world.condition("team/c", "Stalled")["status"] == "True"
     assert "finalizers" not in world.objects["team/c"]["metadata"]
+
+
+def test_one_more_limit_that_has_no_room_leaves_what_the_document_owns(world: KubeWorld) -> None:
+    limits = {RATE: 4096, SHARE: 50}
+    world.put(resource("b", SECOND, limits, created=YOUNG, deletionPolicy="Delete"))
+    for _ in range(2):
+        world.run()
+        assert world.reason("team/b") == "NamespaceLimit"
+        assert world.live()[SECOND][0] == 1024
+        assert world.owned.records[SECOND].applied[0] == 1024
+
+
+def test_a_restart_refuses_the_same_documents_and_writes_nothing(world: KubeWorld) -> None:
+    before = reasons(world)
+    world.restart()
+    world.writes.clear()
+    world.run()
+    assert reasons(world) == before
+    assert world.writes == []

@@ -4,11 +4,14 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import KubernetesError
+from reconciler.errors import ConnectError, KubernetesError
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limits
 from tests.kube.worlds import resource, seen
+
+INTENT = ("create", "configmaps")
+"""The first write of a reconciliation after its plan."""
 
 
 def meanwhile(world: World, at: tuple[str, str], what: Any) -> None:
@@ -27,6 +30,41 @@ def meanwhile(world: World, at: tuple[str, str], what: Any) -> None:
 def observe(world: World, name: str) -> None:
     """Report the current document to the watch."""
     _ = world.cache.observe(seen(world.obj(name)))
+
+
+def test_a_document_that_appears_during_a_reconciliation_is_not_shown_as_synced():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+
+    def come() -> None:
+        world.put(resource("bob", BOB, {RATE: 4096}))
+        observe(world, "bob")
+
+    meanwhile(world, INTENT, come)
+    world.turn()
+    assert world.reason("alice") == "Synced"
+    assert "status" not in world.obj("bob")
+    world.turn()
+    assert world.reason("bob") == "Synced"
+    assert world.live()[BOB] == limits(rate=4096)
+
+
+def test_a_change_during_a_reconciliation_is_not_reported_as_observed():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+
+    def change() -> None:
+        world.change("alice", limits={"producerByteRate": 4096})
+        observe(world, "alice")
+
+    meanwhile(world, INTENT, change)
+    world.turn()
+    status = world.obj("alice")["status"]
+    assert (status["observedGeneration"], status["keys"][0]["desired"]) == (1, 2048)
+    assert world.live()[ALICE] == limits(rate=2048)
+    world.turn()
+    assert world.obj("alice")["status"]["observedGeneration"] == 2
+    assert world.live()[ALICE] == limits(rate=4096)
 
 
 def test_a_document_that_is_deleted_during_a_reconciliation_is_not_released_by_it():
@@ -88,6 +126,37 @@ def test_a_limit_applied_to_another_cluster_is_recorded_there_as_an_orphan():
     assert (counts["orphaned"], counts["unmanaged"]) == (1, 0)
 
 
+@pytest.mark.parametrize(
+    ("deletion", "sync"),
+    [({"deletionPolicy": "Delete"}, False), ({}, True)],
+    ids=["Delete", "Sync"],
+)
+def test_a_limit_orphaned_by_the_timeout_is_not_removed_when_the_brokers_return(
+    deletion: dict[str, str], *, sync: bool
+) -> None:
+    world = World(patience=100)
+    if sync:
+        world.api.find(QUOTA_CLUSTERS, None, "prod")["spec"] |= {
+            "policy": "Sync",
+            "expectedClusterId": world.kafka.cluster_id,
+            "confirmSync": world.kafka.cluster_id,
+        }
+    world.put(resource("alice", ALICE, {RATE: 2048}, **deletion))
+    world.put(resource("bob", BOB, {RATE: 4096}))
+    world.turn()
+    world.sessions.error = ConnectError("nobody answers")
+    world.delete("alice")
+    world.kafka.clock.advance(101)
+    world.turn()
+    assert not world.exists("alice")
+    world.sessions.error = None
+    for _ in range(2):
+        world.turn(resync=True)
+    assert set(world.live()) == {ALICE, BOB}
+    counts = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
+    assert counts["orphaned"] == 1
+
+
 def test_the_status_of_a_document_is_never_written_to_another_one_of_its_name():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
@@ -128,3 +197,27 @@ def test_a_document_changed_to_retain_and_deleted_immediately_keeps_the_quota(
     assert set(world.live()) == {ALICE, BOB}
     counts = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
     assert counts["orphaned"] == 1
+
+
+def test_records_of_a_replaced_cluster_are_known_when_it_returns():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    first = world.kafka.cluster_id
+
+    def replaced_by(cluster_id: str) -> None:
+        world.kafka.cluster_id = cluster_id
+        obj = world.api.find(QUOTA_CLUSTERS, None, "prod")
+        obj["spec"]["expectedClusterId"] = cluster_id
+        obj["metadata"]["generation"] += 1
+        world.turn(resync=True)
+
+    replaced_by("another")
+    assert world.obj("alice")["status"]["clusterId"] == "another"
+    world.begin()
+    world.delete("alice")
+    world.turn(resync=True)
+    replaced_by(first)
+    counts = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
+    assert (counts["orphaned"], counts["unmanaged"]) == (1, 0)
+    assert set(world.live()) == {ALICE}

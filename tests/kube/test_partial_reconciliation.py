@@ -5,11 +5,15 @@ import copy
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.kube.api.custom_resources import FINALIZER
+from reconciler.kube.records import record_index
+from reconciler.kube.records.record_index import size_of
+from reconciler.kube.records.stored_records import part_of
 from reconciler.metrics import reconciliation_values
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
@@ -269,3 +273,67 @@ def test_a_change_needs_the_same_requests_for_any_number_of_documents() -> None:
 def change(world: WatchedWorld) -> LoopOutcome:
     """Change one document."""
     return world.reconcile(keys=(world.declare("other0", entity(user="other0"), 5000),))
+
+
+def test_after_a_failure_or_a_foreign_write_and_for_other_keys_the_reconciliation_is_complete() -> (
+    None
+):
+    world, _ = worlds()
+    _ = change(world)
+    assert world.is_partial
+    _ = world.reconcile(keys=("prod",))
+    assert not world.is_partial
+    _ = change(world)
+    assert world.is_partial
+    _ = world.reconcile(keys=("team/other0",), retry=True)
+    assert not world.is_partial
+    world.kafka.faults.rejected[entity(user="other0")] = (42, "INVALID_REQUEST", "no")
+    _ = world.reconcile(keys=(world.declare("other0", entity(user="other0"), 6000),))
+    assert world.is_partial
+    world.kafka.faults.rejected.clear()
+    _ = change(world)
+    assert not world.is_partial
+
+
+def test_budgets_count_all_entities_so_every_reconciliation_is_complete() -> None:
+    world, _ = worlds(budgets=[{"name": "broker", "limits": {"producerByteRate": "1Gi"}}])
+    _ = change(world)
+    assert not world.is_partial
+
+
+def test_a_removal_is_left_to_a_complete_reconciliation_which_lists_first() -> None:
+    world, _ = worlds()
+    subject = entity(user="shared")
+    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
+    world.put(resource("unseen", subject, {Key.PRODUCER_BYTE_RATE: 2048}))
+    sent = len(world.kafka.sent)
+    _ = world.reconcile(keys=(world.remove("a"),))
+    assert not world.is_partial
+    assert ("list", "clientquotas", "", "") in world.api.calls
+    assert len(world.kafka.sent) == sent
+    assert world.reason("team/unseen") == "Synced"
+
+
+def test_a_partial_reconciliation_refuses_what_has_no_room_in_the_records_as_a_complete_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = WatchedWorld(guards=None)
+    first = world.declare("first", entity(user="user"), 2048)
+    _ = world.turn(resync=True)
+    monkeypatch.setattr(record_index, "SHARE", size_of(entity(user="user"), "team/first", 1))
+    neighbour = next(
+        entity(user=f"user-{number}")
+        for number in range(99)
+        if part_of(entity(user=f"user-{number}"), "salt") == part_of(entity(user="user"), "salt")
+    )
+    second = world.declare("second", neighbour, 2048)
+    _ = world.reconcile(keys=(second,))
+    assert world.is_partial
+    assert world.reason(second) == "NamespaceLimit"
+    _ = world.reconcile(keys=(world.declare("first", entity(user="user"), 4096),))
+    assert world.is_partial
+    assert world.reason(first) == "Synced"
+    statuses = {name: world.status(name) for name in (first, second)}
+    _ = world.turn(resync=True)
+    assert {name: world.status(name) for name in (first, second)} == statuses
+    assert world.live().keys() == {entity(user="user")}

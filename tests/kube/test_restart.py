@@ -1,5 +1,6 @@
 """Laws of the state in Kubernetes: a restart loses and writes nothing, a second reconciliation writes nothing."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -7,9 +8,10 @@ from reconciler.quota.policy import Policy
 from tests.fakes.cluster import LANDED, LOST
 from tests.hypothesis_profiles import count_examples
 from tests.kube.crd_schema import faults
+from tests.kube.scenarios import CREATED, kube_world, meddle
 from tests.kube.worlds import KubeWorld, resource
 from tests.quota import strategies as some
-from tests.reconcile.scenarios import ALICE, BOB, RATE
+from tests.reconcile.scenarios import ALICE, ALICE_SHOP, BOB, RATE
 
 TIMES = ("2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z")
 
@@ -123,3 +125,74 @@ def test_the_api_server_accepts_every_status(documents, spec, happenings):
     for obj in world.objects.values():
         assert faults("ClientQuota", obj["status"]) == []
     assert faults("QuotaCluster", world.obj["status"]) == []
+
+
+SETTLED = [
+    "Synced",
+    "Conflict",
+    "BrokerRejected",
+    "Drifted",
+    "Suspended",
+    "Invalid",
+    "GuardRefused",
+    "Held",
+]
+
+
+def _standing(reason):
+    world = kube_world(None, CREATED, guards=None)
+    match reason:
+        case "Conflict":
+            world.put(resource("b", ALICE, {RATE: 1}, created="2020-01-01T00:00:00Z"))
+        case "BrokerRejected":
+            world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
+        case "Drifted":
+            world.run()
+            meddle(world)
+        case "Suspended":
+            world.put(resource("a", ALICE, {RATE: 4096}, suspend=True))
+        case "Invalid":
+            world.put(resource("a", ALICE, {RATE: -5}))
+        case "GuardRefused":
+            world.run()
+            world.put(resource("a", ALICE, {RATE: 40960000}))
+        case "Held":
+            world.put(resource("closer", ALICE_SHOP, {RATE: 2048}))
+            world.kafka.faults.rejected[ALICE_SHOP] = (42, "INVALID_REQUEST", "no")
+    return world
+
+
+@pytest.mark.parametrize("reason", SETTLED)
+def test_a_restart_writes_nothing_for_every_reason(reason):
+    world = _standing(reason)
+    world.run()
+    assert world.reason("team/a") == reason
+    for _ in range(3):
+        world.writes.clear()
+        world.restart()
+        world.clock.advance(100)
+        world.run()
+        assert set(world.writes) <= {"configmap"}  # An intent and its end, for retries.
+    assert world.reason("team/a") == reason
+
+
+def test_a_pair_whose_corrections_are_reverted_is_not_corrected_by_the_next_process():
+    world = kube_world(None, CREATED, driftDetection="Correct")
+    world.run()
+    for number in range(5):
+        meddle(world, 9999.0 + number)
+        world.run()
+        world.clock.advance(10)
+    assert world.reason("team/a") == "FoughtOver"
+    world.restart()
+    world.kafka.sent.clear()
+    for number in range(3):
+        meddle(world, 20_000.0 + number)
+        world.run()
+        world.clock.advance(10)
+        assert world.reason("team/a") == "FoughtOver"
+    assert world.kafka.sent == []
+    world.clock.advance(4000)
+    world.restart()
+    world.run()
+    assert world.kafka.sent, "the window is over"

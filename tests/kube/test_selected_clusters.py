@@ -39,6 +39,36 @@ def lives(world: FleetWorld) -> list[float | None]:
     return [world.live(name).get(ALICE, (None,))[0] for name in LABELS]
 
 
+def test_every_selected_cluster_gets_the_limits_and_one_status_covers_all() -> None:
+    world = fleet()
+    assert lives(world) == [2048.0, 2048.0, None]
+    status = world.status("alice")
+    assert world.ready("alice")[:2] == ("True", "Synced")
+    assert status["clustersReady"] == "2/2"
+    assert [part["name"] for part in status["clusters"]] == ["eu-1", "eu-2"]
+    assert "keys" not in status, "applied values are reported for each cluster"
+    (key,) = world.part("alice", "eu-1")["keys"]
+    assert (key["desired"], key["live"], key["applied"]) == (2048, 2048, 2048)
+    assert key["selectedBy"] == "region=eu"
+    assert world.part("alice", "eu-2")["clusterId"] == "id-eu-2"
+    assert world.obj("alice")["metadata"]["finalizers"] == [FINALIZER]
+
+
+def test_limits_of_some_clusters_are_applied_there_and_named_in_the_status() -> None:
+    world = fleet(
+        clusterLimits=[
+            {
+                "clusterSelector": {"matchLabels": {"size": "large"}},
+                "limits": {"producerByteRate": 8192},
+            },
+            {"clusterRef": {"name": "us-1"}, "limits": {"producerByteRate": 1}},
+        ]
+    )
+    assert lives(world) == [8192.0, 2048.0, None]
+    (key,) = world.part("alice", "eu-1")["keys"]
+    assert key["selectedBy"] == "region=eu; clusterLimits[0] size=large"
+
+
 def test_a_label_moves_ownership_by_the_deletion_policy() -> None:
     world = fleet()
     world.label("us-1", region="eu")
@@ -47,6 +77,48 @@ def test_a_label_moves_ownership_by_the_deletion_policy() -> None:
     assert lives(world) == [2048.0, None, 2048.0]
     assert [part["name"] for part in world.status("alice")["clusters"]] == ["eu-1", "us-1"]
     assert world.ready("alice")[:2] == ("True", "Synced")
+
+
+def test_a_removal_is_continued_if_the_brokers_were_unreachable_when_the_label_changed() -> None:
+    world = fleet()
+    world.label("eu-2", region="us")
+    world.sessions["eu-2"].error = ConnectError("away")
+    world.turn()
+    assert lives(world) == [2048.0, 2048.0, None]
+    world.begin()
+    world.sessions["eu-2"].error = None
+    world.turn()
+    assert lives(world) == [2048.0, None, None]
+
+
+def test_a_cluster_that_is_selected_again_keeps_the_limit() -> None:
+    world = fleet()
+    world.label("eu-2", region="us")
+    world.sessions["eu-2"].error = ConnectError("away")
+    world.turn()
+    world.label("eu-2", region="eu")
+    world.sessions["eu-2"].error = None
+    for _ in range(2):
+        world.turn()
+    assert lives(world) == [2048.0, 2048.0, None]
+    assert world.ready("alice")[:2] == ("True", "Synced")
+    world.delete("alice")
+    world.turn()
+    assert lives(world) == [None, None, None]
+    assert not world.exists("alice")
+
+
+def test_an_unreachable_cluster_makes_the_document_unready_and_does_not_delay_others() -> None:
+    world = FleetWorld(LABELS)
+    world.sessions["eu-2"].error = ConnectError("away")
+    world.put(selecting("alice", ALICE, {RATE: 2048}, EUROPE))
+    world.turn()
+    status, reason, message = world.ready("alice")
+    assert (status, reason) == ("False", "BrokerUnavailable")
+    assert message.startswith("eu-2: ")
+    assert world.part_reason("alice", "eu-1") == "Synced"
+    assert world.status("alice")["clustersReady"] == "1/2"
+    assert lives(world) == [2048.0, None, None]
 
 
 def test_a_document_is_deleted_only_when_every_cluster_has_released_it() -> None:
@@ -78,6 +150,21 @@ def test_a_cluster_deleted_while_it_keeps_a_document_releases_it() -> None:
     for _ in range(2):
         world.turn()
     assert lives(world)[1] == 2048.0, "an unobserved deletion removes nothing"
+
+
+def test_a_document_that_selects_no_cluster_reports_this_and_can_be_deleted() -> None:
+    world = FleetWorld(LABELS)
+    world.put(selecting("alice", ALICE, {RATE: 2048}, {"matchLabels": {"region": "asia"}}))
+    world.turn()
+    world.turn_without_cluster()
+    assert world.ready("alice") == (
+        "False",
+        "NoClusterSelected",
+        "clusterSelector region=asia selects no QuotaCluster",
+    )
+    world.label("eu-1", region="asia")
+    world.turn()
+    assert world.ready("alice")[:2] == ("True", "Synced")
 
 
 def test_a_deleted_document_without_existing_clusters_is_released_and_its_limits_remain() -> None:

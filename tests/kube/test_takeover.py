@@ -29,6 +29,27 @@ def taken_over(world: World) -> None:
     world.writes()
 
 
+def test_drift_reported_before_a_takeover_is_not_reported_as_ended():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    world.kafka.write(ALICE, RATE, 9000.0)
+    for _ in range(2):
+        world.turn(resync=True)
+    assert drifted(cluster_status(world)) == drifted(world.obj("alice")["status"]) == "True"
+    taken_over(world)
+    for _ in range(3):
+        world.turn(resync=True)
+    assert drifted(cluster_status(world)) == "True"
+    assert cluster_status(world)["counts"]["drifted"] == 1
+    assert [observation.confirmed for observation in world.reports[-1].observations] == [True]
+    assert world.writes() == []
+    world.fenced = False
+    for _ in range(2):
+        world.turn(resync=True)
+    assert world.writes() == []
+
+
 def test_a_difference_without_earlier_drift_is_not_drift_before_the_fence_ends():
     world = World(driftDetection="Correct")
     world.put(resource("alice", ALICE, {RATE: 2048}))
@@ -52,3 +73,19 @@ def test_a_difference_without_earlier_drift_is_not_drift_before_the_fence_ends()
     assert world.live()[ALICE] == limits(9000.0), "one observation is not sufficient"
     world.turn(resync=True)
     assert world.live()[ALICE] == limits(2048.0)
+
+
+def test_known_drift_is_not_corrected_while_an_earlier_leader_may_correct_it():
+    world = World(driftDetection="Correct")
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    world.kafka.write(ALICE, RATE, 9000.0)
+    world.turn(resync=True)
+    taken_over(world)
+    for _ in range(3):
+        world.turn(resync=True)
+    assert world.live() == {ALICE: limits(9000.0)}
+    world.fenced = False
+    for _ in range(2):
+        world.turn(resync=True)
+    assert world.live() == {ALICE: limits(2048.0)}

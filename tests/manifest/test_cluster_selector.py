@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 
 from reconciler.manifest.cluster_selector import ClusterSelector, LabelRequirement, SelectorOperator
+from reconciler.manifest.document import from_resource
+from reconciler.quota.keys import Key
+from tests.manifest.samples import quota
 
 CASES = {
     "env=prod": ("In", ("prod",), {"env": "prod"}, {"env": "dev"}),
@@ -22,3 +25,9 @@ def test_a_requirement_matches_as_in_kubernetes(text: str, case: Any) -> None:
     assert requirement.matches(selected)
     assert not requirement.matches(refused)
     assert str(ClusterSelector((requirement,))) == text
+
+
+def test_a_document_that_names_its_cluster_ignores_labels() -> None:
+    document = from_resource(quota())
+    assert dict(document.declarations({"dev": {}})) == {"prod": document.declaration}
+    assert document.declaration.selection_of(Key.PRODUCER_BYTE_RATE) == ""

@@ -10,10 +10,73 @@ from reconciler.manifest import explanation
 from reconciler.manifest.document import DocumentDeclined, from_node, from_resource
 from reconciler.manifest.syntax.nodes import MappingEntry, MappingNode, Node, ScalarNode, from_json
 from reconciler.manifest.writer import document_text
+from reconciler.quota.entity import ABSENT, DEFAULT
+from reconciler.quota.policy import DeletionPolicy
 from tests.manifest.rules.test_client_quota import BROKEN
 from tests.manifest.samples import FORMS, declarations, quota
 from tests.manifest.syntax.test_scalars import REFUSED, TEXT
 from tests.manifest.syntax.test_yaml_parser import reading
+
+ENTITIES = (
+    ("alice", "app", ABSENT),
+    ("alice", DEFAULT, ABSENT),
+    ("alice", ABSENT, ABSENT),
+    (DEFAULT, "app", ABSENT),
+    (DEFAULT, DEFAULT, ABSENT),
+    (DEFAULT, ABSENT, ABSENT),
+    (ABSENT, "app", ABSENT),
+    (ABSENT, DEFAULT, ABSENT),
+    (ABSENT, ABSENT, "10.0.0.7"),
+    (ABSENT, ABSENT, DEFAULT),
+)
+
+
+@pytest.mark.parametrize(("form", "expected"), list(zip(FORMS, ENTITIES, strict=True)))
+def test_each_of_the_ten_forms_gives_its_entity(form: dict[str, Any], expected: object) -> None:
+    limits = {"connectionCreationRate": 5} if "ip" in form else {"producerByteRate": 5}
+    assert from_resource(quota(entity=form, limits=limits)).declaration.entity == expected
+
+
+def test_a_document_is_read_into_a_declaration_with_every_field() -> None:
+    resource = quota(
+        limits={"producerByteRate": "10Mi", "requestPercentage": 50.5},
+        deletionPolicy="Delete",
+        suspend=True,
+    )
+    resource["metadata"]["labels"] = {"team": "payments"}
+    new_quota = from_resource(resource, "somewhere")
+    assert new_quota.cluster == "prod"
+    assert new_quota.declaration.labels == (("team", "payments"),)
+    declaration = new_quota.declaration
+    assert declaration.document == "payments/a"
+    assert declaration.limits == (10485760.0, None, 50.5, None, None)
+    assert declaration.deletion_policy is DeletionPolicy.DELETE
+    assert declaration.suspended
+    assert declaration.path == "somewhere"
+
+
+def test_a_decimal_keeps_its_value_for_any_spelling_in_json() -> None:
+    for value in (5.0, 1e22, 1e-9, 5e-324, 1.7e308, 50.5):
+        new_quota = from_resource(quota(limits={"requestPercentage": value}))
+        assert new_quota.declaration.limits == (None, None, value, None, None)
+
+
+@pytest.mark.parametrize(
+    ("stored", "means"),
+    [
+        (18446744073709552000, 2.0**64),  # the form of 2^64 in Go
+        (9223372036854776000, 2.0**63),
+        (9007199254740994, 2.0**53 + 2),
+        (10**22, 1e22),
+    ],
+)
+def test_a_decimal_in_the_shortest_spelling_of_the_api_server_keeps_its_value(
+    stored: int, means: float
+) -> None:
+    new_quota = from_resource(quota(limits={"requestPercentage": stored}))
+    assert new_quota.declaration.limits == (None, None, means, None, None)
+    with pytest.raises(DocumentDeclined):
+        from_resource(quota(limits={"requestPercentage": stored + 1}))
 
 
 @pytest.mark.parametrize(
@@ -22,6 +85,22 @@ from tests.manifest.syntax.test_yaml_parser import reading
 def test_a_document_that_breaks_a_rule_is_declined(document: dict[str, Any]) -> None:
     with pytest.raises(DocumentDeclined):
         from_resource(document)
+
+
+@pytest.mark.parametrize("plain", REFUSED)
+def test_an_ambiguous_plain_name_is_declined_and_a_quoted_one_accepted(plain: str) -> None:
+    assert not _accepts_name(plain, plain=True)
+    assert _accepts_name(plain, plain=False) is (plain != "")
+
+
+def _accepts_name(text: str, *, plain: bool) -> bool:
+    root = _replaced(
+        from_json(quota()), ("spec", "entity", "user", "name"), ScalarNode(text, plain, 0, 0)
+    )
+    try:
+        return from_node(root, "").declaration.entity == (text, ABSENT, ABSENT)
+    except DocumentDeclined:
+        return False
 
 
 # ---- one verdict ----------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from reconciler.manifest.loader import load_files
 from reconciler.manifest.project.cluster import from_spec
 from reconciler.manifest.syntax.nodes import from_json
 from tests.manifest.samples import HEAD, cluster, refusals
+from tests.manifest.syntax.test_yaml_parser import reading
 from tests.manifest.test_document import junk
 
 USER = HEAD + "  entity:\n    user: {name: alice}\n  limits:\n"
@@ -110,6 +111,27 @@ def test_an_error_is_reported_with_its_place_and_the_next_step(
     assert words in problems[0].message
 
 
+def test_every_error_of_a_file_is_listed_in_order_of_place() -> None:
+    text = "---\n".join(row[0] for row in WRONG.values())
+    problems = load_files([("f.yaml", text)]).problems
+    offset, expected = 0, []
+    for body, place, _ in WRONG.values():
+        line, _, column = place.partition(":")
+        expected.append((offset + int(line), int(column)))
+        offset += body.count("\n") + 1
+    assert [
+        (problem.line, problem.column)
+        for problem in problems
+        if "is also declared" not in problem.message
+    ] == expected
+
+
+def test_a_long_invalid_value_is_quoted_in_part() -> None:
+    text = USER + f"    producerByteRate: 5\n  deletionPolicy: {'x' * 5000}\n"
+    (problem,) = load_files([("f.yaml", text)]).problems
+    assert len(problem.message) < 300
+
+
 def test_jsonschema_is_not_loaded_for_valid_manifests() -> None:
     code = (
         "import sys; from reconciler.manifest import load_files\n"
@@ -182,3 +204,16 @@ def test_a_cluster_spec_of_any_content_is_refused_or_read(changes: dict[str, obj
     document = cluster(**changes)
     if not explanation.problems("QuotaCluster", from_json(document), "f"):
         assert from_spec("a", document["spec"]).name == "a"
+
+
+def test_an_anchor_of_a_pattern_matches_only_the_end_of_the_text_as_on_the_api_server() -> None:
+    assert explanation._compile("^a$").search("a")
+    assert not explanation._compile("^a$").search("a\n")
+    assert explanation._compile("a").search("ba\n")
+
+
+def test_ambiguous_keys_are_listed_except_in_ignored_fields() -> None:
+    (root,), _ = reading(
+        "metadata: {labels: {on: a, 'on ': b, x: c}, managedFields: {1: a}}\nstatus: {yes: a}\n"
+    )
+    assert list(explanation._ambiguous_keys(root)) == [("metadata", "labels", "on")]

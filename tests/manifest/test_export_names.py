@@ -2,12 +2,35 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.manifest.export import document_name, document_names
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from tests.manifest.samples import names
+
+
+@pytest.mark.parametrize(
+    ("subject", "name"),
+    [
+        (entity(user="alice"), "user.alice"),
+        (entity(user="alice", client_id="app"), "user.alice.client.app"),
+        (entity(user="alice", client_id=DEFAULT), "user.alice.default-client"),
+        (entity(user=DEFAULT), "default-user"),
+        (entity(user=DEFAULT, client_id=DEFAULT), "default-user.default-client"),
+        (entity(client_id="app"), "client.app"),
+        (entity(ip="10.0.0.7"), "ip.10-0-0-7"),
+        (entity(ip=DEFAULT), "default-ip"),
+        (entity(user="Alice"), "user.alice.x"),
+        (entity(user="<default>"), "user.default.x"),
+        (entity(user="/"), "user.name.x"),
+    ],
+)
+def test_a_document_is_named_after_its_entity(subject: Entity, name: str) -> None:
+    assert document_name(subject).startswith(name)
+    assert name.endswith("x") or document_name(subject) == name
+
 
 tricky = st.one_of(
     names,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.manifest.files import read_blobs, read_paths, select
+from reconciler.manifest.files import read_blobs, read_paths, select, unmatched_problem
 from tests.manifest.file_texts import files_of, problems_of
 
 NAMES = (
@@ -86,6 +86,17 @@ def test_a_pattern_selects_files_among_names(pattern: str, picked: list[str]) ->
 
 
 @pytest.mark.parametrize(("pattern", "picked"), PICKS.items())
+def test_a_pattern_selects_the_same_files_on_disk(
+    pattern: str, picked: list[str], tree: Path
+) -> None:
+    texts = read_paths([pattern], tree)
+    assert [name for name, _ in files_of(texts)] == picked
+    assert [str(problem) for problem in problems_of(texts)] == (
+        [] if picked else [f"{pattern}:0:0: {unmatched_problem(pattern).message}"]
+    )
+
+
+@pytest.mark.parametrize(("pattern", "picked"), PICKS.items())
 def test_a_pattern_selects_the_same_files_of_a_revision(pattern: str, picked: list[str]) -> None:
     texts = read_blobs(
         [pattern],
@@ -94,6 +105,20 @@ def test_a_pattern_selects_the_same_files_of_a_revision(pattern: str, picked: li
         lambda names: {name: name.encode() for name in names},
     )
     assert files_of(texts) == tuple((name, name) for name in picked)
+
+
+def test_every_path_that_matches_nothing_is_reported(tree: Path) -> None:
+    texts = read_paths(["a", "quotas", "b/*.yaml"], tree)
+    assert [problem.path for problem in problems_of(texts)] == ["a", "b/*.yaml"]
+    assert files_of(texts)
+
+
+def test_invalid_utf8_is_reported_with_its_place(tree: Path) -> None:
+    (tree / "quotas/a.yaml").write_bytes(b"a: b\nc: \xff\n")
+    texts = read_paths(["quotas/a.yaml"], tree)
+    assert [str(problem) for problem in problems_of(texts)] == [
+        "quotas/a.yaml:2:4: byte 0xFF is not UTF-8"
+    ]
 
 
 def test_a_large_file_is_not_read(tree: Path) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from reconciler.errors import ManifestErrors
 from reconciler.manifest.loader import load_files
 
 QUOTA = (
@@ -17,6 +18,26 @@ def quota(name: str, cluster: str = "prod") -> str:
 def list_text(kind: str, api_version: str, *names: str) -> str:
     items = "".join("- " + quota(name).replace("\n", "\n  ").rstrip() + "\n" for name in names)
     return f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{resourceVersion: ''}}\nitems:\n{items}"
+
+
+def test_a_limit_has_its_line() -> None:
+    text = "\n\n" + quota("x").replace(
+        "limits: {producerByteRate: 5}",
+        "limits: {\n    producerByteRate: 5,\n    requestPercentage: 1}",
+    )
+    (declaration,) = load_files([("f", text)]).declarations
+    assert declaration.lines == (7, 0, 8, 0, 0)
+
+
+def test_json_is_read_as_yaml() -> None:
+    text = '{"apiVersion": "kafka-quotas.io/v1alpha1", "kind": "ClientQuota", "metadata": {"name": "a"}, "spec": {"clusterRef": {"name": "prod"}, "entity": {"user": {"default": true}}, "limits": {"requestPercentage": 50.5}}}'
+    assert load_files([("f.json", text)]).checked().declarations[0].limits == (
+        None,
+        None,
+        50.5,
+        None,
+        None,
+    )
 
 
 STRANGERS = {
@@ -116,6 +137,13 @@ def test_a_duplicate_document_is_reported_with_both_places() -> None:
     assert [str(problem) for problem in loaded.problems] == ["b:2:1: ns/x is also declared at a:1"]
 
 
+def test_problems_of_all_files_are_sorted_and_unique() -> None:
+    problems = load_files([("z", "a: [\n")]).problems
+    with pytest.raises(ManifestErrors) as caught:
+        load_files([("b", "- x\n"), ("a", "a: !x b\n")], problems=problems).checked()
+    assert [problem.path for problem in caught.value.problems] == ["a", "a", "b", "z"]
+
+
 def test_progress_counts_the_documents_that_are_read() -> None:
     numbers: list[int] = []
     load_files(
@@ -147,3 +175,17 @@ def test_an_item_that_selects_no_cluster_is_a_problem_at_its_line() -> None:
     assert problem.message.startswith(
         "ns/x: spec.clusterLimits[0]: no QuotaCluster has the name 'eu-3'; did you mean eu-"
     )
+
+
+def test_two_documents_of_one_name_are_duplicates_only_in_clusters_that_both_select() -> None:
+    texts = [("a", selecting("x")), ("b", quota("x", "us-1"))]
+    assert not load_files(texts, clusters=FLEET).problems
+    texts.append(("c", quota("x", "eu-2")))
+    (problem,) = load_files(texts, clusters=FLEET).problems
+    assert (problem.path, problem.message) == ("c", "ns/x is also declared at a:1")
+
+
+def test_without_labels_selecting_documents_are_listed_separately() -> None:
+    loaded = load_files([("f", selecting("x") + "---\n" + quota("w"))]).checked()
+    assert [claim.document for claim in loaded.of("")] == ["ns/x"]
+    assert [claim.document for claim in loaded.of("prod")] == ["ns/w"]

@@ -59,6 +59,30 @@ def test_a_number_with_a_unit_is_refused_with_spellings_that_are_accepted(
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "+5",
+        "010Mi",
+        "5n",
+        "5u",
+        "1e-3",
+        "1.",
+        ".5",
+        "1.0000001k",
+        "-1",
+        "1.5",
+        "1000m",
+        "0.1Ki",
+        "1.5e3",
+        "1.0",
+    ],
+)
+def test_a_manifest_accepts_only_quantities_that_every_reader_parses_alike(text: str) -> None:
+    with pytest.raises(QuotaValueError):
+        manifest_whole(text)
+
+
+@pytest.mark.parametrize(
     ("text", "hint"),
     [
         ("3000m", "write 3"),
@@ -72,6 +96,21 @@ def test_a_number_with_a_unit_is_refused_with_spellings_that_are_accepted(
 def test_the_refusal_of_a_quantity_names_a_correct_spelling(text: str, hint: str) -> None:
     with pytest.raises(QuotaValueError, match=hint):
         manifest_whole(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1.5Mi", 1_572_864),
+        ("0.125Ki", 128),
+        ("1.125k", 1125),
+        ("2e6", 2_000_000),
+        ("2E6", 2_000_000),
+        ("1Pi", 2**50),
+    ],
+)
+def test_decimals_are_accepted_if_the_suffix_makes_them_whole(text: str, value: int) -> None:
+    assert manifest_whole(text) == value
 
 
 @pytest.mark.parametrize("text", ["8Ei", "10E", "9223372036854775808", "1e30", "9.3E"])

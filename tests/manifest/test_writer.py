@@ -81,6 +81,48 @@ def test_a_scalar_is_read_as_the_same_text_by_pyyaml_in_block_and_flow(text: str
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("alice", "alice"),
+        ("CN=a,O=b", '"CN=a,O=b"'),
+        ("<default>", '"<default>"'),
+        ("123", '"123"'),
+        ("on", '"on"'),
+        ("", '""'),
+        ("a\nb", '"a\\nb"'),
+        ("\x00\x07\x85", '"\\0\\x07\\x85"'),
+        ("\u2028", '"\\u2028"'),
+        ("\ufeff", '"\\uFEFF"'),
+        ('"\\', '"\\"\\\\"'),
+        ("é😀", '"é😀"'),
+        (" a ", '" a "'),
+        ("10.0.0.7", "10.0.0.7"),
+        ("12:30", '"12:30"'),
+    ],
+)
+def test_a_scalar_is_unquoted_only_if_it_is_unambiguous(text: str, written: str) -> None:
+    assert scalar(text) == written
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        (Key.PRODUCER_BYTE_RATE, 10485760.0, "10Mi"),
+        (Key.PRODUCER_BYTE_RATE, 2.0**63, "9223372036854775807"),
+        (Key.PRODUCER_BYTE_RATE, 20e6, "20M"),
+        (Key.CONSUMER_BYTE_RATE, 999.0, "999"),
+        (Key.CONNECTION_CREATION_RATE, 2e6, "2000000"),
+        (Key.REQUEST_PERCENTAGE, 50.5, "50.5"),
+        (Key.REQUEST_PERCENTAGE, 200.0, "200"),
+        (Key.REQUEST_PERCENTAGE, 1e-7, "0.0000001"),
+        (Key.CONTROLLER_MUTATION_RATE, 1e22, "10000000000000000000000"),
+    ],
+)
+def test_a_number_is_written_in_its_usual_spelling(key: Key, value: float, text: str) -> None:
+    assert number(key, value) == text
+
+
 @pytest.mark.parametrize("value", [0.0, -1.0, 0.5, float("nan"), float("inf"), 2.0**64])
 def test_a_number_that_is_invalid_in_a_manifest_is_not_written(value: float) -> None:
     with pytest.raises(QuotaValueError):
@@ -139,3 +181,22 @@ def test_an_entity_that_cannot_be_represented_is_an_error_for_a_single_document(
         document_text(
             Declaration(document="a/b", entity=entity(user=""), limits=LIMIT), cluster="c"
         )
+
+
+def test_progress_is_reported() -> None:
+    steps: list[tuple[int, int]] = []
+    export(
+        QuotaState(limits={entity(user="a"): LIMIT}),
+        cluster="c",
+        progress=lambda done, total: steps.append((done, total)),
+    )
+    assert steps == [(0, 1)]
+
+
+def test_a_value_within_kafkas_epsilon_of_a_whole_number_is_exported_as_that_number() -> None:
+    alice = entity(user="alice")
+    state = QuotaState(limits={alice: (1000000.0000005, 999999.9999995, 50.0000005, None, None)})
+    result = export(state, cluster="prod")
+    assert result.complete
+    (read,) = load_files([("f", result.text)]).declarations
+    assert read.limits == (1000000.0, 1000000.0, 50.0000005, None, None)

@@ -1,10 +1,13 @@
 """The metrics of one process, as in a scrape."""
 
 import pytest
+from msgspec.structs import replace
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain
 
 from reconciler.errors import ConnectError
-from reconciler.metrics import Metrics
+from reconciler.metrics import Metrics, families
+from reconciler.metrics.registry import ENTITY_SERIES
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.guards import Guard
@@ -69,6 +72,22 @@ def everything() -> Metrics:
     return metrics
 
 
+def test_after_all_updates_every_family_of_the_table_has_samples_and_no_other_family_exists():
+    series = {(name, frozenset(dict(labels))) for name, labels in samples(everything())}
+    own_series = {(name, labels) for name, labels in series if name.startswith("kquota_")}
+    assert own_series == {(name, labels) for name, labels in families.SAMPLES.items()}
+
+
+def test_both_formats_are_valid_and_have_the_same_values():
+    metrics = everything()
+    text = metrics.answer("application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
+    assert text.content_type.startswith("application/openmetrics-text; version=1.0.0")
+    read = {s.name: s.value for f in openmetrics(text.body.decode()) for s in f.samples}
+    assert read["kquota_leader"] == 1.0
+    assert read["kquota_corrections_total"] == 1.0
+    assert metrics.answer("text/plain").content_type.startswith("text/plain; version=0.0.4")
+
+
 def test_a_reconciliation_without_an_observation_keeps_earlier_values():
     metrics = Metrics()
     metrics.record(
@@ -80,11 +99,30 @@ def test_a_reconciliation_without_an_observation_keeps_earlier_values():
     assert value(metrics, "kquota_drift_fought_pairs", cluster="prod") == 1
 
 
+def test_a_guard_that_no_longer_withholds_has_no_series():
+    metrics = Metrics()
+    metrics.record(passed(withheld=(withheld(change(), Guard.BOUNDS_RANGE),)))
+    assert value(metrics, "kquota_withheld_operations", cluster="prod", guard="bounds.range") == 1
+    metrics.record(passed())
+    assert (
+        value(metrics, "kquota_withheld_operations", cluster="prod", guard="bounds.range") is None
+    )
+
+
 def test_conflicts_settled_before_the_reconciliation_are_exported():
     metrics = Metrics()
     metrics.record(passed(), conflicts=4, foreign=2)
     assert value(metrics, "kquota_conflicts", cluster="prod") == 4
     assert value(metrics, "kquota_pairs", cluster="prod", state="foreign") == 2
+
+
+def test_the_number_of_named_entities_is_bounded():
+    metrics = Metrics(entity_labels=True)
+    many = tuple(sighting(user=f"u{number}") for number in range(ENTITY_SERIES + 5))
+    metrics.record(passed(observations=many))
+    named = [name for name, _ in samples(metrics) if name == "kquota_entity_drifted"]
+    assert len(named) == ENTITY_SERIES
+    assert value(metrics, "kquota_pairs", cluster="prod", state="drifted") == ENTITY_SERIES + 5
 
 
 def test_a_hostile_name_stays_inside_its_label():
@@ -110,3 +148,13 @@ def test_promtool_accepts_the_metrics():
     assert (
         prometheus.promtool("check", "metrics", stdin=everything().answer("").body.decode()) == ""
     )
+
+
+def test_a_budget_that_is_no_longer_configured_has_no_series():
+    metrics = Metrics()
+    metrics.record(passed())
+    labels = {"cluster": "prod", "budget": "broker", "key": "producer_byte_rate"}
+    assert value(metrics, "kquota_budget_allowed", **labels) == 150.0
+    assert value(metrics, "kquota_budget_promised", **labels) == 120.0
+    metrics.record(passed(preview=replace(preview(), budgets=())))
+    assert value(metrics, "kquota_budget_promised", **labels) is None

@@ -8,6 +8,7 @@ import pytest
 from reconciler.errors import ConfigError
 from reconciler.metrics import HealthServer, ListenAddress, Metrics, address
 from reconciler.metrics.server import LONGEST_LINE, MOST_LINES
+from tests.leaked_sockets import STEPS, leaks
 
 LOCAL = ListenAddress(host="127.0.0.1", port=0)
 
@@ -74,8 +75,27 @@ def test_a_listen_address_in_use_is_a_configuration_error():
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:9180", ListenAddress(host="127.0.0.1", port=9180)),
+        (":9180", ListenAddress(host="", port=9180)),
+        ("[::1]:0", ListenAddress(host="::1", port=0)),
+        ("localhost:80", ListenAddress(host="localhost", port=80)),
+    ],
+)
+def test_listen_addresses_are_parsed(text, expected):
+    assert address(text) == expected
+
+
+@pytest.mark.parametrize(
     "text", ["", "9180", "host", "::1:80", "host:http", "host:70000", "[host]:1", "a:b:1"]
 )
 def test_invalid_listen_addresses_are_refused(text):
     with pytest.raises(ConfigError):
         address(text)
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_a_connection_in_any_step_of_being_accepted_is_closed_with_the_server(steps: int):
+    server = HealthServer(LOCAL, metrics=Metrics(), healthy=list, ready=list)
+    assert leaks(server, lambda running: running.port, steps=steps) == []

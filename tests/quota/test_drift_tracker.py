@@ -76,11 +76,43 @@ def corrected(vigil: DriftTracker, live: float | None, now: float, **more) -> Dr
     return after.after(plan(), now=now)
 
 
+def test_the_start_of_drift_is_read_from_the_records():
+    vigil = DriftTracker().after(plan(drifted()), now=NOW, first_seen={(ALICE, RATE): NOW - 3600})
+    assert vigil.observations[0].since == NOW - 3600
+    assert vigil.after(plan(drifted()), now=NOW + 60).observations[0].since == NOW - 3600
+
+
+def test_a_pair_whose_corrections_are_all_reverted_is_not_corrected_until_the_window_ends():
+    vigil = DriftTracker(confirm_after=1, max_corrections=2, window=3600)
+    vigil = corrected(corrected(vigil, 7.0, NOW), None, NOW + 60)
+    assert not vigil.corrects(correction(9.0), NOW + 120)
+    (observation,) = vigil.after(plan(correction(9.0)), now=NOW + 120).observations
+    assert observation.corrections_stopped
+    assert (observation.key, observation.expected, observation.live) == (RATE, 100.0, 9.0)
+    assert [value for _, value in observation.corrections] == [7.0, None]
+    assert vigil.corrects(correction(9.0), NOW + 3600)
+    (later,) = vigil.after(plan(correction(9.0)), now=NOW + 3600).observations
+    assert (later.corrections_stopped, len(later.corrections)) == (False, 1)
+
+
 def test_observations_of_this_process_take_precedence_over_stored_history():
     earlier = corrected(DriftTracker(confirm_after=1, max_corrections=2), 7.0, NOW)
     present = corrected(DriftTracker(confirm_after=1, max_corrections=2), 8.0, NOW + 60)
     assert present.with_histories(earlier.histories).histories == present.histories
     assert DriftTracker().histories == ()
+
+
+def test_the_last_allowed_correction_does_not_stop_corrections():
+    vigil = corrected(DriftTracker(confirm_after=1, max_corrections=2), 7.0, NOW)
+    last = vigil.after(plan(correction()), corrected={(ALICE, RATE)}, now=NOW + 60)
+    (observation,) = last.observations
+    assert (len(observation.corrections), observation.corrections_stopped) == (2, False)
+
+
+def test_without_allowed_corrections_none_is_reported_as_stopped():
+    vigil = DriftTracker(max_corrections=0).after(plan(drifted()), now=NOW)
+    assert not vigil.corrects(correction(), NOW)
+    assert not vigil.observations[0].corrections_stopped
 
 
 @pytest.mark.parametrize(

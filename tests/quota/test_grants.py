@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.grants import Permission, TenantGrant, judge, may_remove
+from reconciler.quota.grants import Permission, TenantGrant, granted_ranges, judge, may_remove
 from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
 from reconciler.quota.planner.desired_state import Declaration
@@ -126,3 +126,21 @@ DELETING = replace(TENANT, allow=frozenset({Permission.DELETE}))
 )
 def test_a_document_removes_only_granted_pairs(name, subject, tenants, removes):
     assert may_remove(name, subject, tenants) is removes
+
+
+def test_the_ranges_of_tenants_are_ordered_by_priority_and_a_key_without_bounds_hides_later_ones():
+    users = EntityPattern(user=NamePattern(prefix=""))
+    ips = EntityPattern(ip=NamePattern(prefix=""))
+    bound = ValueRange(entities=EVERYTHING, key=RATE, minimum=1.0, maximum=2.0)
+    first = TenantGrant(namespaces=frozenset({"a"}), entities=(users, ips), priority=1)
+    second = TenantGrant(
+        namespaces=frozenset({"a", "b"}), entities=(users,), bounds=(bound,), priority=2
+    )
+    ranges = granted_ranges([second, first])
+    assert [(range_.entities, range_.namespaces) for range_ in ranges if range_.key is RATE] == [
+        (users, {"a"}),
+        (ips, {"a"}),
+        (users, {"a", "b"}),
+    ]
+    assert [range_.minimum for range_ in ranges if range_.key is RATE] == [None, None, 1.0]
+    assert len(ranges) == 3 * len(Key)

@@ -18,7 +18,11 @@ from reconciler.quota.keys import (
     LONG_MAX,
     RULES,
     Key,
+    byte_rate,
     check_value,
+    limit,
+    number,
+    quantity,
     read_key_columns,
     same_value,
     whole_if_near,
@@ -116,8 +120,81 @@ def test_equality_of_values_is_transitive(key, three):
         assert same_value(key, first, third)
 
 
+def test_other_keys_are_compared_exactly():
+    assert not same_value(SHARE, 1.0, 1.000_000_1)
+    assert same_value(SHARE, 50.5, 50.5)
+
+
+def test_values_that_cannot_be_enforced_equal_only_themselves():
+    for key in (RATE, SHARE):
+        assert same_value(key, math.nan, math.nan)
+        assert same_value(key, math.inf, math.inf)
+        assert not same_value(key, math.nan, 1.0)
+        assert not same_value(key, math.inf, 1.0)
+        assert not same_value(key, math.nan, math.inf)
+
+
 RATE, SHARE, MUTATIONS = (
     Key.PRODUCER_BYTE_RATE,
     Key.REQUEST_PERCENTAGE,
     Key.CONTROLLER_MUTATION_RATE,
 )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "-"),
+        (2.0**63, "9223372036854775807"),
+        (10.0, "10"),
+        (10, "10"),
+        (0.5, "0.5"),
+        (1e22, "1e+22"),
+        (math.inf, "inf"),
+        (math.nan, "nan"),
+    ],
+)
+def test_the_exact_number_of_a_value_is_returned(value, text):
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (10485760.0, "10 MiB/s"),
+        (20_000_000.0, "20 MB/s"),
+        (9999.0, "≈ 9.76 KiB/s"),
+        (1023.9 * 1024, "≈ 1024 KiB/s"),
+        (7.0, "7 B/s"),
+        (math.inf, "inf B/s"),
+    ],
+)
+def test_a_rate_is_shown_in_the_unit_in_which_it_is_round(value, text):
+    assert byte_rate(value) == text
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        (RATE, None, "no limit"),
+        (RATE, 2.0**63, "2^63, the maximum"),
+        (RATE, 1024.0, "1 KiB/s"),
+        (SHARE, 50.5, "50.5 %"),
+        (MUTATIONS, 10.0, "10/s"),
+    ],
+)
+def test_a_quantity_has_the_unit_of_its_key(key, value, text):
+    assert quantity(key, value) == text
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        (RATE, None, "-"),
+        (RATE, 1e9, "1000000000 (1 GB/s)"),
+        (RATE, 99.0, "99 B/s"),
+        (SHARE, 50.5, "50.5 %"),
+    ],
+)
+def test_a_limit_is_shown_with_its_exact_number_and_its_unit(key, value, text):
+    assert limit(key, value) == text

@@ -8,19 +8,24 @@ from reconciler.quota.entity import entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
+    NOBODY,
+    SETTLING_SECONDS,
     DriftObserved,
     Intent,
     IntentStarted,
     Orphaned,
     OverrideSet,
+    OverrideWritten,
     Owner,
     OwnershipRecords,
+    ProjectNamed,
     RecordDropped,
     Recorded,
 )
 from tests.quota.strategies import inventories, owners, pairs, whole_numbers
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
+PAIR = (ALICE, RATE)
 ONE, TWO = Owner(document="t/one"), Owner(document="t/two")
 EMPTY = OwnershipRecords(cluster_id="c")
 
@@ -41,6 +46,20 @@ def override(value: float | None = 5.0, **more: object) -> Override:
     return Override(
         entity=ALICE, key=RATE, value=value, until=10.0, author="eve", reason="why", **more
     )
+
+
+def test_drift_keeps_the_time_of_its_first_observation():
+    records = after(
+        DriftObserved(entity=ALICE, key=RATE, at=1.0), DriftObserved(entity=ALICE, key=RATE, at=2.0)
+    )
+    assert records.drift_since == {PAIR: 1.0}
+    assert after(DriftObserved(entity=ALICE, key=RATE, at=None), owned=records).drift_since == {}
+
+
+def test_a_write_may_land_as_long_as_the_broker_retries_it():
+    intent = Intent(value=1.0, owner=ONE, at=100.0)
+    assert intent.may_still_land(100.0 + SETTLING_SECONDS - 0.1)
+    assert not intent.may_still_land(100.0 + SETTLING_SECONDS)
 
 
 @given(inventories(), pairs, whole_numbers, owners)
@@ -106,6 +125,49 @@ EVERY_KIND = after(
 )
 
 
+def test_a_part_has_the_records_of_its_entities_and_no_others():
+    part = EVERY_KIND.part({ALICE})
+    assert (list(part.records), list(part.intents)) == ([ALICE], [PAIR])
+    assert (list(part.drift_since), list(part.overrides)) == ([PAIR], [PAIR])
+    assert part.orphaned == frozenset()
+    assert EVERY_KIND.part({BOB}).orphaned == {(BOB, RATE)}
+    assert EVERY_KIND.orphan_count == 1
+
+
+def test_an_unchanged_part_leaves_the_same_records():
+    again = EVERY_KIND.with_part({ALICE}, EVERY_KIND.part({ALICE}))
+    assert again == EVERY_KIND
+    assert again.records is EVERY_KIND.records
+
+
 def test_a_part_that_lost_everything_removes_its_entities_only():
     remaining = EVERY_KIND.with_part({ALICE}, EMPTY)
     assert remaining == replace(EVERY_KIND.part({BOB}), is_known=True)
+
+
+def test_a_value_written_above_a_record_leaves_it_and_settles_the_write():
+    begun = after(
+        recorded(),
+        OverrideSet(override=override()),
+        IntentStarted(entity=ALICE, key=RATE, intent=Intent(value=5.0, owner=NOBODY)),
+    )
+    written = begun.with_changes([OverrideWritten(entity=ALICE, key=RATE, value=5.0)])
+    assert (written.records, written.intents) == (begun.records, {})
+    assert written.overrides[PAIR].applied == 5.0
+
+
+def test_a_value_written_where_the_override_is_gone_settles_its_write_alone():
+    written = after(intend(), OverrideWritten(entity=ALICE, key=RATE, value=2.0))
+    assert written == EMPTY
+
+
+def test_a_pair_has_the_value_and_the_owner_of_its_record():
+    owned = after(recorded(), recorded(Key.CONSUMER_BYTE_RATE, TWO))
+    assert (owned.applied_value(PAIR), owned.owner_of(PAIR)) == (1.0, ONE)
+    assert (EMPTY.applied_value(PAIR), EMPTY.owner_of(PAIR)) == (None, None)
+    assert list(owned.owners()) == [(ALICE, ONE), (ALICE, TWO)]
+
+
+def test_records_have_the_name_of_the_project_that_was_given_last():
+    named = after(ProjectNamed(project="payments/prod"), ProjectNamed(project="payments/new"))
+    assert (named.project, EMPTY.project) == ("payments/new", "")

@@ -7,13 +7,37 @@ from hypothesis import strategies as st
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.patterns import (
+    EVERYTHING,
+    FORMS,
+    USER_FORMS,
     EntityForm,
     EntityPattern,
     NamePattern,
+    form,
 )
-from tests.quota.strategies import entities
+from tests.quota.strategies import ENTITIES, entities
 
+A = NamePattern(prefix="a")
 ALICE = NamePattern(exact="alice")
+
+
+def covered(pattern: EntityPattern) -> set[EntityForm]:
+    return {form(subject) for subject in ENTITIES if pattern.matches(subject)}
+
+
+def test_every_form_belongs_to_some_entity():
+    assert {form(subject) for subject in ENTITIES} == set(EntityForm) == set(FORMS.values())
+
+
+def test_a_name_pattern_is_exact_or_a_prefix():
+    assert ALICE.matches("alice")
+    assert not ALICE.matches("alice2")
+    assert A.matches("alice")
+    assert A.matches("a")
+    assert not A.matches("bob")
+    assert NamePattern(prefix="").matches("")
+    assert NamePattern(exact="").matches("")
+    assert not NamePattern(exact="").matches("a")
 
 
 @pytest.mark.parametrize("names", [{}, {"exact": "a", "prefix": "a"}])
@@ -25,6 +49,22 @@ def test_a_name_pattern_is_exactly_one_of_the_two(names):
 def test_an_empty_entity_pattern_is_refused():
     with pytest.raises(QuotaValueError, match="needs at least one of forms, user, clientId and ip"):
         EntityPattern()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "forms"),
+    [
+        (EntityPattern(user=A), USER_FORMS),
+        (EntityPattern(client_id=A), {EntityForm.CLIENT_ID}),
+        (EntityPattern(user=A, client_id=A), {EntityForm.USER_CLIENT_ID}),
+        (EntityPattern(ip=NamePattern(prefix="10.")), {EntityForm.IP}),
+        (EntityPattern(user=A, ip=NamePattern(prefix="10.")), {*USER_FORMS, EntityForm.IP}),
+        (EntityPattern(forms=frozenset({EntityForm.DEFAULT_USER})), {EntityForm.DEFAULT_USER}),
+        (EVERYTHING, set(EntityForm)),
+    ],
+)
+def test_a_pattern_covers_its_names_and_covers_defaults_only_if_listed(pattern, forms):
+    assert covered(pattern) == pattern.covered_forms == forms
 
 
 LOOPBACK = ["::1", "0:0:0:0:0:0:0:1", "0000::0001", "::1%lo"]

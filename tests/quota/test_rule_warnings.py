@@ -9,6 +9,7 @@ from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.rule_warnings import (
     AcceptedWarning,
     WarningKind,
+    unmatched_names,
     warnings,
 )
 from reconciler.quota.state import QuotaState, limits_of
@@ -61,6 +62,57 @@ def test_a_doubtful_name_causes_a_warning(subject, words):
     assert place == "a.yaml:7"
 
 
+@pytest.mark.parametrize(
+    "subject",
+    [
+        entity(user="alice"),
+        entity(user="CN=alice,OU=team"),
+        entity(user="alice, the admin"),
+        entity(user="CN=alice, the admin,O=org"),
+        entity(user="CN=Ann\\, Lee,O=Acme\\, Inc = all"),
+        entity(user="2.5.4.3=alice,OID.2.5.4.10=org"),
+        entity(user="1 = 1"),
+        entity(user="a*b"),
+        entity(user=DEFAULT),
+        entity(client_id=DEFAULT),
+        entity(user="alice", client_id="app"),
+        entity(ip="10.0.0.1"),
+    ],
+)
+def test_an_ordinary_rule_causes_no_warning(subject):
+    assert warnings_of(document(subject)) == []
+
+
+def test_a_rule_shadowed_by_another_document_causes_a_warning_with_both_places():
+    messages = warnings_of(
+        document(entity(client_id=DEFAULT), 10), document(entity(user=DEFAULT), 20)
+    )
+    assert messages == [
+        (
+            "a.yaml:13",
+            "producer_byte_rate never applies: user=<default> has precedence for every such client (declared at a.yaml:23)",
+        )
+    ]
+
+
+def test_a_rule_shadowed_by_a_live_limit_causes_a_warning():
+    live = QuotaState(
+        limits={entity(user=DEFAULT, client_id=DEFAULT): limits_of({RATE: 1.0, SHARE: 1.0})}
+    )
+    ((_, message),) = warnings_of(document(entity(client_id=DEFAULT)), live=live)
+    assert message.endswith("(live, declared nowhere)")
+
+
+def test_live_limits_that_shadow_each_other_cause_no_warning_of_a_document():
+    live = QuotaState(
+        limits={
+            entity(user=DEFAULT): limits_of({RATE: 1.0}),
+            entity(client_id=DEFAULT): limits_of({RATE: 1.0}),
+        }
+    )
+    assert warnings_of(document(entity(user="alice")), live=live) == []
+
+
 # ---- accepted ------------------------------------------------------------------------------------
 
 WILDCARD = document(entity(user="team-*"), 3)
@@ -101,3 +153,28 @@ def test_an_acceptance_without_a_reason_or_of_an_unknown_warning_is_a_warning_it
         if warning.kind is WarningKind.ACCEPTANCE
     ]
     assert "'wildcards', which is not a warning" in unknown.message
+
+
+@pytest.mark.parametrize(
+    ("rate", "seconds"), [(174_762.0, "6"), (74_000.0, "14"), (1.0, "1,048,576")]
+)
+def test_a_consumer_limit_below_the_rate_of_one_default_fetch_causes_a_warning(
+    rate: float, seconds: str
+) -> None:
+    (warning,) = warnings(merge([document(entity(user="a"), consumer_byte_rate=rate)]))
+    assert (warning.kind, warning.key) == (WarningKind.STARVED_FETCH, Key.CONSUMER_BYTE_RATE)
+    assert f"holds {seconds} s of this limit" in warning.message
+
+
+def test_producer_limits_and_larger_consumer_limits_cause_no_warning() -> None:
+    fine = document(entity(user="a"), consumer_byte_rate=174_763.0, producer_byte_rate=1.0)
+    assert warnings_of(fine) == []
+
+
+def test_the_names_of_a_document_that_match_no_client_are_sentences_unless_it_accepts_them() -> (
+    None
+):
+    (sentence,) = unmatched_names(WILDCARD)
+    assert "*" in sentence
+    assert unmatched_names(replace(WILDCARD, accepted=(("wildcard", "INC-7"),))) == ()
+    assert unmatched_names(None) == ()

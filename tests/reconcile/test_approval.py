@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.codecs.plan import read_plan, saved_plan
 from reconciler.errors import StalePlan
@@ -67,6 +68,13 @@ def test_a_changed_cluster_makes_the_plan_stale_with_the_difference(change, word
     assert words in caught.value.differences[0]
 
 
+def test_a_limit_that_the_plan_does_not_rely_on_may_change():
+    world = started()
+    saved = reviewed(world)
+    world.cluster.write(BOB, RATE, 7.0)
+    check(world, saved)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -122,6 +130,15 @@ def test_the_end_of_a_document_since_the_plan_does_not_make_it_stale():
         check(world, saved, merge(lasting))  # It was deleted before its end.
 
 
+def test_a_plan_that_was_reviewed_under_an_override_fits_after_its_end():
+    world = started()
+    world.apply(OLD, overrides=(override(world, 500.0, seconds=60.0),))
+    saved = reviewed(world)
+    assert [change.pair for change in saved.plan.pending] == [(ALICE, RATE)]
+    world.cluster.clock.advance(120.0)
+    check(world, saved)
+
+
 def test_a_declaration_that_changes_under_an_override_makes_a_plan_stale():
     world = started()
     world.apply(OLD, overrides=(override(world, 500.0, seconds=60.0),))
@@ -146,6 +163,16 @@ def test_another_cluster_makes_the_plan_stale():
     assert "cluster fake-cluster, the current cluster is other" in caught.value.differences[0]
 
 
+def test_a_plan_expires():
+    world = started()
+    saved = reviewed(world)
+    world.cluster.clock.advance(86_401.0)
+    with pytest.raises(StalePlan) as caught:
+        check(world, saved)
+    assert caught.value.differences == ("the plan is 1 d old; 1 d is allowed (--max-age)",)
+    check(world, saved, max_age=100_000.0)
+
+
 def test_only_a_plan_with_the_approved_digest_is_applied():
     world = started()
     saved = reviewed(world)
@@ -168,3 +195,32 @@ def test_an_approved_digest_alone_binds_the_values_that_were_reviewed(change):
     world.cluster.write(*change)
     with pytest.raises(StalePlan):
         check_digest(world.plan(NEW).preview, approved)
+
+
+def test_a_limit_of_another_document_is_another_effect_and_is_told():
+    world = started()
+    prepared = world.plan(NEW)
+    saved = reviewed(world)
+    moved = tuple(
+        replace(change, claim=replace(change.claim, document="team/moved"))
+        if change.claim is not None
+        else change
+        for change in prepared.plan.changes
+    )
+    preview = replace(prepared.preview, plan=replace(prepared.plan, changes=moved))
+    with pytest.raises(StalePlan) as caught:
+        check_approved(saved, preview, now=preview.created_at)
+    assert len(caught.value.differences) == 2
+    assert all(", is team/moved" in difference for difference in caught.value.differences)
+
+
+def test_two_plans_on_disjoint_pairs_are_applied_in_any_order():
+    world = started()
+    base = {ALICE: {RATE: 100.0}, ALICE_SHOP: {RATE: 50.0}}
+    alice_limits, bob_limits = base | {ALICE: {RATE: 200.0}}, base | {BOB: {SHARE: 5.0}}
+    first, second = reviewed(world, documents(alice_limits)), reviewed(world, documents(bob_limits))
+    check(world, first, documents(alice_limits))
+    world.apply(documents(alice_limits))
+    merged = documents(base | {ALICE: {RATE: 200.0}, BOB: {SHARE: 5.0}})
+    check(world, second, merged)
+    assert world.apply(merged).complete

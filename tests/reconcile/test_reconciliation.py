@@ -9,10 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.errors import WrongCluster
+from reconciler.errors import Interrupted, InventoryError, WrongCluster
+from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMN_OF, Key
-from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.budgets import Budget, BudgetMode
+from reconciler.quota.planner.desired_state import DesiredState, merge
 from reconciler.quota.planner.guards import Guard, Guards, check
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.policy import DriftMode, Policy, Rules
@@ -28,6 +30,7 @@ from tests.reconcile.scenarios import (
     RATE,
     SHARE,
     World,
+    declared,
     documents,
     state,
 )
@@ -112,6 +115,40 @@ def test_what_is_withheld_makes_the_rest_of_an_old_plan_not_stale():
     assert words(reconciliation) == {(BOB, RATE): "APPLIED"}
 
 
+def test_a_loop_withholds_the_large_raise_that_a_budget_refuses_and_makes_the_small_one():
+    budget = Budget(name="broker", key=RATE, amount=3500.0, mode=BudgetMode.REFUSE)
+    world = World({ALICE: {RATE: 1000.0}}, guards=replace(OPEN, budgets=(budget,)))
+    reconciliation = passed(
+        world, {ALICE: {RATE: 1000.0}, BOB: {RATE: 9000.0}, ALICE_SHOP: {RATE: 2000.0}}
+    )
+    assert withheld(reconciliation) == {(BOB, RATE): {Guard.BUDGET}}
+    assert world.cluster.truth == state({ALICE: {RATE: 1000.0}, ALICE_SHOP: {RATE: 2000.0}})
+    assert reconciliation.preview is not None
+    (use,) = reconciliation.preview.budgets
+    assert (use.before, use.after) == (1000.0, 12000.0)
+
+
+@pytest.mark.parametrize(
+    ("guards", "guard"),
+    [
+        (replace(OPEN, max_removals=1), Guard.MAX_REMOVALS),
+        (replace(OPEN, max_removed_percent=5.0), Guard.MAX_REMOVED_SHARE),
+    ],
+)
+def test_too_many_removals_are_all_withheld_and_the_rest_is_made(guards: Guards, guard: Guard):
+    many = {entity(user=f"u{number}"): {RATE: 1000.0} for number in range(30)}
+    world = World()
+    passed(world, many)
+    fewer = dict(list(many.items())[2:]) | {BOB: {RATE: 3000.0}}
+    reconciliation = passed(world, fewer, guards=guards)
+    first, second = list(many)[:2]
+    assert withheld(reconciliation) == {(first, RATE): {guard}, (second, RATE): {guard}}
+    assert words(reconciliation) == {(BOB, RATE): "APPLIED"}
+    assert world.cluster.truth.value(second, RATE) == 1000.0
+    assert passed(world, fewer).in_order
+    assert world.cluster.truth.value(second, RATE) is None
+
+
 def test_an_empty_desired_state_removes_nothing():
     world = World()
     passed(world, USERS)
@@ -122,6 +159,33 @@ def test_an_empty_desired_state_removes_nothing():
     assert len(reconciliation.withheld) == 3
     assert reconciliation.outcome is None
     assert world.cluster.truth == state(USERS)
+
+
+def test_a_change_that_relies_on_a_withheld_one_is_held():
+    # The client's own limit may be removed only after the user's limit is set, and that is withheld.
+    world = World()
+    passed(world, {ALICE_SHOP: {RATE: 1000.0}})
+    reconciliation = passed(
+        world,
+        {ALICE: {RATE: 10.0}, BOB: {RATE: 5000.0}},
+        guards=replace(OPEN, allow_small_values=False),
+    )
+    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.BOUNDS_UNIT}}
+    assert words(reconciliation) == {(ALICE_SHOP, RATE): "HELD", (BOB, RATE): "APPLIED"}
+    assert world.cluster.truth.value(ALICE_SHOP, RATE) == 1000.0
+    # A held change does not change its record: the pair is still owned, and is removed when the guard is satisfied.
+    assert passed(world, {ALICE: {RATE: 10.0}, BOB: {RATE: 5000.0}}).in_order
+    assert world.cluster.truth.value(ALICE_SHOP, RATE) is None
+
+
+def test_a_withheld_removal_does_not_hold_a_set():
+    # Every set is sent before every removal, so each client has its limit of before or after.
+    world = World()
+    passed(world, {ALICE_SHOP: {RATE: 1000.0}, ALICE: {RATE: 2000.0}})
+    reconciliation = passed(world, {ALICE: {RATE: 4000.0}}, guards=replace(OPEN, max_removals=0))
+    assert withheld(reconciliation) == {(ALICE_SHOP, RATE): {Guard.MAX_REMOVALS}}
+    assert words(reconciliation) == {(ALICE, RATE): "APPLIED"}
+    assert world.cluster.truth.value(ALICE, RATE) == 4000.0
 
 
 def order_of(
@@ -173,6 +237,61 @@ def test_an_override_ends_although_a_guard_refuses_what_is_declared(
     expected = Guard.MAX_REMOVALS if desired is None else Guard.MAX_CHANGE_FACTOR
     if before is not None:
         assert withheld(again) == {(ALICE, RATE): {expected}}
+
+
+@pytest.mark.parametrize("refused", [{ANYONE: {RATE: 500e6}}, {ALICE_SHOP: {RATE: 1e9}}])
+@pytest.mark.parametrize("own_limit", [None, 700.0])
+@pytest.mark.parametrize("default", [500.0, 600.0])
+def test_an_override_ends_although_a_guard_withholds_a_set_that_meets_it(
+    refused: dict, own_limit: float | None, default: float
+):
+    """The author of any refused document would otherwise keep a raised limit."""
+    guards = replace(OPEN, max_change_factor=10.0)
+    own = {} if own_limit is None else {ALICE: {RATE: own_limit}}
+    world = World()
+    world.apply(documents({ANYONE: {RATE: 500.0}, **own}))
+    overridden_for_a_while(world, documents({ANYONE: {RATE: 500.0}, **own}), value=5e6)
+    reconciliation = passed(world, {ANYONE: {RATE: default}, **own, **refused}, guards=guards)
+    assert words(reconciliation)[ALICE, RATE] == "APPLIED"
+    assert set(words(reconciliation).values()) <= {"APPLIED", "HELD"}
+    assert world.cluster.truth.value(ALICE, RATE) == own_limit
+    assert world.cluster.truth.value(*next((s, RATE) for s in refused)) in {None, 500.0}
+    assert world.owned().overrides == {}
+
+
+@pytest.mark.parametrize("before", [None, 100.0])
+@pytest.mark.parametrize("refusal", ["the definition is being deleted", ""])
+def test_an_override_ends_although_nothing_may_be_removed(before: float | None, refusal: str):
+    """Its end undoes what kquota did; neither a deleted definition nor a wiped directory asks for it to stay.
+
+    The removal of a limit that was declared is that of the next reconciliation.
+    """
+    world = World(guards=replace(OPEN, allow_empty=bool(refusal)))
+    first = documents({BOB: {RATE: 1.0}} if before is None else {ALICE: {RATE: before}})
+    world.apply(first)
+    overridden_for_a_while(world, first, value=5e6)
+    reconciliation = passed(world, {}, refuses=refusal)
+    assert words(reconciliation) == {(ALICE, RATE): "APPLIED"}
+    assert world.cluster.truth.value(ALICE, RATE) == before
+    assert world.owned().overrides == {}
+    assert world.owned().pair_count == 1
+    if before is not None:
+        assert withheld(reconciliation) == {}
+        reconciliation = passed(world, {}, refuses=refusal)
+    guard = Guard.DEFINITION if refusal else Guard.EMPTY_DESIRED
+    assert withheld(reconciliation) == {(BOB if before is None else ALICE, RATE): {guard}}
+    assert world.cluster.truth.value(ALICE, RATE) == before
+
+
+def test_a_restored_value_belongs_to_the_document_that_owned_it_not_to_that_of_the_refused_value():
+    guards = replace(OPEN, max_change_factor=10.0)
+    world = World()
+    first = documents({ALICE: {RATE: 1000.0}})
+    world.apply(first)
+    overridden_for_a_while(world, first, value=5e6)
+    claim = declared(ALICE, {RATE: 1e9}, document="team/other")
+    _ = passed(world, merge([claim]), guards=guards)
+    assert records_of(world) == {(ALICE, RATE): (1000.0, first.claim(ALICE, RATE).document)}
 
 
 LAST_ENTITIES = (ALICE_SHOP, ALICE, ANYONE, entity(client_id="shop"), entity(client_id=DEFAULT))
@@ -320,7 +439,80 @@ def test_drift_whose_correction_is_withheld_keeps_its_first_time():
         world.cluster.clock.advance(60.0)
 
 
+def test_corrected_drift_has_ended():
+    world = drifted()
+    passed(world, USERS, rules=CORRECT, corrects=lambda change: False)
+    assert passed(world, USERS, rules=CORRECT).in_order
+    assert world.cluster.truth.value(ALICE, RATE) == 1000.0
+    assert world.owned().drift_since == {}
+
+
+def test_while_an_earlier_leader_may_still_write_new_drift_is_not_recorded():
+    world = drifted()
+
+    async def fenced() -> Reconciliation:
+        return await reconcile_cluster(
+            world.ports, world.options(rules=CORRECT), documents(USERS), cluster="prod", fenced=True
+        )
+
+    process = asyncio.run(fenced())
+    assert process.preview is not None
+    assert process.preview.plan.drift == ()
+    assert process.outcome is None
+    assert world.owned().drift_since == {}
+
+
+def test_drift_that_is_not_planned_yet_violates_no_guard():
+    world = drifted()
+    options = world.options(rules=CORRECT, guards=replace(OPEN, max_change_factor=10.0))
+
+    def reconcile(*, fenced: bool) -> Reconciliation:
+        return asyncio.run(
+            reconcile_cluster(world.ports, options, documents(USERS), cluster="prod", fenced=fenced)
+        )
+
+    later, confirmed = reconcile(fenced=True), reconcile(fenced=False)
+    assert later.preview is not None
+    assert later.preview.plan.changes == ()
+    assert later.preview.violations == ()
+    assert confirmed.preview is not None
+    assert [violation.guard for violation in confirmed.preview.violations] == [
+        Guard.MAX_CHANGE_FACTOR
+    ]
+
+
 # -- reports before sending -------------------------------------------------------------------------------
+
+
+def test_the_remaining_plan_is_passed_to_the_callback_before_anything_is_sent():
+    world = World()
+    plans: list[Plan] = []
+
+    async def before(plan: Plan) -> None:
+        plans.append(plan)
+        assert world.cluster.writes == 0
+        assert world.inventory.written == []
+
+    passed(
+        world,
+        {ALICE: {RATE: 10.0}, BOB: {RATE: 2000.0}},
+        guards=replace(OPEN, allow_small_values=False),
+        before=before,
+    )
+    assert [[change.entity for change in plan.changes] for plan in plans] == [[BOB]]
+    passed(world, {BOB: {RATE: 2000.0}}, before=before)
+    assert len(plans) == 1
+
+
+def test_an_exception_of_the_callback_stops_the_reconciliation():
+    world = World()
+
+    async def before(plan: Plan) -> None:
+        raise InventoryError("no space left on device")
+
+    reconciliation = passed(world, USERS, before=before)
+    assert isinstance(reconciliation.error, InventoryError)
+    assert world.cluster.writes == 0
 
 
 # -- errors -------------------------------------------------------------------------------------------
@@ -331,6 +523,68 @@ def test_another_cluster_is_an_error_and_never_written():
     reconciliation = passed(world, USERS, expected_cluster_id="another")
     assert isinstance(reconciliation.error, WrongCluster)
     assert world.cluster.writes == 0
+
+
+def test_records_that_cannot_be_read_are_the_error_of_the_reconciliation():
+    class Damaged(MemoryInventory):
+        async def load(self, cluster_id):
+            raise InventoryError("inventory.json is damaged")
+
+    world = World()
+    world.ports = replace(world.ports, inventory=Damaged())
+    reconciliation = passed(world, USERS)
+    assert isinstance(reconciliation.error, InventoryError)
+    assert world.cluster.writes == 0
+
+
+def test_a_stopped_reconciliation_reports_its_completed_changes():
+    world = World()
+    reconciliations: list[Reconciliation] = []
+
+    async def stopped() -> None:
+        task: asyncio.Task[Reconciliation]
+
+        def stop(request: str) -> None:
+            if request == "answer":
+                task.cancel()
+
+        world.cluster.faults.before = stop
+        task = asyncio.ensure_future(a_pass(world, {ANYONE: {RATE: 9e3}, ALICE: {RATE: 1e3}}))
+        reconciliations.append(await task)
+
+    asyncio.run(stopped())
+    (reconciliation,) = reconciliations
+    assert isinstance(reconciliation.error, Interrupted)
+    assert reconciliation.outcome is not None
+    assert reconciliation.outcome.interrupted
+    assert words(reconciliation) == {(ALICE, RATE): "APPLIED", (ANYONE, RATE): "NOT SENT"}
+    assert world.owned().intents == {}
+
+
+def test_a_reconciliation_stopped_during_its_last_describe_records_and_reports():
+    world = World()
+    world.cluster.faults.lag[2] = 1e9
+    reconciliations: list[Reconciliation] = []
+
+    async def stopped() -> None:
+        task: asyncio.Task[Reconciliation]
+
+        def stop(request: str) -> None:
+            if request == "wait_visible" and world.cluster.requests.count("wait_visible") == 1:
+                task.cancel()
+
+        world.cluster.faults.before = stop
+        task = asyncio.ensure_future(a_pass(world, USERS))
+        reconciliations.append(await task)
+
+    asyncio.run(stopped())
+    (reconciliation,) = reconciliations
+    assert isinstance(reconciliation.error, Interrupted)
+    assert set(words(reconciliation).values()) == {"APPLIED"}
+    assert len(world.audit.entries) == 6
+    assert world.cluster.clock.now() - reconciliation.started_at < 5.0, (
+        "a short wait, not the long one"
+    )
 
 
 def test_a_reconciliation_stopped_twice_ends_immediately_and_keeps_its_intents():

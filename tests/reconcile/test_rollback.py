@@ -4,8 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.codecs.outcome import outcome_document, read_undo
+from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.planner.guards import Guard
-from reconciler.quota.policy import Policy
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.policy import Cause, DeletionPolicy, Policy
 from reconciler.quota.results.report import Outcome
 from reconciler.reconcile import NewOverride, rollback_orders
 from reconciler.render.json_values import dump
@@ -17,7 +19,9 @@ from tests.reconcile.scenarios import (
     RATE,
     SHARE,
     World,
+    declared,
     documents,
+    state,
 )
 
 OLD = documents({ALICE: {RATE: 100.0}})
@@ -33,6 +37,12 @@ def roll_back(world: World, outcome: Outcome, desired, **more) -> Outcome:
     return world.apply(desired, overrides=orders, only=lambda e, k: (e, k) in pairs)
 
 
+def test_a_rollback_applies_for_at_most_a_day():
+    change = QuotaChange(entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.SPEC)
+    (order,) = rollback_orders([change], now=0.0, principal="me", reason="", seconds=10**9)
+    assert (order.until, order.value, order.rolls_back) == (86_400.0, 1.0, change)
+
+
 def test_a_rollback_that_the_broker_refuses_leaves_the_records_as_they_were():
     world = World(policy=Policy.UPSERT)
     world.apply(OLD)
@@ -41,6 +51,38 @@ def test_a_rollback_that_the_broker_refuses_leaves_the_records_as_they_were():
     world.cluster.faults.rejected[BOB] = (42, "INVALID_REQUEST", "no")
     roll_back(world, outcome, NEW)
     assert world.owned() == owned
+
+
+@pytest.mark.parametrize(
+    ("before", "policy", "returns"),
+    [
+        (None, DeletionPolicy.DELETE, {}),
+        (100.0, DeletionPolicy.DELETE, {}),
+        (700.0, None, {ALICE: {RATE: 700.0}}),
+    ],
+    ids=["created by the apply", "applied before", "of another writer"],
+)
+def test_after_a_rollback_and_the_deletion_of_its_document_a_limit_has_the_owner_from_before(
+    before, policy, returns
+):
+    """What another writer had set before the apply is not removed with the document."""
+    world = World(policy=Policy.UPSERT)
+    old, new = (
+        merge([replace(declared(ALICE, {RATE: value}), deletion_policy=DeletionPolicy.DELETE)])
+        for value in (100.0, 900.0)
+    )
+    if before == 700.0:
+        world.cluster.write(ALICE, RATE, 700.0)
+    elif before is not None:
+        world.apply(old)
+    owned = world.owned().records
+    roll_back(world, world.apply(new), new)
+    assert world.cluster.truth.value(ALICE, RATE) == before
+    assert {**world.owned().records} == {**owned}
+    for _ in range(2):
+        world.apply(merge([]))
+    assert world.cluster.truth == state(returns)
+    assert (world.owned().records, world.owned().overrides) == ({}, {})
 
 
 def test_a_write_that_is_late_when_its_apply_is_rolled_back_is_overwritten():

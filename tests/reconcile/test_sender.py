@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from reconciler.errors import Interrupted
 from reconciler.quota.outcome import Unknown
-from reconciler.quota.results.report import Outcome
+from reconciler.quota.results.report import Outcome, PairVisibility
 from reconciler.quota.state import QuotaState
 from reconciler.reconcile import prepare
 from reconciler.reconcile.sender import PlanSender
@@ -46,6 +46,20 @@ def stopped_at(world: World, request: str, count: int) -> Outcome:
     return outcome
 
 
+@pytest.mark.parametrize("request_name", ["alter", "answer"])
+def test_a_stop_waits_for_the_response_of_the_current_request(request_name):
+    world = World()
+    outcome = stopped_at(world, request_name, 2)
+    assert [pair.status_text for pair in outcome.pairs] == ["APPLIED", "APPLIED", "NOT SENT"]
+    assert [pair.visibility for pair in outcome.pairs] == [
+        PairVisibility.VISIBLE,
+        PairVisibility.VISIBLE,
+        PairVisibility.UNCHECKED,
+    ]
+    assert outcome.interrupted
+    assert len(world.cluster.sent) == 2
+
+
 def test_applied_changes_are_owned_and_unsent_ones_leave_no_intent():
     world = World()
     stopped_at(world, "answer", 1)
@@ -54,6 +68,14 @@ def test_applied_changes_are_owned_and_unsent_ones_leave_no_intent():
     outcomes = [line.outcome for line in world.audit.entries]
     intended = outcomes.count("INTENDED")
     assert outcomes[intended:] == ["APPLIED"] + ["NOT SENT"] * (intended - 1)
+
+
+def test_the_next_run_continues_after_a_stop():
+    world = World()
+    stopped_at(world, "alter", 2)
+    outcome = world.apply(LEVELS)
+    assert outcome.complete
+    assert [pair.change.entity for pair in outcome.pairs] == [ANYONE]
 
 
 def test_a_stop_while_waiting_for_visibility_sends_no_removal():

@@ -1,10 +1,14 @@
 """Whether the broker would accept a plan: by the broker where permitted, otherwise by its rules, as the plan says."""
 
+import asyncio
+
 import pytest
 
 from reconciler.errors import AuthorizationError, PlanRefused
 from reconciler.quota.outcome import Applied, Rejected
-from reconciler.reconcile import ValidationMode
+from reconciler.quota.state import QuotaState
+from reconciler.reconcile import Observation, ValidationMode, preview
+from reconciler.reconcile.validation import validate
 from tests.reconcile.scenarios import ALICE, BOB, RATE, World, documents
 
 TWO = documents({ALICE: {RATE: 2048.0}, BOB: {RATE: 4096.0}})
@@ -29,6 +33,21 @@ def verdict(world: World, *, validator=None, **orders):
     return world.plan(TWO, **orders).preview.verdict
 
 
+@pytest.mark.parametrize(
+    ("rights", "why"),
+    [
+        (frozenset({"Describe"}), "lacks the AlterConfigs permission"),
+        (None, "does not report the permissions of the principal"),
+    ],
+)
+def test_without_the_right_the_rules_of_the_version_line_are_used(rights, why):
+    world = World(rights=rights, behaves_as="3.9")
+    result = verdict(world, validator=rules)
+    assert (result.source, dict(result.rejections)) == ("sandbox 3.9", {BOB: NO})
+    assert why in result.reason
+    assert world.cluster.validated == []
+
+
 def test_a_right_that_is_missing_at_the_broker_falls_back_to_the_rules():
     world = World()
 
@@ -47,3 +66,24 @@ def test_without_a_validator_the_plan_is_not_validated():
     assert verdict(world).source == "none"
     with pytest.raises(PlanRefused, match="rules are not available"):
         verdict(world, validation=ValidationMode.SANDBOX)
+
+
+def test_a_snapshot_is_validated_by_the_rules_without_a_request():
+    world = World()
+    ports = type(world.ports)(
+        store=world.cluster, inventory=world.inventory, clock=world.cluster.clock, validator=rules
+    )
+    owned = asyncio.run(world.inventory.load("lkc"))
+    observation = Observation(
+        cluster=None, cluster_id="lkc", live=QuotaState(), owned=owned, at=100.0, snapshot_at=40.0
+    )
+    from_snapshot = preview(
+        observation,
+        TWO,
+        world.orders,
+        verdict=asyncio.run(validate(ports, world.orders, observation, ())),
+    )
+    process = asyncio.run(validate(ports, world.orders, observation, from_snapshot.plan.changes))
+    assert process.source == "sandbox 4.x"
+    assert world.cluster.requests == []
+    assert from_snapshot.preview.snapshot_at == 40.0

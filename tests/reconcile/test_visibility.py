@@ -29,6 +29,15 @@ def wait(world: World, witnesses: VisibilityProbes, seconds: float = 30.0):
     return process, world.cluster.clock.monotonic() - started
 
 
+def test_the_wait_ends_at_the_deadline_and_names_the_lagging_brokers():
+    world = World()
+    world.cluster.faults.lag[3] = math.inf
+    witnesses, _ = witnessed(world)
+    visibility, took = wait(world, witnesses)
+    assert visibility.lagging == (3,)
+    assert 30.0 <= took < 36.0
+
+
 def test_an_awaited_change_that_another_writer_replaced_is_dropped():
     world = World()
     witnesses, alterations = witnessed(world)

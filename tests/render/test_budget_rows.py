@@ -1,5 +1,7 @@
 """Budgets as a table: each names its scope, what it allows and what uses it most."""
 
+import pytest
+
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.budgets import (
@@ -10,7 +12,7 @@ from reconciler.quota.planner.budgets import (
     Share,
     observed,
 )
-from reconciler.render.budget_rows import BUDGETS
+from reconciler.render.budget_rows import BUDGETS, bar
 
 BUDGET = Budget(
     name="pay",
@@ -30,6 +32,19 @@ USE = BudgetUse(
     ),
     unlimited=2,
 )
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "░" * 20),
+        (0.5, "█" * 10 + "░" * 10),
+        (1.0, "█" * 20),
+        (7.0, "█" * 20 + "▶"),
+    ],
+)
+def test_a_bar_is_full_at_what_a_budget_allows(share: float, text: str) -> None:
+    assert bar(share) == text
 
 
 def test_a_row_has_the_figures_their_basis_and_the_largest_limits() -> None:

@@ -12,10 +12,12 @@ from reconciler.quota.policy import Action, Cause
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.cluster_state import (
+    resolutions_document,
     resolutions_text,
     state_text,
     temporary_notes,
 )
+from reconciler.render.json_values import dump
 from reconciler.render.table import Style
 from reconciler.render.terminal import drift_text
 from tests.render.previews import CONSUME, NOW, RATE, golden
@@ -51,6 +53,21 @@ DRIFT = (
 @pytest.mark.golden
 def test_the_table_of_live_quotas_equals_the_golden_file():
     golden("state.txt", state_text(STATE))
+
+
+def test_an_empty_cluster_is_shown_as_a_sentence():
+    assert state_text(QuotaState()) == "No quotas.\n"
+
+
+@pytest.mark.golden
+def test_effective_limits_are_written_as_text_and_as_json():
+    resolutions = [
+        resolve(STATE, Principal(user="alice", client_id="shop")),
+        resolve(STATE, Principal(user="zoe", client_id="")),
+        resolve(STATE, Principal(ip="10.0.0.1")),
+    ]
+    golden("resolve.txt", resolutions_text(resolutions))
+    golden("resolve.json", dump(resolutions_document(resolutions, cluster_id="lkc", overrides={})))
 
 
 @pytest.mark.parametrize("width", [80, 120])

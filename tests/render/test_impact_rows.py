@@ -13,8 +13,8 @@ from reconciler.render.impact_rows import (
     SHARING,
     impact_sections,
 )
-from reconciler.render.terminal import plan_text
-from tests.render.previews import ALICE, RATE, empty
+from reconciler.render.terminal import SHOWN_AFFECTED, plan_text
+from tests.render.previews import ALICE, RATE, SHARE, empty
 
 
 def previewed(
@@ -36,3 +36,25 @@ def test_a_split_bucket_is_reported():
     (row,) = impact_sections(preview)[0].rows
     assert (row.mark, row.meaning, row.reason) == ("=", "", SHARING[BucketSharing.SPLIT])
     assert "shared with fewer clients" in plan_text(preview)
+
+
+def test_long_lists_of_clients_are_shortened_with_a_count():
+    live = QuotaState(limits={ALICE: limits_of({RATE: 5000.0})})
+    principals = tuple(Principal(user="alice", client_id=f"c{number:03d}") for number in range(150))
+    change = QuotaChange(entity=ALICE, key=RATE, before=5000.0, after=9000.0, cause=Cause.SPEC)
+    preview = previewed(live, change, principals=principals)
+    text = plan_text(preview)
+    assert text.count("client-id=c") == SHOWN_AFFECTED
+    assert f"and {150 - SHOWN_AFFECTED} more" in text
+    assert plan_text(preview, verbose=True).count("client-id=c") == 150
+    assert len(impact_sections(preview)[0].rows) == 150
+
+
+def test_the_last_limit_of_a_key_ends_its_metrics_and_this_is_reported():
+    live = QuotaState(limits={ALICE: limits_of({SHARE: 50.0})})
+    change = QuotaChange(entity=ALICE, key=SHARE, before=50.0, after=None, cause=Cause.PRUNE)
+    text = plan_text(previewed(live, change))
+    assert (
+        "The last request_percentage of the cluster is removed: brokers drop its per-client metrics"
+        in text
+    )

@@ -1,12 +1,56 @@
 """Rows are built once and are the same in every format."""
 
+import pytest
 from msgspec.structs import replace
 
+from reconciler.quota.planner.effects import Direction
 from reconciler.quota.policy import Cause
-from reconciler.render import plan_summary
+from reconciler.quota.results.report import ValidationResult
+from reconciler.render import plan_summary, rows
 from reconciler.render.markdown.plan import plan_markdown
 from reconciler.render.terminal import plan_text
 from tests.render.previews import empty, sample
+
+
+@pytest.mark.parametrize(
+    ("verdict", "line"),
+    [
+        (
+            ValidationResult(source="broker"),
+            "Plan for prod (cluster id lkc-1), validated by the broker",
+        ),
+        (
+            ValidationResult(source="sandbox 3.9", reason="no right"),
+            "Plan for prod (cluster id lkc-1), validated by the rules of the sandbox 3.9, not by the broker (no right)",
+        ),
+        (
+            ValidationResult(source="none"),
+            "Plan for prod (cluster id lkc-1), not validated by a broker",
+        ),
+    ],
+)
+def test_the_headline_names_the_validator(verdict, line):
+    assert plan_summary.headline(replace(sample(), verdict=verdict)) == line
+
+
+def test_the_headline_contains_the_age_of_a_snapshot():
+    old = replace(sample(), snapshot_at=sample().created_at - 7200)
+    nowhere = replace(sample(), plan=replace(sample().plan, cluster_id=""))
+    assert plan_summary.headline(nowhere).startswith("Plan for prod (cluster id unknown), ")
+    assert plan_summary.headline(old).endswith(", computed from a snapshot that is 2 h old")
+
+
+@pytest.mark.parametrize(
+    ("factor", "text"),
+    [
+        (0.0001, "tightened to 0.01 %"),
+        (1e-9, "tightened to less than 0.01 %"),
+        (0.0, "tightened to 0 %"),
+        (0.5, "tightened -50 %"),
+    ],
+)
+def test_a_limit_that_is_left_is_not_said_to_be_gone(factor, text):
+    assert rows.by_how_much(Direction.TIGHTENED, factor) == text
 
 
 def test_a_plan_that_waits_for_the_end_of_an_override_has_something_to_do():

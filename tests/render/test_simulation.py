@@ -20,15 +20,17 @@ from reconciler.render.terminal import plan_text
 from reconciler.render.use.simulation_text import recorded_of
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
+from reconciler.usage.impact.query import ImpactRequest
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation, TierBreach
 from reconciler.usage.impact.tier_policy import USUAL, WhatIfPolicy
 from reconciler.usage.impact.verdict import ImpactVerdict, Tolerance, ToleranceBreach
-from reconciler.usage.impact.what_if import summarize
-from reconciler.usage.samples import DAY_MS, QuotaType, ThrottleModel
+from reconciler.usage.impact.what_if import row_of, summarize
+from reconciler.usage.samples import DAY_MS, Censored, QuotaType, ThrottleModel
 from reconciler.usage.tags import bucket_of
 from tests.render.previews import EVIL as EVIL_USER
 from tests.render.previews import golden, sample
-from tests.usage.recorded import judged
+from tests.usage.recorded import OldBucket, impact, judged
+from tests.usage.reference import Sample
 from tests.usage.whatif_cases import CADENCE, case
 
 EVIL = str(EVIL_USER[0])
@@ -173,6 +175,44 @@ def test_the_sentences_of_rows_and_the_headlines_of_simulations_equal_the_golden
         notes = [f"  {text}" for text in (*use.evidence, *use.notes)]
         lines += ["", f"{name}: {use.headline}", *rows, *notes]
     golden("simulation.txt", "\n".join(lines) + "\n")
+
+
+def test_for_a_client_that_was_throttled_all_day_the_headline_does_not_claim_no_change():
+    # A client throttled all day under its limit records 0.98 of it; replayed under 0.99 of it, it looks unthrottled.
+    limit = 1_000
+    samples = [
+        Sample(n * 30_000, 30_000, 980, 500, Censored.YES) for n in range(1, DAY_MS // 30_000)
+    ]
+    simulated_impact = impact(
+        QuotaType.PRODUCE,
+        Identifiability.EXACT,
+        [OldBucket(samples=samples, limit=limit)],
+        990,
+        max_gap_ms=150_000,
+    )
+    request = ImpactRequest(
+        quota_type=QuotaType.PRODUCE,
+        bucket=bucket_of("alice"),
+        broker_id="1",
+        before_units=limit,
+        after_units=990,
+        source_entity="",
+        answer=Identifiability.EXACT,
+        parts=(),
+        reason="",
+        any_name=False,
+    )
+    impact_row = row_of(CLUSTER, request, simulated_impact)
+    assert (impact_row.verdict, impact_row.bound, impact_row.after_throttled_ms) == (
+        ImpactVerdict.SAME,
+        FigureBound.AT_LEAST,
+        0,
+    )
+    use = recorded_of(simulation(impact_row), at=NOW)
+    assert use.headline == "1 of 1 cannot be judged"
+    assert use.rows[0].mark == "?"
+    assert "never" not in use.rows[0].description
+    assert use.notes[0].startswith("Held back: ")
 
 
 # ---- where it is shown -------------------------------------------------------------------------

@@ -258,3 +258,9 @@ def test_the_simulation_has_no_figure_for_exactly_the_buckets_of_these_clients(
             )
         else:
             assert request == ranked[name]
+
+
+def test_the_world_of_clients_has_one_for_every_entity() -> None:
+    for subject in ENTITIES:
+        assert any(belongs(subject, client) for client in (*CLIENT_WORLD, *ADDRESS_WORLD))
+    assert own_entity(Principal(user="alice")) == entity(user="alice")

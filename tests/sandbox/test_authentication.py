@@ -1,18 +1,24 @@
 """Sessions with a lifetime, certificates as principals, and the names in them."""
 
+import socket
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from reconciler.sandbox import (
+    Authorizer,
     Listener,
     ListenerProtocol,
+    Operation,
     Sandbox,
     SandboxSettings,
 )
 from reconciler.sandbox.connection import distinguished_name
 from tests.contract.raw import Closed, RawConnection
 from tests.contract.targets import running
+from tests.servers.certs import Authority
 
 USERS = {"alice": "alice-secret", "bob": "bob-secret"}
 LIFETIME = 10.0
@@ -71,6 +77,48 @@ def test_another_principal_cannot_renew_a_session(port: int) -> None:
         assert "Cannot change principals" in str(refused.error_message)
         with pytest.raises(Closed):
             connection.describe()
+
+
+def test_the_certificate_determines_the_principal(tmp_path: Path) -> None:
+    authority = Authority.make(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.server("broker").bundle)
+    context.load_verify_locations(authority.certificate_file)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    client = authority.client("reader")
+    rights = frozenset({Operation.DESCRIBE_CONFIGS})
+    settings = SandboxSettings(
+        listeners=(Listener(name="SSL", protocol=ListenerProtocol.SSL, tls=context),),
+        authorizer=Authorizer(grants={client.subject: rights}),
+    )
+    with running(Sandbox(settings)) as sandbox:
+        codes = []
+        for identity in (client, None):
+            connection = RawConnection(sandbox.port())
+            plain = connection.socket
+            connection.socket = authority.client_context(identity).wrap_socket(
+                plain, server_hostname="localhost"
+            )
+            with connection:
+                codes.append(connection.describe().verdict[0])
+    assert codes == [0, 31]
+
+
+def test_a_tls_listener_continues_after_plain_text(tmp_path: Path) -> None:
+    authority = Authority.make(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.server("broker").bundle)
+    door = Listener(name="SSL", protocol=ListenerProtocol.SSL, tls=context)
+    with running(Sandbox(SandboxSettings(listeners=(door,)))) as sandbox:
+        with socket.create_connection(("127.0.0.1", sandbox.port()), timeout=60) as plain:
+            plain.sendall(b"\0\0\0\x0a\0\x12\0\0\0\0\0\1\xff\xff")
+            assert plain.recv(100)[:1] in (b"", b"\x15")
+        connection = RawConnection(sandbox.port())
+        connection.socket = authority.client_context().wrap_socket(
+            connection.socket, server_hostname="localhost"
+        )
+        with connection:
+            assert connection.offered()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,12 @@ from reconciler.sandbox.faults import FOREVER, CutAfter, Delay, Fault, Faults, S
 CUT, WAIT = CutAfter(), Delay(seconds=1.0)
 
 
+def test_a_fault_skips_some_requests_and_affects_some() -> None:
+    faults = Faults()
+    faults.add(Fault(effect=CUT, skip=2, times=2))
+    assert [faults.effects_for(3, 1) for _ in range(6)] == [(), (), (CUT,), (CUT,), (), ()]
+
+
 def test_faults_are_applied_in_order_until_they_are_cleared() -> None:
     faults = Faults()
     faults.add(Fault(effect=WAIT, times=FOREVER))

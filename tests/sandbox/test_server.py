@@ -7,10 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from reconciler.sandbox import Sandbox, SandboxSettings
+from reconciler.errors import ConfigError
+from reconciler.sandbox import PROFILES, Listener, Sandbox, SandboxSettings
 from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.faults import (
     FOREVER,
+    CutAfter,
     Delay,
     Effect,
     Fault,
@@ -18,6 +20,8 @@ from reconciler.sandbox.faults import (
     Refuse,
     Slow,
     Stale,
+    Truncate,
+    WrongCorrelation,
 )
 from reconciler.wire.apis import (
     DESCRIBE_CLUSTER,
@@ -32,8 +36,9 @@ from reconciler.wire.messages import (
     describe_user_scram_credentials,
     metadata,
 )
-from tests.contract.raw import RawConnection
+from tests.contract.raw import Closed, RawConnection
 from tests.contract.targets import running
+from tests.leaked_sockets import STEPS, leaks
 from tests.servers.processes import HANG_SECONDS
 
 PRODUCER = "producer_byte_rate"
@@ -88,6 +93,21 @@ def test_a_lagging_broker_shows_values_after_its_lag() -> None:
 # ---- faults -----------------------------------------------------------------------------------------
 
 
+def test_a_request_cut_after_execution_is_executed(sandbox: Sandbox) -> None:
+    plan(sandbox, CutAfter(), ALTER)
+    with connect(sandbox) as connection, pytest.raises(Closed):
+        connection.verdicts(SET)
+    assert sandbox.values() == KEPT
+
+
+def test_a_response_is_cut_at_the_configured_byte(sandbox: Sandbox) -> None:
+    plan(sandbox, Truncate(keep=9))
+    with connect(sandbox) as connection, pytest.raises(Closed):
+        connection.offered()
+    with connect(sandbox) as connection:
+        assert connection.offered()
+
+
 def test_a_delayed_request_is_answered_later(sandbox: Sandbox) -> None:
     plan(sandbox, Delay(seconds=0.05), ALTER)
     with connect(sandbox) as connection:
@@ -116,6 +136,12 @@ def test_a_slow_response_arrives_completely(sandbox: Sandbox) -> None:
     with connect(sandbox) as connection:
         connection.verdicts(SET)
         assert connection.quotas() == KEPT
+
+
+def test_a_wrong_correlation_id_has_the_configured_offset(sandbox: Sandbox) -> None:
+    plan(sandbox, WrongCorrelation(by=4))
+    with connect(sandbox) as connection, pytest.raises(AssertionError):
+        connection.offered()
 
 
 @pytest.mark.parametrize("applied", [True, False])
@@ -164,3 +190,23 @@ def test_a_stale_describe_shows_the_earlier_values(sandbox: Sandbox) -> None:
 
 
 # ---- life -------------------------------------------------------------------------------------------
+
+
+def test_a_port_in_use_is_reported(sandbox: Sandbox) -> None:
+    settings = SandboxSettings(listeners=(Listener(port=sandbox.port()),))
+    with pytest.raises(ConfigError, match="cannot listen"), running(Sandbox(settings)):
+        raise AssertionError("the port was free")
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+def test_ten_thousand_entities_are_described_in_one_response(profile: object) -> None:
+    with running(Sandbox(SandboxSettings(profile=profile))) as sandbox:
+        seeded = {(("user", f"u{number}"),): {PRODUCER: 1.0} for number in range(10_000)}
+        sandbox.seed(seeded)
+        with connect(sandbox) as connection:
+            assert connection.quotas() == seeded
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_a_connection_in_any_step_of_being_accepted_is_closed_with_the_sandbox(steps: int) -> None:
+    assert leaks(Sandbox(), Sandbox.port, steps=steps) == []

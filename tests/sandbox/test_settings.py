@@ -56,5 +56,10 @@ def test_listeners_have_different_names() -> None:
         SandboxSettings(listeners=())
 
 
+def test_a_cluster_id_has_22_characters() -> None:
+    with pytest.raises(ConfigError, match="22 characters"):
+        SandboxSettings(cluster_id="short")
+
+
 def test_passwords_are_not_shown() -> None:
     assert "hunter2" not in repr(SandboxSettings(users={"a": "hunter2"}))

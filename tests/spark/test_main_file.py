@@ -7,6 +7,16 @@ import pytest
 from reconciler.spark.__main__ import main
 
 
+def test_an_unknown_job_is_refused_with_the_command_that_lists_the_jobs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["shows", "--lake", "lake"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "shows" in captured.err
+    assert "hint: see kquota usage --help" in captured.err
+
+
 def test_a_name_cannot_write_control_sequences_to_the_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -32,3 +42,10 @@ def test_an_output_names_users_and_is_private(tmp_path: Path) -> None:
 def test_an_output_without_a_file_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "--lake", "x", "--output"]) == 1
     assert capsys.readouterr().err == "error: argument --output: expected one argument\n"
+
+
+def test_the_help_equals_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "--help"]) == 0
+    assert "--engine" in capsys.readouterr().out
+    assert main(["--help"]) == 0
+    assert "show" in capsys.readouterr().out

@@ -7,10 +7,48 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.usage.capacity import BucketUse, shares
+from reconciler.usage.capacity import BucketUse, FairShare, budget, committed_ppm, shares
 from reconciler.usage.tags import bucket_of
 
 A, B, C = (bucket_of(name) for name in "abc")
+
+
+def test_the_budget_of_clients_is_the_capacity_minus_headroom_and_replication():
+    assert budget(1000, 300) == 500
+    assert budget(1000, 900) == 0
+    assert committed_ppm([400, 350], 500) == 1_500_000
+    assert committed_ppm([1], 0) is None
+
+
+def test_small_uses_are_served_and_the_others_share_by_weight():
+    fair_shares = shares(
+        [
+            BucketUse(bucket=C, rate=90, weight=2),
+            BucketUse(bucket=A, rate=5),
+            BucketUse(bucket=B, rate=60),
+        ],
+        95,
+    )
+    assert fair_shares == (
+        FairShare(bucket=A, fair=5, excess=0),
+        FairShare(bucket=B, fair=30, excess=30),
+        FairShare(bucket=C, fair=60, excess=30),
+    )
+
+
+def test_an_indivisible_unit_goes_to_the_largest_remainder_and_then_by_name():
+    fair_shares = shares([BucketUse(bucket=bucket, rate=10) for bucket in (C, B, A)], 11)
+    assert [share.fair for share in fair_shares] == [4, 4, 3]
+    fair_shares = shares([BucketUse(bucket=A, rate=10), BucketUse(bucket=B, rate=10, weight=2)], 10)
+    assert [share.fair for share in fair_shares] == [3, 7]
+
+
+def test_sufficient_capacity_has_no_excess():
+    assert [
+        share.excess
+        for share in shares([BucketUse(bucket=A, rate=3), BucketUse(bucket=B, rate=4)], 7)
+    ] == [0, 0]
+    assert shares([], 0) == ()
 
 
 uses = st.dictionaries(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from reconciler.usage.demand_bounds import LimitMove, move
 from reconciler.usage.samples import Censored, QuotaType
 from tests.usage.reference import censored
 
@@ -57,3 +58,18 @@ def test_a_throttled_consumer_may_stay_far_below_its_limit(
         request_throttled=requests,
     )
     assert result is expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "way"),
+    [
+        (1, 1, LimitMove.EQUAL),
+        (None, None, LimitMove.EQUAL),
+        (None, 5, LimitMove.TIGHTER),
+        (5, 4, LimitMove.TIGHTER),
+        (4, 5, LimitMove.LOOSER),
+        (4, None, LimitMove.LOOSER),
+    ],
+)
+def test_an_absent_limit_is_higher_than_every_limit(before, after, way):
+    assert move(before, after) is way

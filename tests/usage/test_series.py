@@ -14,6 +14,16 @@ PACE = Cadence(step_ms=30_000, max_gap_ms=150_000)
 moments = st.lists(st.integers(0, 2 * DAY_MS), unique=True, max_size=60).map(sorted)
 
 
+def test_scrapes_closer_than_a_window_are_dropped():
+    assert thinned(range(0, 31_000, 1_000)) == (0, 10_000, 20_000, 30_000)
+    assert thinned(range(0, 60_001, 15_000)) == (0, 15_000, 30_000, 45_000, 60_000)
+    assert thinned([0, 9_998, 19_996]) == (
+        0,
+        9_998,
+        19_996,
+    )  # the interval of a scraper is not exact to the millisecond
+
+
 @given(moments)
 def test_thinning_one_day_equals_thinning_all_days(times):
     days = [[ts for ts in times if ts // DAY_MS == day] for day in {ts // DAY_MS for ts in times}]
@@ -29,6 +39,18 @@ def test_kept_scrapes_of_a_day_do_not_overlap(times):
         if before // DAY_MS == after // DAY_MS
     )
     assert set(scrapes) <= set(times)
+
+
+def test_a_sample_covers_the_time_since_the_previous_one():
+    assert spans([0, 30_000, 61_000, 211_000, 361_001], PACE) == (
+        30_000,
+        30_000,
+        31_000,
+        150_000,
+        30_000,  # a gap above the largest: unknown, so the usual step
+    )
+    assert spans([40_000], PACE, before_ms=15_000) == (25_000,)
+    assert spans([40_000], PACE, before_ms=-200_000) == (30_000,)
 
 
 @pytest.mark.parametrize("times", [[1, 1], [2, 1]])

@@ -25,6 +25,7 @@ from tests.usage.reference import Sample, UntimedSample, arrived, columns, rate_
 from tests.usage.stepper import SampledWindows, demand, gauge, limited, requests
 
 SECONDS, MEAN = 1_200, 400_000
+STEPS = (5, 10, 15, 30, 60)
 SETTINGS = tuple(itertools.product((7001, 7002, 7003, 7004), (0.3, 0.9), (0.8, 1.1, 1.5, 2.2)))
 """Seeds that were not used to choose a constant, volatilities, limits as multiples of the mean."""
 
@@ -71,6 +72,35 @@ def forecasts(step_s: int) -> dict:
         )
         for seed, volatility, factor in SETTINGS
     }
+
+
+def test_for_unseen_settings_totals_agree_within_five_percent_and_nine_of_ten_separately(truths):
+    off = total = 0
+    for step_s in STEPS:
+        step_forecasts = forecasts(step_s)
+        step_total = sum(forecast.throttled_ms for forecast in step_forecasts.values())
+        true = sum(truths[setting].late_ms for setting in SETTINGS)
+        if step_s <= 15:
+            assert abs(step_total - true) <= true / 20, step_s
+        off += sum(
+            beyond(step_forecasts[setting].throttled_ms, truths[setting].late_ms)
+            for setting in SETTINGS
+        )
+        total += step_total
+    assert abs(total - len(STEPS) * true) <= len(STEPS) * true / 20
+    assert off <= len(STEPS) * len(SETTINGS) / 10
+
+
+def test_counting_samples_above_the_limit_misses_throttling_after_the_peak(truths):
+    """A common calculation of dashboards, and why the project does not use it."""
+    true = sum(truth.late_ms for truth in truths.values())
+    counted = sum(
+        sample.dt_ms
+        for seed, volatility, factor in SETTINGS
+        for sample in rows_of(ready_at(seed, volatility), 10)
+        if sample.rate_units > MEAN * factor
+    )
+    assert counted < 0.7 * true
 
 
 def test_a_token_bucket_underestimates_throttling(truths):

@@ -27,9 +27,24 @@ def test_frames_are_complete_for_any_division_of_the_stream(
     assert buffer.is_empty
 
 
+def test_a_frame_is_read_one_byte_at_a_time() -> None:
+    buffer, frames = FrameBuffer(), []
+    for octet in framed(b"hello", b"world!"):
+        assert len(buffer.get_buffer()) > 0
+        frames += buffer.feed(bytes((octet,)))
+    assert frames == [b"hello", b"world!"]
+
+
 def test_frames_before_an_error_are_returned_and_none_after_it() -> None:
     buffer = FrameBuffer(limit=10)
     assert buffer.feed(framed(b"fine", b"far too long for it", b"fine")) == [b"fine"]
     assert isinstance(buffer.failure, FrameTooLarge)
     assert buffer.feed(framed(b"fine")) == []
     assert repr(buffer) == "FrameBuffer(limit=10)"
+
+
+def test_the_limit_may_change_between_frames() -> None:
+    buffer = FrameBuffer(limit=4)
+    assert buffer.feed(framed(b"fine")) == [b"fine"]
+    buffer.limit = 5
+    assert buffer.feed(framed(b"finer")) == [b"finer"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reconciler.errors import DecodeError, EncodeError
 from reconciler.wire.apis import KafkaApi
 from tests.hypothesis_profiles import count_examples
-from tests.wire.message_modules import REQUESTS, RESPONSES, VERSIONS
+from tests.wire.message_modules import MODULES, REQUESTS, RESPONSES, VERSIONS
 
 every_version = pytest.mark.parametrize(
     ("api", "module", "version"), VERSIONS, ids=lambda value: getattr(value, "name", None)
@@ -78,3 +78,24 @@ def test_damaged_bytes_are_decoded_or_raise_a_decode_error(
             body[at] = draw.draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]))
         with contextlib.suppress(DecodeError):
             module.decode_response(version, bytes(body))
+
+
+EMPTY_REQUESTS = {
+    ("Metadata", 9): "01000000",
+    ("Metadata", 13): "010000",
+    ("ApiVersions", 3): "02610262",
+    ("ApiVersions", 5): "0261026200ffffffff",
+    ("DescribeConfigs", 4): "010000",
+    ("SaslAuthenticate", 2): "01",
+    ("DescribeUserScramCredentials", 0): "00",
+    ("DescribeCluster", 0): "00",
+    ("DescribeCluster", 2): "000100",
+}
+
+
+@pytest.mark.parametrize(("name", "version"), EMPTY_REQUESTS)
+def test_unknown_tags_are_skipped(name: str, version: int) -> None:
+    (module,) = (module for api, module in MODULES if api.name == name)
+    body = bytes.fromhex(EMPTY_REQUESTS[name, version])
+    plain = module.decode_request(version, body + b"\x00")
+    assert module.decode_request(version, body + b"\x01\x63\x03zzz") == plain

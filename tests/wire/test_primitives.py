@@ -49,6 +49,24 @@ def test_a_double_keeps_its_bits(value: float) -> None:
     assert struct.pack(">d", reader(writer.to_bytes()).float64()) == struct.pack(">d", value)
 
 
+def test_every_byte_but_zero_is_true() -> None:
+    assert [reader(bytes((octet,))).boolean() for octet in (0, 1, 2, 255)] == [
+        False,
+        True,
+        True,
+        True,
+    ]
+    writer = WireWriter(flexible=True)
+    writer.boolean(value=True)
+    writer.boolean(value=False)
+    assert writer.to_bytes() == b"\x01\x00"
+
+
+def test_lone_surrogates_are_rejected() -> None:
+    with pytest.raises(EncodeError, match="UTF-8"):
+        WireWriter(flexible=True).string("a\ud800")
+
+
 @pytest.mark.parametrize(
     ("octets", "flexible", "words"),
     [
@@ -69,6 +87,12 @@ def test_an_impossible_string_is_refused(octets: bytes, flexible: bool, words: s
 def test_a_null_byte_string_is_refused(flexible: bool) -> None:
     with pytest.raises(DecodeError, match="null"):
         reader(b"\x00" if flexible else b"\xff\xff\xff\xff", flexible=flexible).binary()
+
+
+def test_a_count_larger_than_the_remaining_bytes_is_refused_before_reading_an_item() -> None:
+    again = reader(b"\x7f\xff\xff\xff" + bytes(10), flexible=False)
+    with pytest.raises(DecodeError, match="2147483647 items cannot fit in 10 bytes"):
+        again.array(again.int8, least_size=1)
 
 
 def test_tags_are_read_back_and_written_in_ascending_order() -> None:
@@ -92,6 +116,11 @@ def test_a_tag_past_the_end_is_refused(octets: bytes, words: str) -> None:
         reader(octets).tags()
 
 
+def test_a_repeated_tag_is_refused_where_tags_are_decoded() -> None:
+    with pytest.raises(DecodeError, match="tag 1 occurs twice"):
+        reader(b"\x02\x01\x00\x01\x00").tags()
+
+
 def test_a_uuid_has_sixteen_bytes() -> None:
     octets = bytes(range(16))
     writer = WireWriter(flexible=True)
@@ -99,3 +128,11 @@ def test_a_uuid_has_sixteen_bytes() -> None:
     assert reader(writer.to_bytes()).uuid() == octets
     with pytest.raises(EncodeError, match="16 bytes, not 3"):
         writer.uuid(b"abc")
+
+
+def test_trailing_bytes_are_refused() -> None:
+    again = reader(b"\x01\x02")
+    assert again.int8() == 1
+    with pytest.raises(DecodeError, match="1 bytes are left over") as caught:
+        again.end()
+    assert caught.value.offset == again.offset == 1

@@ -19,12 +19,14 @@ from reconciler.wire.apis import (
     CLUSTER_BYTES,
     DESCRIBE_CLIENT_QUOTAS,
     DESCRIBE_CLUSTER,
+    GREETING_BYTES,
     METADATA,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
 )
 from reconciler.wire.messages import (
     api_versions,
+    describe_client_quotas,
     describe_cluster,
     sasl_authenticate,
     sasl_handshake,
@@ -100,6 +102,16 @@ def token_of(session: BrokerSession) -> tuple[int, bytes]:
     return correlation_id, sasl_authenticate.decode_request(version, body).token
 
 
+def authenticated(lifetime_ms: int, *, fraction: float = 0.9, now: float = 100.0) -> BrokerSession:
+    session, correlation_id = authenticating(fraction=fraction)
+    session.feed(broker.handshake_answer(correlation_id), now=now)
+    correlation_id, _ = token_of(session)
+    answer = sasl_authenticate.SaslAuthenticateResponse(session_lifetime_ms=lifetime_ms)
+    event = only(session.feed(broker.token_answer(correlation_id, answer), now=now))
+    assert event == SessionAuthenticated(lifetime_ms=lifetime_ms)
+    return session
+
+
 # ---- negotiation ----------------------------------------------------------------------------
 
 
@@ -153,6 +165,20 @@ def test_at_most_five_requests_are_in_flight() -> None:
     assert repr(session) == "Session(ready, 5 in flight)"
 
 
+def test_the_response_to_an_abandoned_request_is_dropped_in_order() -> None:
+    session = broker.ready()
+    first, second = ask(session), ask(session)
+    session.abandon(first)
+    session.abandon(12345)
+    assert len(session._in_flight) == 2
+    events = session.feed(cluster_answer(first) + cluster_answer(second), now=0.0)
+    reply = only(events)
+    assert isinstance(reply, ReplyReceived)
+    assert reply.correlation_id == second
+    session.abandon(first)
+    assert session.end_of_stream().unanswered == ()
+
+
 def test_a_wrong_correlation_id_ends_the_session_and_all_requests() -> None:
     session = broker.ready()
     first, second, third = ask(session), ask(session), ask(session)
@@ -170,6 +196,40 @@ def test_an_unrequested_response_ends_the_session() -> None:
     assert "without a request" in event.error.message
 
 
+def test_replies_before_an_error_are_returned_and_none_after_it() -> None:
+    session = broker.ready()
+    first, second = ask(session), ask(session)
+    stream = cluster_answer(first) + b"\xff\xff\xff\xff" + cluster_answer(second)
+    reply, end = session.feed(stream, now=0.0)
+    assert isinstance(reply, ReplyReceived)
+    assert isinstance(end, SessionClosed)
+    assert (reply.correlation_id, end.unanswered) == (first, (second,))
+    assert session.feed(cluster_answer(second), now=0.0) == []
+    assert session.buffer_updated(4, now=0.0) == []
+
+
+@pytest.mark.parametrize("piece", [0, 1, 7, 70_000])
+def test_the_events_are_the_same_for_any_division_of_the_stream(piece: int) -> None:
+    session = broker.ready()
+    first = ask(session)
+    entries = [((("user", f"u{n}"),), (("producer_byte_rate", 1.0),)) for n in range(1800)]
+    second = session.send(DESCRIBE_CLIENT_QUOTAS, 1, b"", now=0.0)
+    third = ask(session)
+    body = describe_client_quotas.encode_response(1, entries=entries)
+    large = frames.encode_response(DESCRIBE_CLIENT_QUOTAS, 1, correlation_id=second, body=body)
+    assert len(large) > 65536
+    stream = cluster_answer(first) + large + cluster_answer(third)
+    events = broker.feed(session, stream, piece=piece)
+    assert [event.correlation_id for event in events if isinstance(event, ReplyReceived)] == [
+        first,
+        second,
+        third,
+    ]
+    assert isinstance(events[1], ReplyReceived)
+    assert events[1].body == body
+    assert repr(events[1]) == f"Reply(DescribeClientQuotas v1, {len(body)} bytes)"
+
+
 @given(st.binary(max_size=200), st.integers(1, 50))
 def test_random_bytes_raise_no_exception(noise: bytes, piece: int) -> None:
     session = broker.ready()
@@ -179,6 +239,17 @@ def test_random_bytes_raise_no_exception(noise: bytes, piece: int) -> None:
 
 
 # ---- throttling -----------------------------------------------------------------------------
+
+
+def test_a_throttled_connection_sends_nothing_until_the_throttle_time_has_passed() -> None:
+    session = broker.ready()
+    reply = only(session.feed(cluster_answer(ask(session), 1500), now=10.0))
+    assert isinstance(reply, ReplyReceived)
+    assert reply.throttle_time_ms == 1500
+    assert session.not_before == 11.5
+    assert [session.can_send(now) for now in (10.0, 11.4, 11.5)] == [False, False, True]
+    with pytest.raises(RuntimeError):
+        ask(session, now=11.0)
 
 
 # ---- authentication -------------------------------------------------------------------------
@@ -259,6 +330,12 @@ def test_a_listener_without_sasl_is_reported() -> None:
     assert "does not use SASL" in error.message
 
 
+def test_another_handshake_error_is_a_broker_error() -> None:
+    session, correlation_id = authenticating()
+    error = closed(session.feed(broker.handshake_answer(correlation_id, -1), now=0.0)).error
+    assert isinstance(error, BrokerError)
+
+
 def test_no_repr_contains_a_secret() -> None:
     session, correlation_id = authenticating()
     session.feed(broker.handshake_answer(correlation_id), now=0.0)
@@ -268,6 +345,38 @@ def test_no_repr_contains_a_secret() -> None:
 
 
 # ---- re-authentication ----------------------------------------------------------------------
+
+
+def test_reauthentication_holds_new_requests_waits_for_pending_ones_and_starts() -> None:
+    session = authenticated(60_000)
+    first, second = ask(session), ask(session)
+    assert len(broker.sent(session)) == 2
+    session.reauthenticate(PLAIN, fraction=0.85)
+    assert session.state is SessionState.REAUTHENTICATING
+    assert not session.can_send(0.0)
+    assert session.bytes_to_send() == b""
+    assert len(session.feed(cluster_answer(first), now=150.0)) == 1
+    assert session.bytes_to_send() == b""
+    session.abandon(second)
+    assert session.feed(cluster_answer(second), now=150.0) == []
+    ((api, _, correlation_id, _),) = broker.sent(session)
+    assert api is SASL_HANDSHAKE
+    session.feed(broker.handshake_answer(correlation_id), now=150.0)
+    correlation_id, _ = token_of(session)
+    answer = sasl_authenticate.SaslAuthenticateResponse(session_lifetime_ms=100_000)
+    stream = broker.token_answer(correlation_id, answer)
+    assert session.feed(stream, now=151.0) == [SessionAuthenticated(lifetime_ms=100_000)]
+    assert session.state is SessionState.READY
+    assert session.reauthenticate_at == 236.0
+    assert session.feed(cluster_answer(ask(session)), now=152.0)
+
+
+def test_reauthentication_of_an_idle_session_starts_immediately() -> None:
+    session = authenticated(60_000)
+    session.reauthenticate(PLAIN, fraction=0.9)
+    ((api, _, _, _),) = broker.sent(session)
+    assert api is SASL_HANDSHAKE
+    assert "credentials" in session.end_of_stream().error.hint
 
 
 # ---- ends -----------------------------------------------------------------------------------
@@ -284,6 +393,23 @@ def test_a_call_in_the_wrong_state_raises_a_runtime_error() -> None:
             call()
 
 
+def test_a_close_after_the_first_request_gives_a_hint_about_sasl() -> None:
+    session = broker.ready()
+    correlation_id = ask(session)
+    event = session.end_of_stream()
+    assert "SASL" in event.error.hint
+    assert event.unanswered == (correlation_id,)
+
+
+def test_before_negotiation_a_peer_may_send_only_a_small_frame() -> None:
+    session = broker.new_session()
+    session.start()
+    head = (GREETING_BYTES + 1).to_bytes(4, "big")
+    error = closed(session.feed(head, now=0.0)).error
+    assert isinstance(error, FrameTooLarge)
+    assert error.limit == GREETING_BYTES
+
+
 def test_a_response_has_its_own_limit_also_while_a_larger_one_is_pending() -> None:
     session = broker.ready()
     first = ask(session)
@@ -292,6 +418,12 @@ def test_a_response_has_its_own_limit_also_while_a_larger_one_is_pending() -> No
     error = closed(session.feed(len(body).to_bytes(4, "big") + body, now=0.0)).error
     assert isinstance(error, FrameTooLarge)
     assert (error.size, error.limit) == (len(body), CLUSTER_BYTES)
+
+
+def test_without_a_pending_response_only_a_small_frame_is_accepted() -> None:
+    session = broker.ready()
+    error = closed(session.feed((GREETING_BYTES + 1).to_bytes(4, "big"), now=0.0)).error
+    assert isinstance(error, FrameTooLarge)
 
 
 def test_a_limit_below_that_of_small_frames_applies_from_the_start() -> None:

@@ -1,5 +1,6 @@
+from reconciler.errors import ConnectError
 from reconciler.wire.apis import DESCRIBE_CLUSTER
-from reconciler.wire.session_events import ReplyReceived, SessionState
+from reconciler.wire.session_events import ReplyReceived, SessionClosed, SessionState
 
 
 def test_a_reply_shows_its_size_and_not_its_bytes() -> None:
@@ -9,3 +10,8 @@ def test_a_reply_shows_its_size_and_not_its_bytes() -> None:
 
 def test_states_have_readable_names() -> None:
     assert [state.value for state in SessionState][-3:] == ["ready", "re-authenticating", "closed"]
+
+
+def test_a_closed_session_has_its_error_and_the_unanswered_requests() -> None:
+    end = SessionClosed(error=ConnectError("gone"), unanswered=(3, 4))
+    assert (str(end.error), end.unanswered) == ("gone", (3, 4))

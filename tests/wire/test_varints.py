@@ -7,6 +7,21 @@ from reconciler.wire.varints import MAX_VARINT, encode_varint, read_varint
 
 
 @pytest.mark.parametrize(
+    ("value", "octets"),
+    [
+        (0, "00"),
+        (127, "7f"),
+        (128, "8001"),
+        (16383, "ff7f"),
+        (16384, "808001"),
+        (MAX_VARINT, "ffffffff07"),
+    ],
+)
+def test_a_varint_is_encoded_as_by_kafka(value: int, octets: str) -> None:
+    assert encode_varint(value).hex() == octets
+
+
+@pytest.mark.parametrize(
     ("octets", "words"),
     [
         ("", "ends inside a varint"),

@@ -1,7 +1,7 @@
 import pytest
 
 from reconciler.errors import ControllerUnavailable, UnsupportedVersion
-from reconciler.wire.apis import ALTER_CLIENT_QUOTAS, API_VERSIONS, SASL_HANDSHAKE
+from reconciler.wire.apis import ALTER_CLIENT_QUOTAS, API_VERSIONS, METADATA, SASL_HANDSHAKE
 from reconciler.wire.messages.api_versions import (
     ApiRange,
     ApiVersionsResponse,
@@ -25,6 +25,13 @@ def answer(
 KRAFT = (Feature(name="metadata.version", lowest=25, highest=25),)
 
 
+@pytest.mark.parametrize(
+    ("offered", "number"), [((0, 99), 13), ((0, 11), 11), ((9, 9), 9), ((13, 20), 13)]
+)
+def test_the_highest_common_version_is_selected(offered: tuple[int, int], number: int) -> None:
+    assert choose(METADATA, read_offered(answer((3, *offered)))) == number
+
+
 def test_a_single_version_is_named_alone() -> None:
     with pytest.raises(UnsupportedVersion, match=r"this client supports v1$"):
         choose(SASL_HANDSHAKE, read_offered(answer((17, 0, 0))))
@@ -34,6 +41,12 @@ def test_a_missing_alter_on_kraft_means_that_the_controller_is_unavailable() -> 
     with pytest.raises(ControllerUnavailable, match="controller is unavailable") as caught:
         choose(ALTER_CLIENT_QUOTAS, read_offered(answer((48, 0, 1), finalized=KRAFT)))
     assert caught.value.retriable
+
+
+def test_a_missing_alter_elsewhere_means_an_old_broker() -> None:
+    with pytest.raises(UnsupportedVersion, match=r"needs Kafka 2\.6") as caught:
+        choose(ALTER_CLIENT_QUOTAS, read_offered(answer((3, 0, 8))))
+    assert not caught.value.retriable
 
 
 @pytest.mark.parametrize(

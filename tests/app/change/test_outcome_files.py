@@ -1,5 +1,6 @@
 """Outcome files: the newest ones of each cluster remain, independent of the other clusters of the run."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,12 @@ def test_older_outcomes_of_a_cluster_are_removed_and_those_of_other_clusters_rem
     assert len(list((tmp_path / OUTCOME_FOLDER).iterdir())) == MOST_OUTCOMES + 1
 
 
+def test_two_applies_within_one_second_have_a_file_each(tmp_path: Path) -> None:
+    paths = [outcome_path(tmp_path, "prod", at=1e9 + part) for part in (0.1, 0.1, 0.9, 1.0)]
+    assert len({*paths}) == 4
+    assert sorted(paths) == paths, "names are sorted in the order of the applies"
+
+
 @pytest.mark.parametrize("name", [".kquota", OUTCOME_FOLDER])
 def test_an_outcome_that_cannot_be_written_is_an_error_that_names_its_file(
     tmp_path: Path, name: str
@@ -45,3 +52,11 @@ def test_an_outcome_that_cannot_be_written_is_an_error_that_names_its_file(
     ) as caught:
         _ = save_outcome(cluster, result(), None)
     assert "has room" in caught.value.hint
+
+
+def test_an_outcome_without_changes_has_a_file_only_where_one_is_named(tmp_path: Path) -> None:
+    cluster, idle = replace(target("prod"), root=tmp_path), replace(result(), pairs=())
+    assert save_outcome(cluster, idle, None) is None
+    named = tmp_path / "outcome.json"
+    assert save_outcome(cluster, idle, named) == named
+    assert json.loads(named.read_text())["pairs"] == []

@@ -1,4 +1,5 @@
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import ClusterLoop, LoopIntervals, LoopOutcome, LoopTrigger
-from reconciler.errors import ConfigError, ConnectError
+from reconciler.errors import AuthenticationError, ConfigError, ConnectError
 from tests.fakes.manual_clock import TurnedClock, settle
 
 STEADY = LoopIntervals(
@@ -85,6 +86,52 @@ def test_the_delay_after_retriable_failures_grows_and_is_reset_by_a_success() ->
         assert stage.began[6:] == pytest.approx([100, 101])
 
     Stage(ends=[lost, again, lost, lost, again]).play(story)
+
+
+def test_a_terminal_failure_waits_for_a_message_or_the_resync(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refused = AuthenticationError("the broker refused who we are")
+
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(99.0)
+        assert stage.began == [0.0]
+        assert stage.loop.failures == 0
+        stage.box.put("a")
+        await stage.clock.turn(0.5)
+        assert len(stage.began) == 2
+
+    with caplog.at_level(logging.WARNING):
+        Stage(ends=[refused]).play(story)
+    assert [record.getMessage() for record in caplog.records] == [
+        "prod: the broker refused who we are"
+    ]
+
+
+def test_stop_during_a_reconciliation_cancels_it_and_waits_until_it_has_ended() -> None:
+    texts: list[str] = []
+
+    class Stubborn(Stage):
+        async def work(self, wake: LoopTrigger) -> LoopOutcome:
+            try:
+                await self.clock.sleep(50.0)
+            except asyncio.CancelledError:
+                texts.append("asked to stop")
+                await self.clock.sleep(2.0)  # the current request, and the writes after it
+                texts.append("ended")
+            return LoopOutcome()
+
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(1.0)
+        stage.stop.set()
+        await settle()
+        assert texts == ["asked to stop"]
+        assert not stage.task.done()
+        await stage.clock.turn(2.0)
+        assert texts == ["asked to stop", "ended"]
+        assert stage.task.done()
+
+    Stubborn().play(story)
 
 
 @given(
@@ -188,3 +235,20 @@ def test_a_second_cancellation_does_not_wait() -> None:
         assert stage.task.cancelled()
 
     Hanging().play(story)
+
+
+def test_an_exception_during_the_cancellation_of_a_reconciliation_is_raised() -> None:
+    class Broken(Stage):
+        async def work(self, wake: LoopTrigger) -> LoopOutcome:
+            try:
+                await self.clock.sleep(50.0)
+            finally:
+                raise ZeroDivisionError
+
+    async def story(stage: Stage) -> None:
+        await settle()
+        stage.task.cancel()
+        await settle()
+        assert isinstance(stage.task.exception(), ZeroDivisionError)
+
+    Broken().play(story)

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.app.loop.condition_log import MOST_LINES, ConditionLog
+from reconciler.errors import ConnectError
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
@@ -64,6 +65,24 @@ def lines_of(caplog: pytest.LogCaptureFixture):
         return [record.getMessage() for record in caplog.records]
 
     return tell
+
+
+def test_a_condition_is_logged_when_it_begins_and_when_it_ends(lines_of):
+    (line,) = lines_of(withheld("alice"))
+    assert line == (
+        "prod: not made: user=alice producer_byte_rate: a slip of the unit?\\u001b[31m"
+        " (allowed by guards.bounds)"
+    )
+    assert lines_of(withheld("alice")) == []
+    assert len(lines_of(withheld("alice", "bob"))) == 1
+    assert lines_of(LOOKED) == ["prod: recovered"]
+    assert lines_of(LOOKED) == []
+
+
+def test_a_failed_reconciliation_logs_no_change_of_a_condition(lines_of):
+    lines_of(withheld("alice"))
+    assert lines_of(Reconciliation(cluster="prod", error=ConnectError("no broker answers"))) == []
+    assert lines_of(withheld("alice")) == []
 
 
 def test_long_lists_are_shortened_with_a_count(lines_of):

@@ -1,5 +1,7 @@
 """Tests of liveness and readiness, which all processes with loops share."""
 
+import asyncio
+
 import pytest
 
 from reconciler.app.loop.cluster_loop import ClusterLoop, LoopIntervals, LoopOutcome, LoopTrigger
@@ -7,6 +9,7 @@ from reconciler.app.loop.health import (
     GRACE_SECONDS,
     LONGEST_SECONDS,
     hung_loops,
+    is_late,
     late_loops,
 )
 from tests.fakes.clock import FakeClock
@@ -65,3 +68,27 @@ def test_a_loop_is_late_if_no_reconciliation_ended_for_three_intervals(
     loop = new_loop()
     loop.is_running, loop.last_ended = running, ended
     assert late_loops([loop], now) == problems
+
+
+def test_a_source_is_late_after_three_intervals():
+    assert not is_late(1.0, 60.0, LATE)
+    assert is_late(1.0, 60.0, LATE + 1)
+
+
+@pytest.mark.parametrize("jump", [-60.0, 60.0])
+def test_a_clock_that_is_set_during_a_reconciliation_does_not_hide_its_end(jump):
+    async def story() -> list[str]:
+        clock = FakeClock()
+
+        async def work(_: LoopTrigger) -> LoopOutcome:
+            assert loop.is_running
+            clock.jump(jump)
+            return LoopOutcome()
+
+        pace = LoopIntervals(interval=7200.0)
+        loop = ClusterLoop("prod", work=work, pace=lambda: pace, clock=clock)
+        await loop._pass(LoopTrigger(resync=True))
+        assert not loop.is_running
+        return hung_loops([loop], clock.now() + LONGEST_SECONDS + 61)
+
+    assert asyncio.run(story()) == []

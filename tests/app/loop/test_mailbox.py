@@ -22,6 +22,20 @@ def waiting(box: Mailbox, **number: float | None) -> "asyncio.Task[KeyBatch]":
     return asyncio.ensure_future(box.batch(**({"linger": 0.1, "timeout": None} | number)))
 
 
+def test_a_batch_waits_for_keys_that_follow_its_first_key_within_the_linger_time() -> None:
+    async def story(clock: TurnedClock, box: Mailbox) -> None:
+        batch = waiting(box)
+        box.put("a")
+        await clock.turn(0.06)
+        box.put("b")
+        assert not batch.done()
+        await clock.turn(0.05)
+        assert await batch == KeyBatch(keys=("a", "b"))
+        assert box.depth == 0
+
+    played(story)
+
+
 def test_a_mailbox_without_capacity_is_rejected() -> None:
     with pytest.raises(ConfigError):
         Mailbox(clock=TurnedClock(), limit=0)

@@ -47,6 +47,20 @@ def client(*words: str) -> int:
     return main.main(["usage", "client", "--lake", "lake", *words])
 
 
+@pytest.mark.usefixtures("project")
+def test_the_answer_names_the_limit_and_the_document_to_change(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert client("--user", "alice", "--at", "2026-11-01T00:03") == 0
+    text = capsys.readouterr().out
+    assert text.startswith(
+        "user=alice: throttled at 2026-11-01 00:03 UTC on broker 1: produce, limit 1 kB/s of user=alice"
+    )
+    assert "  name: alice-in-production\n" in text
+    assert text.endswith("  limits:\n    producerByteRate: 1160\n")
+    assert "2026-10-31 23:03 UTC  2026-11-01 01:03 UTC" in text
+
+
 def test_a_change_in_the_audit_log_is_in_force_from_its_time(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -111,6 +111,24 @@ def messages_of(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == level]
 
 
+def test_an_invalid_commit_is_refused_as_a_whole_and_the_last_valid_one_stays_in_force(
+    watched: Following, caplog
+):
+    good = watched.origin.commit(quota("alice"))
+    watched.look()
+    bad = watched.origin.commit(quota("alice", "{producerByteRate: 20Mi}"), quota("bob"), BROKEN)
+    assert watched.look() == LoopOutcome()
+    watched.look()
+    assert watched.in_force == good == watched.state.now.commit
+    assert watched.follower.refused == bad == watched.state.now.refused_commit
+    assert len(watched.taken) == 1
+    assert watched.telemetry.revisions[-1] == ("prod", good, True)
+    errors = messages_of(caplog, logging.ERROR)
+    assert errors[0] == f"{bad[:12]} is refused; {good[:12]} stays in force"
+    assert len(errors) == 2, "each problem once, for any number of polls"
+    assert "quotas/all.yaml:" in errors[1]
+
+
 def test_a_secret_file_that_appears_later_needs_no_new_commit(
     watched: Following, tmp_path: Path, caplog
 ):

@@ -12,7 +12,7 @@ from reconciler.app.watch.cluster import ClusterSession
 from reconciler.app.watch.fleet import WatchedFleet
 from reconciler.app.watch.revision import Revision
 from reconciler.app.watch.state_file import WatchState
-from reconciler.errors import ConfigError, TaskDied, WrongCluster
+from reconciler.errors import AuthenticationError, ConfigError, TaskDied, WrongCluster
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -166,6 +166,25 @@ def test_a_cluster_that_leaves_during_its_reconciliation_ends_it_with_its_own_re
     yard.play(story)
 
 
+def test_a_refused_login_opens_a_new_session_that_reads_the_files_again(yard: Yard):
+    yard.origin.commit(quota("alice"))
+
+    async def story(yard: Yard) -> None:
+        def refused(request: str) -> None:
+            raise AuthenticationError("the broker refused who we are")
+
+        yard.cluster("prod").faults.before = refused
+        await yard.take()
+        await yard.clock.turn(1.0)
+        assert yard.closed == ["prod"]
+        yard.cluster("prod").faults.before = lambda request: None
+        await yard.clock.turn(130.0)
+        assert yard.opened == ["prod", "prod"]
+        assert yard.cluster("prod").truth.value(ALICE, RATE) == 10 * MIB
+
+    yard.play(story)
+
+
 @pytest.mark.parametrize(
     ("more", "pinned", "sessions"),
     [("  expectedClusterId: id-prod\n", None, 2), ("", None, 1), ("", "id-prod", 2)],
@@ -218,5 +237,23 @@ def test_a_fault_of_the_program_ends_the_fleet_and_is_named(yard: Yard):
         assert yard.task.done()
         with pytest.raises(TaskDied, match="cluster prod failed: ZeroDivisionError"):
             yard.task.result()
+
+    yard.play(story)
+
+
+def test_a_new_commit_triggers_the_loops_and_keeps_the_connection(yard: Yard):
+    yard.origin.commit(quota("alice"))
+
+    async def story(yard: Yard) -> None:
+        await yard.take()
+        await yard.clock.turn(5.0)
+        yard.origin.commit(quota("alice"), quota("bob"))
+        await yard.take()
+        await yard.clock.turn(1.0)
+        assert yard.cluster("prod").truth.value(BOB, RATE) == 10 * MIB
+        assert yard.opened == ["prod"]
+        assert yard.closed == []
+        assert ("prod", 1) in yard.telemetry.depths
+        assert ("prod", 1) in yard.telemetry.batches
 
     yard.play(story)

@@ -33,6 +33,20 @@ def test_paths_outside_the_repository_are_refused(name: str):
         RevisionPaths(project=name)
 
 
+def test_every_problem_of_a_commit_is_reported_together(tmp_path: Path):
+    origin = Origin(tmp_path)
+    origin.commit(
+        quota("alice", "{producerByteRate: -1}"),
+        quota("twice", entity="{user: {name: bob}}"),
+        quota("again", entity="{user: {name: bob}}"),
+    )
+    with pytest.raises(ManifestErrors) as caught:
+        read(origin)
+    words = [problem.message for problem in caught.value.problems]
+    assert sum("producerByteRate must be greater than 0" in word for word in words) == 1
+    assert sum("producer_byte_rate of " in word for word in words) == 2
+
+
 def test_a_project_without_manifests_is_a_problem(tmp_path: Path):
     origin = Origin(tmp_path)
     commit(origin.top, {"kquota.yaml": cluster()})
@@ -131,6 +145,18 @@ def test_a_file_in_the_settings_of_a_trusted_project_is_beside_it(tmp_path: Path
     trusted.write_text((origin.top / "kquota.yaml").read_text())
     (tmp_path / "etc" / "ca.pem").write_text(authority)
     check_clients(read(origin, RevisionPaths(trusted=Path("etc/kquota.yaml"))))
+
+
+def test_a_revision_detects_whether_documents_or_settings_changed(tmp_path: Path):
+    origin = Origin(tmp_path)
+    origin.commit(quota("alice"))
+    first = read(origin)
+    origin.commit(quota("alice"), quota("bob"))
+    second = read(origin)
+    assert second.has_settings_of(first)
+    assert not second.has_settings_of(None)
+    origin.commit(quota("alice"), clusters=cluster(more="  policy: Observe\n"))
+    assert not read(origin).has_settings_of(second)
 
 
 def test_secrets_of_a_revision_are_not_shown(tmp_path: Path):

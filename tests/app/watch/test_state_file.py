@@ -1,5 +1,6 @@
 """Tests of the state file of `kquota watch`, and of damage to it."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,32 @@ from reconciler.app.watch.state_file import WatchState
 from reconciler.codecs.loop_memory import WatchStateContent, read_watch_state, watch_state_text
 from reconciler.errors import InventoryError
 from reconciler.quota.planner.removal_guard import RemovalCount
+
+COUNT = RemovalCount(at=1.5, tenant="team", count=3)
+
+
+def test_the_saved_state_is_read_after_a_restart(tmp_path: Path):
+    path = tmp_path / "watch.json"
+    state = WatchState(path)
+    assert state.now == WatchStateContent()
+    state.remember(commit="a" * 40, refused_commit="b" * 40)
+    asyncio.run(state.removals("prod").save([COUNT]))
+    again = WatchState(path)
+    assert again.now.commit == "a" * 40
+    assert again.now.refused_commit == "b" * 40
+    assert asyncio.run(again.removals("prod").load()) == (COUNT,)
+    assert asyncio.run(again.removals("test").load()) == ()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_unchanged_state_is_not_written(tmp_path: Path):
+    path = tmp_path / "watch.json"
+    WatchState(path).remember(commit="", refused_commit="")
+    assert not path.exists()
+    WatchState(path).remember(commit="a")
+    before = path.stat().st_mtime_ns, path.stat().st_ino
+    WatchState(path).remember(commit="a")
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
 
 
 def test_a_state_that_could_not_be_written_is_not_kept(tmp_path: Path):

@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.base.backoff import EXACT, Backoff
 from reconciler.base.http.retry import POLICIES, Failure, Peer, RetryPolicy, with_retries
 from reconciler.errors import KquotaError
 from tests.fakes.clock import FakeClock
+
+PLAIN = RetryPolicy(backoff=Backoff(first=1.0, cap=4.0, spread=EXACT), tries=4, total_seconds=900.0)
 
 
 class Tries:
@@ -39,6 +42,20 @@ def run(policy: RetryPolicy, *results: str | Failure) -> tuple[str, Tries, FakeC
     except KquotaError as error:
         result = error.message
     return result, tries, clock
+
+
+def test_a_final_failure_is_not_retried() -> None:
+    assert run(PLAIN, failed(again=False))[1].count == 1
+
+
+def test_the_pause_is_the_longer_of_back_off_and_retry_after() -> None:
+    assert run(PLAIN, failed(wait=7.0), failed(wait=0.0), "yes")[2].slept == [7.0, 2.0]
+
+
+def test_no_pause_starts_that_would_end_after_the_deadline() -> None:
+    policy = RetryPolicy(backoff=PLAIN.backoff, total_seconds=5.0)
+    result, tries, clock = run(policy, failed())
+    assert (result, clock.slept, tries.seconds) == ("no", [1.0, 2.0], [5.0, 4.0, 2.0])
 
 
 @pytest.mark.parametrize("peer", Peer)

@@ -1,6 +1,7 @@
 """Tests of streams, colour and progress."""
 
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -74,6 +75,26 @@ def test_the_environment_takes_precedence_over_the_terminal(environment, termina
     assert has_colour(environment, terminal=terminal) is coloured
 
 
+def test_a_pipe_has_no_width(capsys):
+    assert Console.of_process({"COLUMNS": "80"}).width == 0
+
+
+def test_a_pipe_gets_neither_colour_nor_questions(capsys):
+    console = Console.of_process({})
+    assert not any((console.colour, console.err_colour, console.err_terminal, console.asks))
+
+
+def test_results_go_to_stdout_and_diagnostics_to_stderr():
+    screen = Screen()
+    screen.console.fact("fact")
+    screen.console.warning("careful")
+    screen.console.error("bad")
+    screen.console.hint("do this")
+    screen.console.hint("")
+    assert screen.facts == "fact\n"
+    assert screen.words == "warning: careful\nerror: bad\nhint: do this\n"
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_messages_fold_at_the_terminal_and_commands_stay_whole(width):
     screen = Screen(err_width=width)
@@ -89,6 +110,14 @@ def test_messages_fold_at_the_terminal_and_commands_stay_whole(width):
     assert all(len(line) <= width for line in lines if "kquota" not in line and "git" not in line)
     assert any(command in line for line in lines)
     assert any("a b`" in line and "`git" in line for line in lines)
+
+
+def test_a_closed_standard_error_does_not_stop_the_command():
+    screen = Screen()
+    screen.err.close()
+    screen.console.error("bad")
+    with ProgressLine(screen.console) as progress:
+        progress("sending", 1, 2)
 
 
 def test_long_work_shows_a_bar_on_a_terminal_and_erases_it():
@@ -124,6 +153,18 @@ def test_a_full_disk_behind_standard_output_is_named():
         assert run_mapped(screen.console, work) == 1
         assert screen.words == "error: standard output: No space left on device\n"
         screen.console.flush()
+
+
+def test_a_closed_reader_causes_no_message():
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as pipe:
+        console = Screen(stdout=pipe).console
+        console.fact("x")
+        with pytest.raises(BrokenPipeError):
+            console.flush()
+        console.abandon_output()
+        console.flush()
 
 
 def test_work_of_unknown_length_is_counted():

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from reconciler.base.redaction import remember
-from reconciler.cli.framework.diagnostics import escape_diagnostics
+from reconciler.cli.framework.diagnostics import DiagnosticsHandler, escape_diagnostics
 from reconciler.cli.main import main
 from tests.cli.consoles import Screen
 
@@ -128,6 +128,12 @@ def test_messages_of_libraries_are_printed_without_secrets_and_as_plain_text(
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_printed_traceback_names_its_origin(screen):
+    let_a_thread_die("refused")
+    assert "test_diagnostics.py" in screen.words
+    assert screen.words.endswith("OSError: refused\n")
+
+
 def test_a_thread_that_raises_system_exit_is_not_an_error(screen):
     thread = threading.Thread(target=sys.exit)
     thread.start()
@@ -140,6 +146,12 @@ def test_hooks_do_not_fail_with_a_closed_standard_error(screen, capfd):
     for say, _ in WAYS.values():
         say("refused")
     assert capfd.readouterr() == ("", "")
+
+
+def test_debug_and_info_messages_of_libraries_are_hidden(screen):
+    LOG.info("much")
+    assert screen.words == ""
+    assert isinstance(logging.lastResort, DiagnosticsHandler)
 
 
 def test_the_program_connects_every_hook_to_its_console(screen, monkeypatch, capfd):

@@ -12,6 +12,12 @@ def record(message: str, *arguments: object, level: int = logging.WARNING, error
     return new_record
 
 
+def test_a_log_record_has_time_level_and_message():
+    assert OneLineFormatter(journal=False).format(record("prod: %d applied", 3)) == (
+        "2023-11-14T22:13:20Z WARNING prod: 3 applied"
+    )
+
+
 def test_lines_for_the_journal_have_a_level_and_no_time():
     line = OneLineFormatter(journal=True)
     assert line.format(record("x", level=logging.ERROR)) == "<3>x"

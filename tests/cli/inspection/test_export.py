@@ -38,6 +38,23 @@ def plan(kquota) -> dict:
     return json.loads(ran.out)
 
 
+def test_every_live_quota_is_adopted_and_the_plan_is_empty(kquota, project, sandbox):
+    ran = kquota("adopt")
+    assert ran.code == 0, ran.err
+    assert "Nothing to do" in ran.out
+    assert files(project) == {
+        "quotas/example.yaml",
+        "quotas/users.yaml",
+        "quotas/users-with-default-client-id.yaml",
+        "quotas/defaults.yaml",
+        "quotas/ips.yaml",
+    }
+    displayed_plan = plan(kquota)
+    assert (displayed_plan["changes"], displayed_plan["unmanaged"]) == ([], [])
+    assert kquota("validate").code == 0
+    assert sandbox.values() == FEW
+
+
 def test_documents_have_readable_names(kquota, project):
     assert kquota("adopt", "--split", "entity").code == 0
     assert "quotas/user.etl-hourly.yaml" in files(project)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.cli.framework.logs import OneLineFormatter, log_to_stderr
+from reconciler.cli.framework.logs import JsonLogFormatter, OneLineFormatter, log_to_stderr
 from reconciler.errors import UsageError
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 
@@ -96,9 +96,27 @@ def record(message: str, *arguments: object) -> logging.LogRecord:
     return new_record
 
 
+def test_a_json_log_record_is_one_line_for_any_content() -> None:
+    line = JsonLogFormatter().format(record("a\n%s", "b\x1b[31m"))
+    assert "\n" not in line
+    assert json.loads(line) == {
+        "time": "2023-11-14T22:13:20.500Z",
+        "level": "warning",
+        "logger": "reconciler.kube",
+        "message": "a\nb\x1b[31m",
+    }
+
+
 def test_a_text_log_line_cannot_be_forged() -> None:
     line = OneLineFormatter().format(record("a\n%s", "b\x1b[31m"))
     assert line == "2023-11-14T22:13:20Z WARNING a\\u000ab\\u001b[31m"
+
+
+def test_a_logged_error_keeps_its_traceback() -> None:
+    new_record = record("it failed")
+    new_record.exc_info = (ValueError, ValueError("planted"), None)
+    assert "planted" in json.loads(JsonLogFormatter().format(new_record))["error"]
+    assert "ValueError: planted" in OneLineFormatter().format(new_record)
 
 
 @pytest.fixture

@@ -27,3 +27,9 @@ def test_each_option_is_read_back(name):
         saved_selection(typed.words, NOTHING, location="plan.json", command="", is_asked=True)
         == typed
     )
+
+
+def test_what_validates_the_plan_is_typed_for_each_run():
+    typed = replace(NOTHING, limits=PlanLimits(validate="none"))
+    assert typed.words == ()
+    assert saved_selection((), typed, location="plan.json", command="", is_asked=True) == typed

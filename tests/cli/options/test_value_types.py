@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 
 from reconciler.cli.options.value_types import ENTITY, DurationParameter, ReasonParameter, limit
 from reconciler.errors import UsageError
+from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.render.units import instant
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("2h", 7200), ("1h30m", 5400), ("7d", 604_800), ("5ms", 0.005)],
+)
+def test_durations_are_parsed(text, seconds):
+    assert DurationParameter().convert(text, None, None) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "2", "h", "2 h", "0s", "-1h", "1.5h", "2hours"])
@@ -48,10 +57,32 @@ def test_a_long_and_a_blank_reason_are_refused(text):
         ReasonParameter().convert(text, None, None)
 
 
+def test_the_three_states_of_a_slot_can_be_typed():
+    read = ENTITY.convert
+    assert read("user=alice,client-id=<default>", None, None) == entity(
+        user="alice", client_id=DEFAULT
+    )
+    assert read('user="<default>"', None, None) == entity(user="<default>")
+    assert read('user="CN=a,O=b"', None, None) == entity(user="CN=a,O=b")
+
+
 @pytest.mark.parametrize("text", ["alice", "", "user=a,ip=1.2.3.4", "user=\udcff"])
 def test_invalid_entities_are_refused(text):
     with pytest.raises(click.BadParameter):
         ENTITY.convert(text, None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("producer_byte_rate=10Mi", (Key.PRODUCER_BYTE_RATE, 10_485_760.0)),
+        ("consumerByteRate=20M", (Key.CONSUMER_BYTE_RATE, 20_000_000.0)),
+        ("request_percentage=50.5", (Key.REQUEST_PERCENTAGE, 50.5)),
+        ("producer_byte_rate=9223372036854775807", (Key.PRODUCER_BYTE_RATE, 2.0**63)),
+    ],
+)
+def test_limits_are_parsed_under_both_names_and_with_suffixes(text, read):
+    assert limit(text) == read
 
 
 @pytest.mark.parametrize(

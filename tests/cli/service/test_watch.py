@@ -85,6 +85,25 @@ def test_ctrl_c_exits_130(folder: Path, sandbox, watched: Watched):
         assert "Traceback" not in watch.log
 
 
+def test_a_second_signal_ends_immediately_and_the_next_start_settles_the_open_writes(
+    folder: Path, sandbox, watched: Watched
+):
+    watched.commit(quota("alice"))
+    _ = sandbox.hold_request(api=49, skip=1)  # validated, then sent
+    watch = Watch(folder)
+    with watch:
+        records = watch.state / ".kquota" / "inventory.json"
+        until(lambda: records.exists() and '"intents":[[' in records.read_text().replace("\n", ""))
+        watch.send(signal.SIGTERM)
+        watch.wait_for_log("SIGTERM: ending after the request under way")
+        assert watch.end() == 130
+        assert "Traceback" not in watch.log
+    with watch:
+        watch.wait_for_log("is in force, as before")
+        until(lambda: rate(sandbox, "alice") == 10 * MIB, lambda: watch.log)
+        until(lambda: '"intents":[]' in records.read_text().replace("\n", ""))
+
+
 def test_two_processes_cannot_share_a_folder(folder: Path, sandbox, watched: Watched):
     watched.commit(quota("alice"))
     with Watch(folder) as first:
@@ -159,3 +178,18 @@ def test_without_the_extra_the_error_names_the_install_command(folder: Path):
     )
     assert done.returncode == 1
     assert "pip install '.[watch]'" in done.stderr
+
+
+def test_without_metrics_nothing_beyond_the_base_install_is_loaded(folder: Path, sandbox, watched):
+    watched.commit(quota("alice"))
+    watch = Watch(folder)
+    at = watch.words.index("--metrics-address")
+    del watch.words[at : at + 2]
+    program = (
+        "import sys\nfor name in ('aiohttp', 'prometheus_client', 'kopf'): sys.modules[name] = None\n"
+        "from reconciler.cli.main import main\nsys.exit(main(sys.argv[1:]))"
+    )
+    watch.words[1:3] = ["-c", program]
+    with watch:
+        watch.wait_for_log("prod: 1 applied")
+        assert watch.end() == 0

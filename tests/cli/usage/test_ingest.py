@@ -74,6 +74,18 @@ def test_a_file_is_imported_into_the_lake_and_reported(kquota, project, export):
     assert cluster["days"][0]["counts"] == {"quota_unknown": 80}
 
 
+def test_the_output_counts_imported_refused_and_covered_data(kquota, project, folder):
+    strange = recorded_use.recorded(BEGIN, 40, cluster="unknown")
+    path = folder / "a.om"
+    path.write_text(recorded_use.openmetrics([*SERIES, *strange]))
+    done = ingest(kquota, "--file", path)
+    assert done.code == 0, done.err
+    assert "cluster orders (id-o)" in done.out
+    assert "480 new points" in done.out
+    assert "other_cluster: series that match no cluster's telemetry.matchers" in done.out
+    assert "2023-11-14 80 samples, assembled; covered: broker 1 0.7 %, broker 2 0.7 %" in done.out
+
+
 WITHOUT_RULES = {
     recorded_use.RATE: "kafka_server_Produce_byte_rate",
     recorded_use.DELAY: "kafka_server_Produce_throttle_time",
@@ -104,6 +116,14 @@ def test_a_run_in_which_nothing_is_usable_is_an_error_each_time(kquota, project,
         assert done.code == 1
         assert "nothing that was read can be used" in done.err
         assert "whose broker nothing identifies" in done.err
+
+
+def test_without_a_file_prometheus_is_queried(kquota, project):
+    with Served() as server:
+        done = ingest(kquota, "--prometheus", server.url, *WINDOW)
+    assert done.code == 0, done.err
+    assert "queried 2023-11-14T00:00:00Z to 2023-11-15T06:00:00Z" in done.out
+    assert "480 new points" in done.out
 
 
 def test_an_unreachable_prometheus_is_reported_as_an_error(kquota, project):

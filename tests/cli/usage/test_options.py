@@ -7,11 +7,38 @@ from reconciler.cli.usage.options import InstantParameter
 from reconciler.errors import ConfigError, UsageError
 from tests.cli import projects
 
+NOW = 1_700_000_000
+DAY = 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2023-11-14", 1_699_920_000_000),
+        ("2023-11-14T22:13:20Z", NOW * 1000),
+        ("2023-11-14T22:13:20", NOW * 1000),
+        ("2023-11-14T23:13:20+01:00", NOW * 1000),
+        ("2023-11-14T22:13:20.250Z", NOW * 1000 + 250),
+        ("14d", -14 * DAY),
+        ("1h30m", -5_400_000),
+    ],
+)
+def test_a_time_is_a_date_an_instant_or_a_duration_ago(text, expected):
+    assert InstantParameter().convert(text, None, None) == expected
+
 
 @pytest.mark.parametrize("text", ["yesterday", "2023-13-01", "", "1969-12-31", "-5m", "14"])
 def test_invalid_times_are_refused(text):
     with pytest.raises(Exception, match=r"not a time|before 1970"):
         InstantParameter().convert(text, None, None)
+
+
+def test_a_cluster_of_a_project_is_known_by_its_expected_id(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    projects.project(tmp_path, "h:9092", more="  expectedClusterId: abc\n")
+    (only,) = ClusterSelection().select()
+    assert (only.id, only.name, only.display_name) == ("abc", "prod", "prod")
+    assert only.settings is not None
 
 
 def test_a_cluster_without_an_id_is_refused(tmp_path, monkeypatch):

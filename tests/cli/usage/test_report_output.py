@@ -5,11 +5,15 @@ from pathlib import Path
 import pytest
 
 from reconciler.app.recorded_use.selection import SelectedCluster
+from reconciler.cli.usage.report_output import ReportOutput
 from reconciler.errors import QuotaValueError
 from reconciler.manifest.project import file
+from reconciler.render.use.report_text import report_text
 from reconciler.usage.capacity import CapacityOfCluster
 from tests.cli.conftest import Run
+from tests.cli.consoles import Screen
 from tests.evidence.analysis.report_lake import build_lake
+from tests.render.use_reports import whole_report
 
 PROJECT = """
 apiVersion: kafka-quotas.io/v1alpha1
@@ -93,3 +97,9 @@ def test_the_files_of_a_table_are_listed_for_other_engines(kquota: Run, folder: 
     wrong = kquota("usage", "files", "samples", "--lake", "lake")
     assert "there is no table 'samples'" in wrong.err
     assert "usage_sample" in wrong.err
+
+
+def test_text_in_a_file_has_neither_the_width_nor_the_colours_of_the_terminal(tmp_path) -> None:
+    console = Screen(width=80, colour=True).console
+    ReportOutput(out_path=tmp_path / "report.txt").show(console, whole_report())
+    assert (tmp_path / "report.txt").read_text() == report_text(whole_report())

@@ -13,7 +13,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.render.json_values import dump
 from reconciler.usage.samples import DAY_MS, Cadence, day_of
-from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tables import IMPACT_ROW, TARGET_UP, USAGE_SAMPLE
 from tests.cli.conftest import Run
 from tests.evidence.analysis import lakes, replays
 
@@ -83,6 +83,31 @@ def project(folder: Path, limit: int) -> None:
     (folder / "quotas").mkdir(exist_ok=True)
     (folder / "kquota.yaml").write_text(PROJECT)
     (folder / "quotas" / "alice.yaml").write_text(QUOTA.format(limit=limit))
+
+
+def test_a_harmless_change_exits_0_and_a_change_that_the_policy_refuses_exits_3(
+    kquota: Run, folder: Path, lake: Path
+) -> None:
+    project(folder, 1500)
+    fine = kquota("usage", "simulate", "--lake", lake, *WINDOW)
+    assert fine.code == 0, fine.err
+    assert "alice" in fine.out
+    project(folder, 500)
+    tight = kquota("usage", "simulate", "--lake", lake, *WINDOW)
+    assert tight.code == 3, tight.err
+    assert "the policy refuses" in tight.out
+    rows = lakes.rows_of(lakes.lake(lake), IMPACT_ROW)
+    assert {(row["broker_id"], row["verdict"], row["after_units"]) for row in rows} == {
+        ("1", "worse", 500),
+        ("2", "same", 500),
+    }
+    (worse,) = (row for row in rows if row["verdict"] == "worse")
+    # An hour at twice the limit needs at most another hour at almost zero, each day: a part of what is recorded is beside
+    # the records, and vanishes.
+    assert worse["bound"] == "between"
+    assert 0 < worse["after_throttled_ms"] < worse["worst_throttled_ms"] < 2 * 7_500_000
+    assert worse["worst_throttled_ms"] > 2 * 3_600_000
+    assert worse["covered_ms"] == 2 * DAY_MS
 
 
 def test_a_snapshot_and_a_saved_plan_define_the_proposed_limits(

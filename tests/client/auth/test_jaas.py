@@ -72,6 +72,10 @@ def test_entries_that_kafka_refuses_are_refused_without_showing_values(
     assert "pl4nted" not in str(caught.value)
 
 
+def test_values_are_not_in_the_repr() -> None:
+    assert "s3cret" not in repr(jaas.parse(f'{PLAIN} required password="s3cret";'))
+
+
 PASSWORD = st.text(
     st.sampled_from("abcdefghijklmnopqrstuvwxyzABCXYZ0123456789 \t\"'=;\\/#*-_.$€"),
     min_size=4,

@@ -72,6 +72,17 @@ def test_client_credentials_are_configured_with_the_keys_of_java_and_librdkafka(
     assert (oidc_settings.scope, oidc_settings.extensions) == ("q r", {"a": "1"})
 
 
+def test_the_login_handler_of_strimzi_is_accepted() -> None:
+    tokens = source(
+        {
+            "sasl.login.callback.handler.class": "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler",
+            "sasl.jaas.config": f'{MODULE} oauth.token.endpoint.uri="https://k/token" oauth.client.id="c" oauth.client.secret="s";',
+        }
+    )
+    assert isinstance(tokens, OidcTokens)
+    assert tokens._settings.url == "https://k/token"
+
+
 @pytest.mark.parametrize(
     ("settings", "key", "words"),
     [

@@ -23,6 +23,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_resolved_value_is_not_resolved_again() -> None:
+    assert resolved("${env:X}") == "${env:Y}"
+
+
 def test_a_key_of_a_properties_file_is_resolved(folder: Path) -> None:
     assert resolved(f"${{file:{folder}/p.properties:password}}") == "s3cret"
 

@@ -11,17 +11,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.client import ClientConfig, QuotaClient
+from reconciler.client.network.nodes import MAX_CONNECTING
 from reconciler.errors import ClientError, RequestTimeout
 from reconciler.sandbox.faults import CutBefore, Fault
 from reconciler.sandbox.server import Sandbox
 from reconciler.sandbox.settings import SandboxSettings
-from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS
+from reconciler.wire.apis import API_VERSIONS, DESCRIBE_CLIENT_QUOTAS, METADATA
 from reconciler.wire.session import MAX_IN_FLIGHT
 from tests.client.support import Recorder, client, on_loop
 from tests.fakes.clock import FakeClock
-from tests.fakes.scripted_broker import ScriptedBroker, after
+from tests.fakes.scripted_broker import ScriptedBroker, Turn, after
 
 NODES = (1, 2, 3)
+MANY = 3 * MAX_CONNECTING
 IDLE_SECONDS = 60.0
 
 
@@ -121,6 +123,30 @@ def test_every_connection_that_was_opened_is_closed(steps: list[Step]) -> None:
     assert opened == closed
     # A socket or transport that was never closed warns here, and a warning is an error.
     gc.collect()
+
+
+@on_loop
+async def test_connections_to_many_brokers_are_set_up_a_few_at_a_time() -> None:
+    """A broker names the others; each would cost a connection and a login at the same time."""
+    started = asyncio.Event()
+    unfinished: list[int] = []
+
+    async def greet(turn: Turn) -> None:
+        unfinished.append(broker.count(API_VERSIONS) - broker.count(METADATA))
+        if broker.count(API_VERSIONS) > MAX_CONNECTING:
+            started.set()
+        await started.wait()
+        turn.send(turn.ordinary())
+
+    async with ScriptedBroker() as broker, client(broker) as our:
+        _ = await our.describe()
+        broker.other_brokers = [
+            ScriptedBroker(node_id=number, port=broker.port) for number in range(2, MANY + 1)
+        ]
+        broker.on(API_VERSIONS, *[greet] * MANY)
+        visibility = await our.wait_visible([])
+    assert len(visibility.visible) == MANY
+    assert max(unfinished) <= MAX_CONNECTING
 
 
 @on_loop

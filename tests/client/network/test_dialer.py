@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.client.client_config import ClientConfig
 from reconciler.client.network.dialer import DialTarget, dial
-from reconciler.errors import ConfigError, ConnectError
+from reconciler.errors import ConfigError, ConnectError, DnsError
 from tests.client.support import client, on_loop
 from tests.fakes.scripted_broker import ScriptedBroker
 
@@ -26,6 +26,30 @@ async def dialed(client_config: ClientConfig) -> DialTarget:
     opened, target = await dial(client_config.bootstrap, client_config, lambda *_: None)
     opened.close()
     return target
+
+
+@on_loop
+async def test_an_unreachable_address_does_not_hide_a_reachable_one() -> None:
+    async with ScriptedBroker() as broker:
+        for _ in range(5):
+            target = await dialed(config("127.0.0.1:1", broker.address, "127.0.0.1:2"))
+            assert str(target.address) == broker.address
+
+
+@on_loop
+async def test_an_unknown_host_name_is_a_final_error() -> None:
+    with pytest.raises(DnsError, match=r"no host name resolves: nosuch\.invalid"):
+        await dialed(config("nosuch.invalid:9092"))
+    async with client(ScriptedBroker(), bootstrap_servers="nosuch.invalid:9092") as our:
+        with pytest.raises(DnsError) as caught:
+            await our.describe()
+        assert caught.value.attempt == 1
+
+
+@on_loop
+async def test_an_unknown_host_name_does_not_hide_a_known_one() -> None:
+    async with ScriptedBroker() as broker:
+        await dialed(config("nosuch.invalid:9092", broker.address))
 
 
 @on_loop
@@ -60,6 +84,15 @@ async def test_canonical_names_replace_the_configured_ones(monkeypatch: pytest.M
     async with ScriptedBroker() as broker:
         target = await dialed(config(broker.address, client_dns_lookup=lookup))
     assert target.server_name == "real.example"
+
+
+@on_loop
+async def test_a_cancelled_dial_leaves_no_socket_open() -> None:
+    dialing = asyncio.create_task(dialed(config("192.0.2.1:9092")))
+    await asyncio.sleep(0)
+    dialing.cancel()
+    with pytest.raises((asyncio.CancelledError, ConnectError)):
+        await dialing
 
 
 class Proxy:

@@ -7,12 +7,23 @@ import pytest
 from reconciler.client import BearerToken, ClientConfig, QuotaClient
 from reconciler.errors import AuthenticationError
 from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS, SASL_AUTHENTICATE, SASL_HANDSHAKE
-from tests.client.support import client, on_loop
+from tests.client.support import Recorder, client, on_loop
 from tests.fakes import scripted_broker as acts
 from tests.fakes.clock import FakeClock
 from tests.fakes.scripted_broker import ScriptedBroker
 
 LOGIN = "correct horse"
+
+
+@on_loop
+async def test_a_login_precedes_every_other_request() -> None:
+    recorder = Recorder()
+    async with ScriptedBroker(password=LOGIN) as broker, client(broker, recorder=recorder) as our:
+        await our.describe()
+        order = [request.api for request in broker.requests]
+        assert order[:4] == ["ApiVersions", "SaslHandshake", "SaslAuthenticate", "Metadata"]
+        (event,) = recorder.of("authenticated")
+        assert (event.mechanism, event.lifetime, event.again) == ("PLAIN", 0.0, False)
 
 
 @on_loop
@@ -30,6 +41,25 @@ async def test_a_wrong_password_is_a_final_error_and_is_not_retried() -> None:
             assert "login is not retried" in caught.value.hint
         assert broker.count(SASL_AUTHENTICATE) == 1
         assert clock.slept == []
+
+
+@on_loop
+async def test_a_session_is_renewed_before_it_ends_on_the_same_connection() -> None:
+    recorder, clock = Recorder(), FakeClock()
+    async with (
+        ScriptedBroker(password=LOGIN, lifetime_ms=100_000) as broker,
+        client(broker, recorder=recorder, clock=clock) as our,
+    ):
+        await our.describe()
+        clock.advance(84)
+        await our.describe()
+        assert broker.count(SASL_AUTHENTICATE) == 1
+        clock.advance(12)
+        await our.describe()
+        assert broker.count(SASL_HANDSHAKE) == broker.count(SASL_AUTHENTICATE) == 2
+        assert broker.connections == 1
+        assert [event.again for event in recorder.of("authenticated")] == [False, True]
+        assert [event.lifetime for event in recorder.of("authenticated")] == [100.0, 100.0]
 
 
 @on_loop
@@ -57,6 +87,21 @@ async def test_renewal_waits_for_pending_responses_and_holds_new_requests() -> N
             + ["DescribeClientQuotas"] * 3
         )
         assert broker.connections == 1
+
+
+@on_loop
+async def test_a_refused_renewal_closes_the_connection_and_the_next_login_decides() -> None:
+    clock = FakeClock()
+    async with (
+        ScriptedBroker(password=LOGIN, lifetime_ms=100_000) as broker,
+        client(broker, clock=clock) as our,
+    ):
+        await our.describe()
+        broker.password = "changed"  # noqa: S105 - the scripted broker's
+        clock.advance(96)
+        with pytest.raises(AuthenticationError):
+            await our.describe()
+        assert broker.count(SASL_AUTHENTICATE) == 3
 
 
 def bearer(broker: ScriptedBroker, source: object) -> ClientConfig:

@@ -6,11 +6,15 @@ import time
 
 import pytest
 
+from reconciler.client.client_config import REFUSED_SECONDS
 from reconciler.errors import (
     BrokerError,
     ClientError,
+    ConnectionRefused,
     ControllerUnavailable,
     DecodeError,
+    FrameTooLarge,
+    ProtocolError,
     RequestTimeout,
     UnsupportedVersion,
     WrongCluster,
@@ -37,6 +41,16 @@ async def test_concurrent_callers_receive_their_own_responses() -> None:
 
 
 @on_loop
+async def test_after_a_failure_the_other_broker_is_next() -> None:
+    async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
+        first.other_brokers, second.other_brokers = [second], [first]
+        async with client(first) as our:
+            first.on(DESCRIBE_CLIENT_QUOTAS, *[acts.close] * 9)
+            await our.describe()
+            assert first.count(DESCRIBE_CLIENT_QUOTAS) == second.count(DESCRIBE_CLIENT_QUOTAS) == 1
+
+
+@on_loop
 async def test_an_unknown_broker_id_is_an_error_that_lists_the_known_ones() -> None:
     async with ScriptedBroker(node_id=7) as broker, client(broker) as our:
         with pytest.raises(ClientError, match="no live broker with the id 9, only 7"):
@@ -57,6 +71,35 @@ async def test_final_error_codes_are_raised_immediately_with_the_message_of_the_
 
 
 @on_loop
+async def test_a_cancelled_caller_does_not_break_the_order_of_responses() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        await our.alter([setting(ALICE)])
+        gate = asyncio.Event()
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.after(gate))
+        lost = asyncio.create_task(our.describe())
+        await broker.until(DESCRIBE_CLIENT_QUOTAS, 1)
+        lost.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await lost
+        gate.set()
+        cluster = await our.cluster()
+        assert cluster.id == "test-cluster"
+        assert (await our.describe()).limits.keys() == {ALICE}
+        assert broker.connections == 1
+
+
+@on_loop
+async def test_a_response_with_a_wrong_correlation_id_ends_the_connection_and_is_not_used() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.wrong_id)
+        with pytest.raises(ProtocolError, match="expected the response"):
+            await our.describe()
+        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 1
+        await our.describe()
+        assert broker.connections == 2
+
+
+@on_loop
 async def test_a_truncated_response_is_never_an_empty_cluster() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         await our.alter([setting(ALICE)])
@@ -65,6 +108,17 @@ async def test_a_truncated_response_is_never_an_empty_cluster() -> None:
             await our.describe()
         assert caught.value.api == "DescribeClientQuotas"
         assert caught.value.node == broker.address
+
+
+@on_loop
+async def test_a_frame_above_the_limit_is_refused_before_it_is_read() -> None:
+    async with ScriptedBroker() as broker, client(broker, receive_message_max_bytes=1000) as our:
+        await our.describe()
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.raw(b"\x00\x00\x10\x00" + b"x" * 8))
+        with pytest.raises(FrameTooLarge) as caught:
+            await our.describe()
+        assert (caught.value.size, caught.value.limit) == (4096, 1000)
+        assert "receive.message.max.bytes" in caught.value.hint
 
 
 @on_loop
@@ -94,6 +148,26 @@ async def test_throttling_beyond_the_deadline_fails_immediately_as_throttled() -
             await our.describe(timeout=10)
         assert caught.value.phase == "throttled"
         assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 1
+
+
+@on_loop
+async def test_refused_connections_end_a_call_after_four_seconds_and_every_attempt_is_an_event() -> (
+    None
+):
+    recorder, clock = Recorder(), FakeClock()
+    async with ScriptedBroker() as broker, ScriptedBroker() as second_broker:
+        pass
+    settings = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 1000}
+    async with client(broker, second_broker, recorder=recorder, clock=clock, **settings) as our:
+        with pytest.raises(ConnectionRefused) as caught:
+            await our.describe()
+    assert 2 < sum(clock.slept) <= REFUSED_SECONDS
+    tries = [event.attempt for event in recorder.of("connecting")]
+    assert tries == list(range(1, len(tries) + 1))
+    assert f"({len(tries)} attempts in {sum(clock.slept):.1f} s)" in caught.value.message
+    for address in (broker.address, second_broker.address):
+        assert caught.value.message.count(f"{address}: Connection refused") == 1
+    assert str(caught.value) == caught.value.message
 
 
 @on_loop
@@ -202,3 +276,16 @@ async def test_an_unavailable_controller_is_awaited() -> None:
         broker.on(API_VERSIONS, *[acts.body(answer)] * 10000)
         with pytest.raises(ControllerUnavailable):
             await our.alter([setting(ALICE)], timeout=1)
+
+
+@on_loop
+async def test_closing_fails_pending_requests() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        await our.describe()
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.silence)
+        lost = asyncio.create_task(our.describe(timeout=30))
+        await broker.until(DESCRIBE_CLIENT_QUOTAS, 2)
+        await our.close()
+        # The call still has time, so it connects again.
+        await lost
+        assert broker.connections == 2

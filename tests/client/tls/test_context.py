@@ -13,7 +13,7 @@ from reconciler.client.tls.context import Tls
 from reconciler.errors import ConfigError, ConnectError, TlsError
 from tests.client.support import Recorder, client, on_loop
 from tests.fakes.scripted_broker import ScriptedBroker
-from tests.servers.certs import Authority, Identity
+from tests.servers.certs import KEY_PASSWORD, Authority, Identity
 
 STORES = Path(__file__).parent / "keystores"
 TRUST = "ssl.truststore.location"
@@ -74,6 +74,61 @@ async def test_every_way_to_configure_trust_works(authority: Authority, trust) -
         await our.describe()
     (connected,) = recorder.of("connected")
     assert connected.tls == "TLSv1.3"
+
+
+@on_loop
+async def test_a_folder_of_authorities_is_loaded(authority: Authority, tmp_path: Path) -> None:
+    (tmp_path / "a.pem").write_text(text(authority.certificate_file))
+    settings = {"security_protocol": "SSL", "ssl_ca_location": tmp_path}
+    async with ScriptedBroker(tls=server(authority)) as broker, client(broker, **settings) as our:
+        await our.describe()
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda identity: {"ssl_keystore_location": identity.bundle, "ssl_keystore_type": "PEM"},
+        lambda identity: {
+            "ssl_keystore_certificate_chain": text(identity.certificate),
+            "ssl_keystore_key": text(identity.key),
+        },
+        lambda identity: {
+            "ssl_keystore_certificate_chain": text(identity.certificate),
+            "ssl_keystore_key": text(identity.encrypted_key),
+            "ssl_key_password": KEY_PASSWORD,
+        },
+        lambda identity: {
+            "ssl_certificate_location": identity.certificate,
+            "ssl_key_location": identity.key,
+        },
+        lambda identity: {
+            "ssl_certificate_location": identity.certificate,
+            "ssl_key_location": identity.encrypted_key,
+            "ssl_key_password": KEY_PASSWORD,
+        },
+        lambda identity: {
+            "ssl_certificate_pem": text(identity.certificate),
+            "ssl_key_pem": text(identity.key),
+        },
+        lambda identity: {
+            "ssl_keystore_location": identity.pkcs12(),
+            "ssl_keystore_password": KEY_PASSWORD,
+        },
+        lambda identity: {
+            "ssl_keystore_location": identity.pkcs12(),
+            "ssl_keystore_password": KEY_PASSWORD,
+            "ssl_keystore_type": "JKS",
+        },
+    ],
+)
+@on_loop
+async def test_every_way_to_configure_a_client_certificate_works(
+    authority: Authority, identity: Identity, show
+) -> None:
+    context = server(authority, mutual=True)
+    settings = {**trusting(authority), **show(identity)}
+    async with ScriptedBroker(tls=context) as broker, client(broker, **settings) as our:
+        await our.describe()
 
 
 @on_loop
@@ -284,6 +339,14 @@ def test_an_encrypted_key_without_a_password_is_named_and_prompts_for_none(
     )
     assert error.key == "ssl.keystore.key"
     assert "pl4nted" not in str(error)
+
+
+def test_a_key_of_another_certificate_is_refused(authority: Authority, identity: Identity) -> None:
+    other_identity = authority.client("bob")
+    error = refused(
+        ssl_certificate_location=identity.certificate, ssl_key_location=other_identity.key
+    )
+    assert "not that of the certificate" in str(error)
 
 
 @pytest.mark.parametrize(

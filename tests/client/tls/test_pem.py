@@ -1,7 +1,23 @@
-from reconciler.client.tls.key_stores import blocks, private_keys
+import pytest
+
+from reconciler.client.tls.key_stores import blocks, certificates_of, private_keys
 
 BODY = "QUJD" * 40
 BLOCK = f"-----BEGIN CERTIFICATE-----\n{BODY[:64]}\n{BODY[64:128]}\n{BODY[128:]}\n-----END CERTIFICATE-----\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BLOCK,
+        BLOCK.replace("\n", "\r\n"),
+        f"-----BEGIN CERTIFICATE----- {BODY} -----END CERTIFICATE-----",
+        f"subject=CN = x\n{BLOCK}\ntrailing text",
+        f"  -----BEGIN CERTIFICATE-----  \n\t{BODY}\n   -----END CERTIFICATE-----",
+    ],
+)
+def test_blocks_are_normalised_for_every_layout(text: str) -> None:
+    assert certificates_of(text) == BLOCK
 
 
 def test_headers_of_old_encrypted_keys_remain_on_their_lines() -> None:

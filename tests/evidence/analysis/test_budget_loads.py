@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.evidence.analysis.budget_loads import MOST_SERIES, observed_uses
 from reconciler.evidence.store import published_evidence, scrape_interval
@@ -11,7 +12,7 @@ from reconciler.evidence.store.published_evidence import PublishedEvidence
 from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.planner.budgets import Budget, BudgetMeasure, BudgetUse
+from reconciler.quota.planner.budgets import Budget, BudgetMeasure, BudgetUse, Share
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.samples import cadence
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
@@ -78,6 +79,14 @@ def observed(lake: Lake, use: BudgetUse, after: QuotaState) -> BudgetUse:
     return result
 
 
+def test_rates_of_one_moment_are_added_up_and_a_limit_takes_the_top_of_its_client(
+    lake: Lake,
+) -> None:
+    use = observed(lake, use_of(), limits(alice=200.0))
+    assert (use.basis, use.before, use.after) == (BudgetMeasure.OBSERVED, 2000.0, 1200.0)
+    assert use.is_exceeded
+
+
 def test_of_a_recorded_total_only_the_difference_of_changed_clients_is_read(lake: Lake) -> None:
     with_totals(lake, broker_1=5, broker_2=50)
     use = observed(lake, use_of(), limits(alice=200.0))
@@ -97,6 +106,20 @@ def test_a_budget_of_some_documents_counts_the_clients_of_their_limits(lake: Lak
     nobody = use_of(namespaces=frozenset({"pay"}), counted=frozenset({entity(user="carol")}))
     unseen = observed(lake, nobody, limits(carol=5.0))
     assert (unseen.after, unseen.note) == (0.0, "no counted client was seen")
+
+
+def test_large_limits_far_above_their_use_are_named_where_a_budget_is_exceeded(lake: Lake) -> None:
+    after = limits(alice=90_000.0, bob=1500.0, carol=70_000.0)
+    shares = tuple(Share(subject, values[0] or 0.0, 1) for subject, values in after.limits.items())
+    use = replace(use_of(BudgetMeasure.PROMISED), after=161_500.0, largest=shares)
+    (result,) = observed_uses(opened(lake), [use], NO_LIMITS, after)
+    # Bob uses most of his limit, and of Carol nothing is known.
+    assert result.spare == ((entity(user="alice"), 1000.0),)
+
+
+def test_a_promised_budget_stays_as_it_is(lake: Lake) -> None:
+    use = use_of(BudgetMeasure.PROMISED)
+    assert observed(lake, use, NO_LIMITS) is use
 
 
 def test_use_that_was_not_recorded_leaves_the_promised_sum_with_the_reason(lake: Lake) -> None:

@@ -18,21 +18,27 @@ from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.capacity import (
+    BucketUse,
     BudgetBasis,
     CapacityOfCluster,
+    committed_ppm,
+    shares,
 )
-from reconciler.usage.kernel.broker_load import BrokerMoments
+from reconciler.usage.kernel.broker_load import BrokerCapacity, BrokerMoments, load
 from reconciler.usage.kernel.series import NOT_RECORDED
-from reconciler.usage.reports.usage import UsageReport
+from reconciler.usage.reports.usage import TrafficDirection, UsageReport
 from reconciler.usage.samples import Cadence, Censored, QuotaType
 from reconciler.usage.tables import (
     BROKER_SAMPLE,
+    CAPACITY_ROW,
     IMPACT_ROW,
+    NOISY_ROW,
     RECOMMENDATION,
     USAGE_SAMPLE,
 )
+from reconciler.usage.tags import bucket_of
 from tests.evidence.analysis import lakes, replays
-from tests.evidence.analysis.report_lake import BEGIN, DAY, FROM, TO, build_lake
+from tests.evidence.analysis.report_lake import BEGIN, DAY, FROM, STEP, TO, build_lake
 from tests.fakes.progress import silent
 from tests.usage.reference import Sample, arrived, rows
 
@@ -173,6 +179,36 @@ def filled(folder: Path, world: World) -> Lake:
     return lake
 
 
+def test_every_row_equals_the_result_of_the_core_for_the_same_moments(
+    tmp_path: Path, world: World
+) -> None:
+    lake = filled(tmp_path, world)
+    capacities = tuple(
+        CapacityOfCluster(cluster_id=case, ingress=units, egress=units, headroom_ppm=headroom)
+        for case, (units, headroom) in world.capacities.items()
+    )
+    window = ReportWindow(
+        from_ms=FROM, to_ms=TO, clusters=tuple(world.capacities), capacity=capacities
+    )
+    _ = carried(lake, window)
+    result = lakes.rows_of(lake, CAPACITY_ROW)
+    assert len(result) == 2 * CASES
+    for row in result:
+        case, kind = row["cluster_id"], "produce" if row["direction"] == "ingress" else "fetch"
+        units, headroom = world.capacities[case]
+        expected = load(
+            world.moments(case, kind), BrokerCapacity(units=units, headroom_ppm=headroom)
+        )
+        limits = [limit for key, limit in world.limits.items() if key[:2] == (case, kind)]
+        promised = (
+            None if expected.budget_units is None else committed_ppm(limits, expected.budget_units)
+        )
+        names = ("budget_units", "coincident_ppm", "overload_ms", "unattributed_ppm", "covered_ms")
+        assert [row[name] for name in names] == [getattr(expected, name) for name in names], row
+        assert (row["basis"], row["committed_ppm"]) == (expected.basis, promised), row
+    assert {row["basis"] for row in result} == set(BudgetBasis)
+
+
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return build_lake(tmp_path_factory.mktemp("lake"))
@@ -180,6 +216,40 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 C1 = CapacityOfCluster(cluster_id="c1", ingress=1_500)
 WINDOW = ReportWindow(from_ms=FROM, to_ms=TO, clusters=("c1",), capacity=(C1,), most=3)
+
+
+def test_capacity_is_reduced_by_replication_and_excess_in_the_hottest_intervals_is_reported(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capacity, "HOT", 3)
+    result = carried(lake, ReportWindow(from_ms=FROM, to_ms=TO, clusters=("c1",), capacity=(C1,)))
+    ingress = next(row for row in result.capacity if row.direction is TrafficDirection.INGRESS)
+    assert (ingress.budget_units, ingress.basis) == (1_000, BudgetBasis.MEASURED)
+    assert ingress.committed_ppm == 11_000_000  # alice and bob were observed, dave was not
+    assert ingress.coincident_ppm == 1_405_000
+    assert ingress.overload_ms == 120 * STEP
+    assert ingress.unattributed_ppm == 95 * 1_000_000 // 1_500
+    egress = next(row for row in result.capacity if row.direction is TrafficDirection.EGRESS)
+    assert (egress.budget_units, egress.basis) == (None, BudgetBasis.NO_DATA)
+    # Users without a limit have the least weight.
+    assert {row.bucket.user for row in result.noisy} == {"alice", "carol"}
+    first = result.noisy[0]
+    assert (first.quota_type, first.bucket.user) == (QuotaType.PRODUCE, "alice")
+    uses = [
+        BucketUse(bucket=bucket_of(name), rate=rate, weight=weight)
+        for name, rate, weight in (("alice", 900, 1_000), ("bob", 500, 10_000), ("carol", 5, 1))
+    ]
+    fair = {share.bucket: share for share in shares(uses, 1_000)}
+    at = result.noisy[-1].bucket_ms
+    assert {row.bucket: row.excess_units for row in result.noisy if row.bucket_ms == at} == {
+        bucket: share.excess for bucket, share in fair.items() if share.excess
+    }
+    assert len(lakes.rows_of(lake, CAPACITY_ROW)) == 2
+    assert len(lakes.rows_of(lake, NOISY_ROW)) == len(result.noisy)
+    assert len({row.bucket_ms for row in result.noisy}) == 3
+    assert result.notes == (
+        "c1: fair shares are those of the 3 intervals furthest beyond the budget; 10 more are left out",
+    )
 
 
 def test_hot_intervals_of_one_cluster_do_not_displace_those_of_another(

@@ -303,3 +303,11 @@ def test_cases_have_limit_tier_marks_and_budget_and_clients_that_cannot_be_limit
     result = advised(LocalEngine(), into, work, silent)
     assert len(result.report.recommendations) == 5
     assert result.changes == ()  # no documents are asked for
+
+
+def test_a_window_without_samples_recommends_nothing_and_is_reported(tmp_path: Path) -> None:
+    window = TimeWindow(from_ms=BEGIN, to_ms=BEGIN + DAY_MS)
+    work = RecommendationRequest(clusters=("c1",), window=window)
+    result = advised(LocalEngine(), lakes.lake(tmp_path), work, silent)
+    assert result.changes == ()
+    assert result.report.evidence[0].stale == recorded_window.NO_SAMPLES

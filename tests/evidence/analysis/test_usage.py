@@ -3,22 +3,33 @@
 import datetime as dt
 import random
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from reconciler.evidence.analysis.capacity import carried
 from reconciler.evidence.analysis.engine import LocalEngine
 from reconciler.evidence.analysis.usage import SCHEMA, UsageTask, profiled
 from reconciler.evidence.analysis.window import ReportWindow
 from reconciler.evidence.store import samples
+from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.recorded_window import NO_SAMPLES
+from reconciler.evidence.store.stored_days import UnitContent
+from reconciler.quota.entity import entity
+from reconciler.quota.entity_forms import canonical_text
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState
+from reconciler.usage.capacity import CapacityOfCluster
 from reconciler.usage.reports.usage import UsageReport, UsageState
 from reconciler.usage.samples import Censored, QuotaType
-from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE
+from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_ROW, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of
 from tests.evidence.analysis import cases, lakes, replays
-from tests.evidence.analysis.report_lake import BEGIN, FROM, TIMES, TO, build_lake
+from tests.evidence.analysis.report_lake import BEGIN, FROM, STEP, TIMES, TO, build_lake
+from tests.evidence.store.rows import remove
+from tests.fakes.clock import FakeClock
 from tests.fakes.progress import silent
 from tests.usage.reference import (
     Sample,
@@ -113,6 +124,66 @@ def report(lake: Lake, to_ms: int = TO, *clusters: str) -> UsageReport:
     return profiled(LocalEngine(), lake, window, silent)
 
 
+def test_use_is_listed_worst_first_with_unused_limits_and_curves_of_the_first_rows(
+    lake: Lake,
+) -> None:
+    result = report(lake)
+    states = {row.bucket.user: row.state for row in result.usage}
+    assert list(states.items()) == [
+        ("alice", UsageState.THROTTLED),
+        ("dave", UsageState.UNUSED),
+        ("carol", UsageState.USED),
+        ("bob", UsageState.IDLE),
+    ]
+    alice = result.usage[0]
+    assert (alice.limit_units, alice.max_rate_units, alice.throttled_ms) == (1_000, 900, STEP)
+    assert alice.source_entity == canonical_text(entity(user="alice"))
+    (note,) = result.evidence
+    coverage = 120 * STEP * 1_000_000 // 86_400_000
+    assert (note.step_ms, note.snapshot_id, note.coverage_ppm) == (STEP, "s", coverage)
+    assert note.counts == {"gap": 1}
+    assert len(lakes.rows_of(lake, USAGE_ROW)) == 4
+    assert [curve.bucket.user for curve in result.curves] == ["alice", "carol", "bob"]
+    first = result.curves[0]
+    assert first.points[0] == (BEGIN, 900, 900)
+    assert first.throttled == (BEGIN,)
+    assert (first.before_units, first.after_units) == (1_000, 1_000)
+
+
+@pytest.mark.parametrize("make", [profiled, carried])
+def test_a_report_on_samples_without_their_own_sums_equals_one_with_them(
+    tmp_path: Path, make: Callable[..., UsageReport]
+) -> None:
+    """A run was killed between samples and sums: of the days one has no sums, and the others those of no samples."""
+    lake = build_lake(tmp_path)
+    size = CapacityOfCluster(cluster_id="c1", ingress=2, egress=2)
+    window = ReportWindow(from_ms=FROM, to_ms=TO, clusters=("c1",), capacity=(size,))
+    before = make(LocalEngine(), lake, window, silent)
+    for table in (USAGE_5M, USAGE_HIST_D):
+        for unit in lake.units(table):
+            lake.replace(unit, UnitContent(rows=arrow_tables.schema(table).empty_table()))
+        remove(lake, lake.units(table)[0])
+    assert make(LocalEngine(), lake, window, silent) == before
+
+
+def test_a_window_inside_a_day_is_answered_for_the_whole_day_and_says_so(tmp_path: Path) -> None:
+    built = build_lake(tmp_path)
+    lake = Lake(built.store, clock=FakeClock(TO / 1000))  # the days are over when they are written
+    for day in lake.days(USAGE_SAMPLE):
+        rows = lake.read([day], table=USAGE_SAMPLE)
+        lake.replace(day.unit, UnitContent(rows=rows, counts=day.facts.counts, inputs=day.inputs))
+    window = ReportWindow(from_ms=FROM + 60_000, to_ms=FROM + 120_000, clusters=("c1",))
+    result = profiled(LocalEngine(), lake, window, silent)
+    (note,) = result.evidence
+    assert result.notes == (
+        f"the window is widened to whole days: use is of {window.first_day} to {window.last_day} (UTC)",
+    )
+    assert (note.from_ms, note.to_ms > window.to_ms, note.coverage_ppm > 0) == (FROM, True, True)
+    of_day = ReportWindow(from_ms=FROM, to_ms=FROM + 86_400_000, clusters=("c1",))
+    again = profiled(LocalEngine(), lake, of_day, silent)
+    assert (again.usage, again.notes) == (result.usage, ())
+
+
 def test_a_window_that_ends_now_has_no_gap_after_the_present(lake: Lake) -> None:
     now = TIMES[-1] + 1
     result = report(lake, now)
@@ -125,3 +196,17 @@ def test_a_cluster_without_samples_is_reported(lake: Lake) -> None:
     result = report(lake, TO, "other")
     assert result.usage == ()
     assert result.evidence[0].stale == NO_SAMPLES
+
+
+def test_limits_of_a_cluster_without_samples_are_reported_and_stored(tmp_path: Path) -> None:
+    filled_lake = build_lake(tmp_path)
+    state = QuotaState().with_values([(entity(user="erin"), Key.PRODUCER_BYTE_RATE, 5.0)])
+    replays.looked(filled_lake, "quiet", state, BEGIN)
+    result = report(filled_lake, TO, "c1", "quiet")
+    states = {(row.cluster_id, row.bucket.user): row.state for row in result.usage}
+    assert states["quiet", "erin"] is UsageState.NO_DATA
+    stored_states = {
+        (row["cluster_id"], row["user"]): row["state"]
+        for row in lakes.rows_of(filled_lake, USAGE_ROW)
+    }
+    assert stored_states == {key: str(state) for key, state in states.items()}

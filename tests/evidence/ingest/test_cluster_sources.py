@@ -79,6 +79,53 @@ def test_other_expressions_are_refused(text: str) -> None:
         cluster_sources.parsed_matchers(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ('job=~"kaf.*"', True),
+        ('job=~"kaf"', False),
+        ('job!~"x.*"', True),
+        ('job!="kafka"', False),
+        ('absent=""', True),
+        ('absent!=""', False),
+        ('absent=~".*"', True),
+        ("", True),
+        ('job="kafka",absent="x"', False),
+    ],
+)
+def test_expressions_are_anchored_and_an_absent_label_is_an_empty_one(
+    text: str, fits: bool
+) -> None:
+    assert cluster_sources.all_fit(cluster_sources.parsed_matchers(text), {"job": "kafka"}) is fits
+
+
+def test_a_quotacluster_defines_its_source() -> None:
+    source = source_of(
+        cluster(
+            prometheus="http://p:9090",
+            matchers='cluster="a"',
+            brokerId="label:broker",
+            scrapeStep="15s",
+            maxGap="2m",
+            evidenceUri="s3://b",
+        )
+    )
+    assert source.address == "http://p:9090"
+    assert source.cadence.step_ms == 15_000
+    assert source.cadence.max_gap_ms == 120_000
+    assert source.broker_rule == BrokerIdRule(label="broker")
+    assert source.cluster_id == "ORDERS"
+
+
+def test_a_missing_setting_is_an_error_only_where_it_is_needed() -> None:
+    bare = source_of(cluster())
+    with pytest.raises(TelemetryError, match="scrapeStep") as step:
+        _ = bare.cadence
+    assert "30s" in step.value.hint
+    with pytest.raises(TelemetryError, match=r"telemetry\.prometheus"):
+        _ = bare.address
+
+
 def test_a_gap_shorter_than_the_step_is_refused_by_name() -> None:
     with pytest.raises(TelemetryError, match="orders"):
         _ = source_of(cluster(scrapeStep="60s", maxGap="10s")).cadence
@@ -88,6 +135,24 @@ def test_without_a_cluster_id_nothing_is_stored() -> None:
     nameless = from_spec("orders", {"bootstrapServers": "b:9092"})
     with pytest.raises(TelemetryError, match="cluster id"):
         source_of(nameless)
+
+
+@pytest.mark.parametrize(
+    ("rule", "labels", "broker"),
+    [
+        ("label:broker", {"broker": "3"}, "3"),
+        ("label:broker", {"broker": "03"}, None),
+        ("label:broker", {"broker": "b3"}, None),
+        ("label:broker", {}, None),
+        ("regex:pod:.*-([0-9]+)", {"pod": "kafka-12"}, "12"),
+        ("regex:pod:.*-([0-9]+)", {"pod": "kafka-12x"}, None),
+        ("regex:pod:a:b([0-9])", {"pod": "a:b7"}, "7"),
+        ("regex:pod:x|([0-9])", {"pod": "x"}, None),
+        ("label:broker", {"broker": "99999999999"}, None),
+    ],
+)
+def test_labels_map_to_broker_ids(rule: str, labels: dict[str, str], broker: str | None) -> None:
+    assert BrokerIdRule.parsed(rule).of(labels) == broker
 
 
 @pytest.mark.parametrize(
@@ -116,3 +181,23 @@ def test_a_series_belongs_to_the_one_cluster_that_matches_it() -> None:
     assert both.of({"cluster": "ab"}) is DropReason.TWO_CLUSTERS
     assert both.of({"cluster": "z"}) is DropReason.OTHER_CLUSTER
     assert both.of({}) is DropReason.OTHER_CLUSTER
+
+
+def test_two_clusters_in_one_source_both_need_matchers() -> None:
+    with pytest.raises(TelemetryError, match=r"b has no telemetry\.matchers"):
+        ClusterMatcher([source("a", 'cluster="a"'), source("b")])
+
+
+def test_a_single_cluster_without_matchers_receives_every_series_unless_there_seem_to_be_several() -> (
+    None
+):
+    alone = ClusterMatcher([source("a")])
+    assert alone.of({"cluster": "any"}) == alone.sources[0]
+    alone.check([{"cluster": "x", "instance": "1"}, {"cluster": "x", "instance": "2"}, {}])
+    with pytest.raises(TelemetryError, match="cluster is x, y") as several:
+        alone.check([{"cluster": "x"}, {"cluster": "y"}])
+    assert several.value.hint == 'write matchers: cluster="x"'
+
+
+def test_with_matchers_several_cluster_labels_are_accepted() -> None:
+    ClusterMatcher([source("a", 'cluster="x"')]).check([{"cluster": "x"}, {"cluster": "y"}])

@@ -1,10 +1,13 @@
 """Points of a day become samples: broker identity, replicas, gaps, counters, limits in effect; counted deviations."""
 
+import pytest
+
 from reconciler.evidence.store.snapshot_import import LimitSnapshot
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from tests.evidence.ingest.point_rows import (
+    DAY,
     NAN,
     START,
     STEP,
@@ -13,6 +16,7 @@ from tests.evidence.ingest.point_rows import (
     day,
     gauge,
     times,
+    usage,
 )
 
 AT = times(4)
@@ -32,12 +36,40 @@ def look(at, *pairs, name="s"):
     return LimitSnapshot(observed_ms=at, snapshot_id=name, state=state)
 
 
+def test_a_reading_becomes_a_sample_of_its_broker_with_all_columns():
+    done = day([*broker(1, AT), *alice(values=[1.4, 2.5, 3, 4])])
+    assert usage(done)[1] == {
+        "cluster_id": "c",
+        "quota_type": "produce",
+        "group_kind": "user",
+        "user": "alice",
+        "client_id": "",
+        "ip": "",
+        "broker_id": "1",
+        "ts_ms": START + STEP,
+        "dt_ms": STEP,
+        "rate_units": 3,
+        "throttle_ms": None,
+        "censored": "unknown",
+        "day": DAY,
+    }
+    assert column(done, "rate_units") == [1, 3, 3, 4]
+    assert done.coverage == {"1": 4 * STEP * 1_000_000 // 86_400_000}
+    assert done.counts == {"quota_unknown": 4}
+
+
 def test_values_of_types_without_bytes_are_in_millionths():
     done = day([*broker(1, AT), *gauge("rate", AT, 1.25, kind="request", user="u")])
     assert column(done, "rate_units") == [1_250_000] * 4
 
 
 # ---- who is who ---------------------------------------------------------------------------------
+
+
+def test_an_instance_without_a_broker_id_is_dropped_and_counted():
+    done = day([*gauge("up", AT, 1), *alice()])
+    assert done.usage.num_rows == 0
+    assert done.counts == {"broker_unknown": 4, "up_unknown": 4}
 
 
 def test_an_invalid_broker_id_identifies_no_broker():
@@ -63,7 +95,45 @@ def test_an_instance_that_replaces_another_for_the_same_broker_continues_its_ser
     assert column(done, "dt_ms") == [STEP] * 6
 
 
+def test_of_two_simultaneous_instances_with_one_id_the_more_complete_one_is_used():
+    at = times(6)
+    more = [*broker(1, at, instance="a"), *alice(at, 100, instance="a")]
+    less = [*broker(1, at[:4], instance="b"), *alice(at[:4], 900, instance="b")]
+    done = day([*more, *less])
+    assert column(done, "rate_units") == [100] * 6
+    assert done.counts["other_instance"] == 4
+
+
 # ---- replicas and scrapes -----------------------------------------------------------------------
+
+
+def test_of_two_replicas_the_more_complete_one_is_used_for_each_hour():
+    first, second = times(118), times(120, begin=START + 7_000)
+    hour = 3_600_000
+    later_first, later_second = (
+        times(120, begin=START + hour),
+        times(60, begin=START + hour + 7_000),
+    )
+    a = [*broker(1, first + later_first, replica="a"), *alice(first + later_first, 1, replica="a")]
+    b = [
+        *broker(1, second + later_second, replica="b"),
+        *alice(second + later_second, 2, replica="b"),
+    ]
+    done = day([*a, *b])
+    assert column(done, "ts_ms") == second + later_first
+    assert set(column(done, "rate_units")[:120]) == {2}
+    assert set(column(done, "rate_units")[120:]) == {1}
+    assert done.counts["other_replica"] == 118 + 60
+
+
+def test_scrapes_closer_than_ten_windows_are_thinned_for_all_series_alike():
+    at = times(8, step=5_000)
+    done = day(
+        [*broker(1, at), *alice(at, range(8)), *gauge("rate", at, 7, kind="fetch", user="u")]
+    )
+    assert column(done, "rate_units", quota_type="produce") == [0, 2, 4, 6]
+    assert column(done, "ts_ms", quota_type="fetch") == at[::2]
+    assert done.counts["thinned"] == 8
 
 
 def test_points_close_to_a_scrape_are_assigned_to_it_and_others_are_counted():
@@ -86,6 +156,14 @@ def test_a_failed_scrape_is_a_gap_and_not_zero():
     assert done.up.column("dt_ms").to_pylist() == [STEP] * 4
 
 
+def test_brokers_with_clocks_that_disagree_are_independent_of_each_other():
+    late = times(4, begin=START + 11_000)
+    rows = [*broker(1, AT), *alice(), *broker(2, late), *alice(late, 7, instance="b2:7071")]
+    done = day(rows)
+    assert column(done, "ts_ms", broker_id="1") == AT
+    assert column(done, "ts_ms", broker_id="2") == late
+
+
 # ---- silence ------------------------------------------------------------------------------------
 
 
@@ -95,7 +173,54 @@ def test_a_missing_point_is_a_gap_unless_the_broker_is_known_to_count():
     assert done.counts["not_measured"] == 3
 
 
+def test_a_limit_of_another_quota_type_implies_no_counting():
+    snapshot = look(START, ("bob", REQUEST, 100.0))
+    done = day([*broker(1, AT), *alice([AT[0]], 50)], looks=[snapshot])
+    assert column(done, "ts_ms", user="alice") == [AT[0]]
+
+
+def test_an_address_is_counted_only_while_it_has_a_limit():
+    rate = gauge("rate", [AT[0]], 2, kind="ip", ip="10.0.0.1")
+    second_rate = gauge("rate", AT, 2, kind="ip", ip="10.0.0.2")
+    limited = QuotaState(
+        limits={entity(ip="10.0.0.1"): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})}
+    )
+    free = QuotaState(
+        limits={entity(ip="10.0.0.2"): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})}
+    )
+    rows = [*broker(1, AT), *rate, *second_rate]
+    limited_day = day(
+        rows, looks=[LimitSnapshot(observed_ms=START, snapshot_id="a", state=limited)]
+    )
+    free_day = day(rows, looks=[LimitSnapshot(observed_ms=START, snapshot_id="a", state=free)])
+    assert column(limited_day, "rate_units", ip="10.0.0.1") == [2_000_000, 0, 0, 0]
+    assert column(free_day, "rate_units", ip="10.0.0.1") == [2_000_000]
+    assert column(limited_day, "group_kind", ip="10.0.0.1")[0] == "ip"
+
+
+def test_a_bucket_continues_at_midnight_and_its_first_sample_covers_the_time_since_the_last_day():
+    earlier = times(3, begin=START - 3 * STEP - 10_000 + STEP)
+    before = day([*broker(1, earlier), *alice(earlier)], on=DAY.replace(day=1))
+    bob = gauge("rate", AT, 1, kind="produce", user="bob")
+    done = day([*broker(1, AT), *bob], before=before.carry)
+    assert column(done, "rate_units", user="alice") == [0] * 4
+    assert column(done, "dt_ms", user="alice") == [START - earlier[-1], STEP, STEP, STEP]
+    assert column(done, "dt_ms", user="bob")[0] == STEP
+    next_day = times(4, begin=START + 86_400_000)
+    bob = gauge("rate", next_day, 1, kind="produce", user="bob")
+    again = day([*broker(1, next_day), *bob], before=done.carry, on=DAY.replace(day=3))
+    assert usage(again, user="alice") == []
+
+
 # ---- values -------------------------------------------------------------------------------------
+
+
+def test_a_rate_of_nan_is_a_gap_and_rates_out_of_range_are_clipped_and_counted():
+    done = day([*broker(1, AT), *alice(values=[NAN, -5, 1e300, 7])])
+    assert column(done, "rate_units") == [0, 10**13, 7]
+    assert column(done, "dt_ms") == [STEP] * 3
+    counted = ("rate_not_a_number", "rate_below_zero", "rate_clamped")
+    assert [done.counts[reason] for reason in counted] == [1, 1, 1]
 
 
 def test_delays_of_nan_mean_no_throttling_and_absent_delays_are_unknown():
@@ -113,6 +238,27 @@ def test_counters_become_rates_and_a_reset_counts_from_zero():
     assert column(done, "rate_units") == [1000, 1000, 10, 1000, 0]
     assert column(done, "ts_ms") == at[1:]
     assert (done.counts["counter_first"], done.counts["counter_reset"]) == (1, 1)
+
+
+def test_a_counter_continues_after_midnight_and_not_over_a_long_gap():
+    earlier = times(2, begin=START - 2 * STEP)
+    before = day(
+        [*broker(1, earlier), *gauge("rate_total", earlier, [0, 3000], kind="produce", user="u")],
+        on=DAY.replace(day=1),
+    )
+    at = [START, START + 400_000]
+    done = day(
+        [*broker(1, at), *gauge("rate_total", at, [6000, 9000], kind="produce", user="u")],
+        before=before.carry,
+    )
+    assert column(done, "rate_units") == [100]
+    assert done.counts["counter_gap"] == 1
+
+
+def test_a_counter_of_throttle_time_gives_its_increase():
+    delays = gauge("throttle_ms_total", AT, [10, 10, 510, 510.4], kind="produce", user="alice")
+    done = day([*broker(1, AT), *alice(), *delays])
+    assert column(done, "throttle_ms") == [None, 0, 500, 1]
 
 
 def test_the_total_of_a_broker_is_stored_per_second():
@@ -160,6 +306,18 @@ def throttled(values=(100.0, 100.0, 80.0, 100.0), delays=(500, NAN, 500, 0), kin
     return [*broker(1, AT), *rate, *delay]
 
 
+@pytest.mark.parametrize(("rate", "judged"), [(90.0, "yes"), (89.4, "no"), (150.0, "yes")])
+def test_a_sample_is_near_its_limit_from_nine_tenths_of_it(rate, judged):
+    done = day(throttled([rate] * 4), looks=[look(START, ("alice", PRODUCER, 100.0))])
+    assert column(done, "censored") == [judged, "no", judged, "no"]
+
+
+def test_a_consumer_that_is_throttled_far_below_its_limit_is_possibly_censored():
+    snapshot = look(START, ("alice", Key.CONSUMER_BYTE_RATE, 100.0))
+    done = day(throttled([100.0, 10.0, 10.0, 10.0], [500, 500, NAN, 0], "fetch"), looks=[snapshot])
+    assert column(done, "censored") == ["yes", "unknown", "no", "no"]
+
+
 def test_between_two_snapshots_that_differ_no_limit_is_certain():
     looks = [
         look(START, ("alice", PRODUCER, 100.0)),
@@ -168,6 +326,12 @@ def test_between_two_snapshots_that_differ_no_limit_is_certain():
     done = day(throttled(), looks=looks)
     assert column(done, "censored") == ["yes", "unknown", "no", "no"]
     assert done.counts["quota_changed"] == 1
+
+
+def test_without_a_snapshot_no_limit_is_certain():
+    done = day(throttled())
+    assert column(done, "censored") == ["unknown"] * 4
+    assert done.counts["quota_unknown"] == 4
 
 
 def request(delays, *, user="alice", client_id=""):
@@ -188,6 +352,12 @@ def test_a_client_that_its_request_quota_throttles_is_censored():
     assert column(done, "censored", quota_type="produce") == ["no", "yes", "no", "no"]
 
 
+def test_without_request_telemetry_a_request_quota_makes_samples_unknown():
+    snapshot = look(START, ("alice", PRODUCER, 1e6), (DEFAULT, REQUEST, 10.0))
+    done = day(throttled(), looks=[snapshot])
+    assert column(done, "censored", quota_type="produce") == ["unknown"] * 4
+
+
 def test_a_request_quota_that_throttled_some_of_the_clients_makes_the_sample_unknown():
     limits = {
         entity(user="alice"): limits_of({PRODUCER: 1e6}),
@@ -197,3 +367,8 @@ def test_a_request_quota_that_throttled_some_of_the_clients_makes_the_sample_unk
     rows = [*throttled(), *request([NAN, 900, NAN, NAN], client_id="a")]
     done = day([*rows, *request([900] * 4, user="bob", client_id="a")], looks=[snapshot])
     assert column(done, "censored", quota_type="produce") == ["no", "unknown", "no", "no"]
+
+
+@pytest.mark.parametrize("rows", [[], broker(1, AT), gauge("broker_id", AT, 1)])
+def test_a_day_without_use_has_no_samples(rows):
+    assert day(rows).usage.num_rows == 0

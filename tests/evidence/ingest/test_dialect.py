@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest import dialect_tables
-from reconciler.evidence.ingest.dialect import SeriesMeaning, SeriesNames
+from reconciler.evidence.ingest.dialect import Dialect, SeriesMeaning, SeriesNames
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers import openmetrics
 from reconciler.usage.tables import Measure
@@ -81,6 +81,30 @@ def test_series_are_read_in_the_form_of_each_exporter_or_refused(line: str) -> N
         return
     measure, kind, *names = expected.split(" ")
     assert series.names[:4] == (measure, kind, *(WORDS.get(name, name) for name in names))
+
+
+@pytest.mark.parametrize("dialect", [shipped.name for shipped in SHIPPED.all])
+@pytest.mark.parametrize(
+    ("name", "measure"),
+    [
+        ("up", Measure.UP),
+        ("kafka_server_broker_topic_bytes_in_total", Measure.BYTES_IN_TOTAL),
+        ("kafka_server_brokertopicmetrics_bytesin_total", Measure.BYTES_IN_TOTAL),
+        ("kafka_server_brokertopicmetrics_bytesinpersec", Measure.BYTES_IN_TOTAL),
+        ("kafka_server_brokertopicmetrics_bytesoutpersec_total", Measure.BYTES_OUT_TOTAL),
+        ("kafka_server_broker_topic_replication_bytes_in_total", Measure.REPLICATION_IN_TOTAL),
+        (
+            "kafka_server_brokertopicmetrics_replicationbytesout_total",
+            Measure.REPLICATION_OUT_TOTAL,
+        ),
+        ("kafka_server_request_handler_idle_ratio", Measure.REQUEST_IDLE),
+    ],
+)
+def test_totals_of_brokers_are_read_in_every_dialect_but_not_those_of_topics(
+    dialect: str, name: str, measure: Measure
+) -> None:
+    assert meaning(dialect, name) == SeriesMeaning(SeriesNames(measure))
+    assert meaning(dialect, name, topic="t") is DropReason.PER_TOPIC
 
 
 def test_app_info_contains_the_broker_id_as_a_label_or_as_its_value() -> None:
@@ -168,6 +192,22 @@ def test_lines_of_real_brokers_are_read_or_refused(dialect: str, tmp_path: Path)
     assert dict(counts) == {}
 
 
+def test_connections_of_addresses_are_read() -> None:
+    series = meaning("kquota", "kafka_server_ip_connection_accept_rate", ip="2001:DB8::1", user="u")
+    assert series == SeriesMeaning(SeriesNames(measure=RATE, quota_type="ip", ip="2001:db8::1"))
+    assert meaning("kquota", "kafka_server_ip_connection_accept_rate", ip="x") is DropReason.BAD_IP
+    assert meaning("kquota", "kafka_server_ip_connection_accept_rate") is DropReason.OTHER_METRIC
+    listener = "kafka_server_socket_server_metrics_connection_accept_rate"
+    assert meaning("strimzi_reporter", listener, listener="PLAINTEXT") is DropReason.OTHER_METRIC
+
+
+def test_a_client_id_of_ten_thousand_characters_is_read() -> None:
+    long = '"*\n,=ü' * 1667
+    series = meaning("kquota", "kafka_server_client_quota_request_time", client_id=jmx(long))
+    assert isinstance(series, SeriesMeaning)
+    assert series.names.client_id == long
+
+
 JMX = {"resource", "user"}
 
 
@@ -226,9 +266,27 @@ def test_two_matching_dialects_are_an_error_that_names_both() -> None:
         )
 
 
+def test_no_matching_dialect_is_an_error_that_lists_the_series_and_the_known_dialects() -> None:
+    with pytest.raises(TelemetryError, match="found go_threads, up") as none:
+        SHIPPED.detected({"up": set(), "go_threads": set()})
+    assert all(dialect.name in none.value.hint for dialect in SHIPPED.all)
+    near = {f"a_{number}": set[str]() for number in range(20)}
+    near |= {"kafka_server_z": set(), "kafka_server_quota_z": set(), "z_throttle_time": set()}
+    first = "found kafka_server_quota_z, z_throttle_time, kafka_server_z, a_0"
+    with pytest.raises(TelemetryError, match=first):
+        SHIPPED.detected(near)
+    with pytest.raises(TelemetryError, match="found nothing"):
+        SHIPPED.detected({})
+
+
 def test_client_names_in_names_of_metrics_are_explained() -> None:
     with pytest.raises(TelemetryError, match="precedes those of the quotas"):
         SHIPPED.detected({"kafka_server_produce_user_alice_byte_rate": set(), "up": set()})
+
+
+def test_an_unknown_dialect_is_an_error() -> None:
+    with pytest.raises(TelemetryError, match="'x'"):
+        SHIPPED.get("x")
 
 
 def test_every_metric_of_the_dialect_table_can_match() -> None:
@@ -314,3 +372,11 @@ def test_a_malformed_table_is_reported_with_its_file(tmp_path: Path) -> None:
             dialect_tables.read(own(tmp_path, text))
     with pytest.raises(TelemetryError, match=r"missing\.toml"):
         dialect_tables.read(tmp_path / "missing.toml")
+
+
+def test_dialects_name_the_metrics_that_they_read() -> None:
+    dialect: Dialect = SHIPPED.get("kquota")
+    assert dialect.is_needed("up")
+    assert not dialect.is_needed("kafka_server_quota_byte_rate")
+    assert SHIPPED.is_needed("kafka_server_quota_byte_rate")
+    assert not SHIPPED.is_needed("go_threads")

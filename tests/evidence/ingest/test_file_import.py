@@ -55,6 +55,40 @@ def written(folder, name, series=SERIES):
     return path
 
 
+def test_a_file_becomes_samples(tmp_path):
+    where = lake()
+    brought = read(where, written(tmp_path, "export"))
+    sample_rows = samples(where)
+    assert brought.failures == ()
+    assert len(sample_rows) == 2 * 2 * 40
+    assert sample_rows[0] == ("id-o", "1", "produce", "u0", BEGIN + 137, 30_000, 1000, 0)
+
+
+def test_a_repeated_file_and_halves_in_any_order_give_the_same_samples_as_one_file(tmp_path):
+    lake_of_file, lake_of_halves = lake(), lake()
+    read(lake_of_file, written(tmp_path, "a.om"))
+    middle = BEGIN + 500_000
+    first = written(tmp_path, "1.om", recorded_use.between(SERIES, 0, middle))
+    second = written(tmp_path, "2.om", recorded_use.between(SERIES, middle, 2**60))
+    read(lake_of_halves, second)
+    samples(lake_of_halves)
+    read(lake_of_halves, first, second)
+    assert samples(lake_of_halves) == samples(lake_of_file)
+
+
+def test_a_file_of_several_clusters_is_separated_and_foreign_series_are_counted(tmp_path):
+    where = lake()
+    mixed = [
+        *SERIES,
+        *recorded_use.recorded(BEGIN, 40, cluster="payments"),
+        *recorded_use.recorded(BEGIN, 40, cluster="unknown"),
+    ]
+    brought = read(where, written(tmp_path, "a.om", mixed), sources=(ORDERS, PAYMENTS))
+    assert len(samples(where, ORDERS)) == len(samples(where, PAYMENTS)) == 160
+    assert brought.counts[DropReason.OTHER_CLUSTER] == 12
+    assert [sum(arrivals.new.values()) for arrivals in brought.arrived.values()] == [480, 480]
+
+
 def test_a_truncated_file_gives_its_complete_points_and_makes_its_days_partial(tmp_path):
     where = lake()
     path = written(tmp_path, "a.om")
@@ -69,6 +103,53 @@ def test_a_truncated_file_gives_its_complete_points_and_makes_its_days_partial(t
     read(where, path)
     assert {manifest.partial for manifest in where.days(USAGE_SAMPLE)} == {()}
     assert len(samples(where)) == 160
+
+
+def test_a_damaged_file_is_reported_and_the_others_are_read(tmp_path):
+    where = lake()
+    bad = tmp_path / "b.om"
+    bad.write_bytes(b"\xff\n")
+    brought = read(where, bad, written(tmp_path, "a.om"))
+    assert "b.om" in brought.failures[0]
+    assert len(samples(where)) == 160
+
+
+def test_only_damaged_files_are_an_error(tmp_path):
+    bad = tmp_path / "b.om"
+    bad.write_bytes(b"\xff\n")
+    with pytest.raises(TelemetryError, match=r"b\.om"):
+        read(lake(), bad)
+
+
+def test_points_outside_the_window_are_ignored(tmp_path):
+    where = lake()
+    window = (BEGIN + 300_000, BEGIN + 600_000)
+    read(where, written(tmp_path, "a.om"), window=window)
+    sample_rows = samples(where)
+    assert len(sample_rows) == 40
+    assert all(window[0] <= row[4] < window[1] for row in sample_rows)
+
+
+def test_a_file_without_points_of_the_cluster_is_reported(tmp_path):
+    source = ClusterSource(
+        cluster="x",
+        cluster_id="id-x",
+        matchers=cluster_sources.parsed_matchers('cluster="x"'),
+        scrape_ms=30_000,
+    )
+    brought = read(lake(), written(tmp_path, "a.om"), sources=(source,))
+    assert "nothing" in brought.arrived["id-x"].remarks[0]
+    assert brought.counts[DropReason.OTHER_CLUSTER] == len(SERIES)
+
+
+def test_points_with_decreasing_times_are_counted_and_sorted(tmp_path):
+    where = lake()
+    turned = [(name, labels, points[::-1]) for name, labels, points in SERIES]
+    brought = read(where, written(tmp_path, "a.om", turned))
+    straight = lake()
+    read(straight, written(tmp_path, "b.om"))
+    assert brought.counts[DropReason.TIME_BACKWARDS] == len(SERIES) * 39
+    assert samples(where) == samples(straight)
 
 
 def test_a_format_that_is_not_read_is_refused_with_the_ones_that_are(tmp_path):

@@ -73,5 +73,13 @@ def test_a_part_of_a_forged_client_id_from_a_greedy_rule_is_refused(before: str)
     assert dialect.unquoted(cut) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [("10.0.0.1", "10.0.0.1"), ('"2001:db8:0::1"', "2001:db8::1"), ("2001:DB8::1", "2001:db8::1")],
+)
+def test_addresses_are_read_in_canonical_form(text: str, address: str) -> None:
+    assert dialect.address(text) == address
+
+
 def test_invalid_addresses_are_refused() -> None:
     assert dialect.address("localhost") is None

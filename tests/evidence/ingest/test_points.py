@@ -15,7 +15,7 @@ from reconciler.evidence.ingest.cluster_sources import (
 )
 from reconciler.evidence.ingest.dialect import SeriesNames
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.points import PointCollector, Points, RecordedSeries
+from reconciler.evidence.ingest.points import AHEAD_MS, PointCollector, Points, RecordedSeries
 from reconciler.usage.tables import Measure
 
 NOW = 1_700_000_000_000
@@ -64,6 +64,47 @@ def values(points: Points, measure: Measure) -> list[tuple[ScrapeTarget, float]]
     return [(row.target, row.value) for row in rows(points) if row.names.measure is measure]
 
 
+def test_a_point_belongs_to_a_series_with_decoded_names_and_its_origin() -> None:
+    collector = new_collector()
+    collector.add(
+        series((NOW - 1, 2.5), user="al%20ice", client_id='"a,b"', prometheus_replica="r1")
+    )
+    names = SeriesNames(Measure.RATE, "produce", "al ice", "a,b", "")
+    assert rows(collector.points()["A"]) == [Row(names, ScrapeTarget("b1:1"), "r1", NOW - 1, 2.5)]
+    assert dict(collector.counts) == {DropReason.SERIES: 1, DropReason.POINTS: 1}
+
+
+def test_each_cluster_receives_its_own_series_and_foreign_ones_are_counted() -> None:
+    collector = new_collector(a='cluster="a"', b='cluster=~"b|x"', c='cluster="x"')
+    for cluster in ("a", "b", "x", "z"):
+        collector.add(series((NOW, 1.0), cluster=cluster))
+    points = collector.points()
+    assert {cluster_id: len(own) for cluster_id, own in points.items()} == {"A": 1, "B": 1}
+    assert (
+        collector.counts[DropReason.TWO_CLUSTERS] == collector.counts[DropReason.OTHER_CLUSTER] == 1
+    )
+
+
+def test_points_from_the_future_and_from_1970_are_refused() -> None:
+    collector = new_collector()
+    ahead = NOW + AHEAD_MS
+    collector.add(series((NOW // 1000, 1.0), (NOW, 2.0), (ahead, 3.0), (ahead + 1, 4.0)))
+    assert [row.value for row in rows(collector.points()["A"])] == [2.0, 3.0]
+    assert collector.counts[DropReason.CLOCK_AHEAD] == collector.counts[DropReason.NOT_A_TIME] == 1
+
+
+def test_replicas_are_distinguished_by_the_first_label_that_names_one() -> None:
+    collector = new_collector()
+    for labels in (
+        {"replica": "x"},
+        {"__replica__": "y", "replica": "x"},
+        {"prometheus_replica": "z"},
+        {},
+    ):
+        collector.add(series((NOW, 1.0), **labels))
+    assert [row.replica for row in rows(collector.points()["A"])] == ["", "x", "y", "z"]
+
+
 def test_repeated_points_are_counted_and_the_larger_of_different_values_is_kept() -> None:
     collector = new_collector()
     collector.add(series((NOW, 1.0), (NOW, 1.0), (NOW, 3.0), (NOW, 2.0), (NOW - 1, math.nan)))
@@ -106,11 +147,45 @@ def test_app_info_identifies_the_broker_of_an_instance() -> None:
     assert collector.counts[DropReason.BAD_BROKER_ID] == 1
 
 
+def test_a_rule_for_broker_ids_takes_precedence_over_app_info() -> None:
+    collector = new_collector("regex:pod:kafka-([0-9]+)")
+    readings = [(NOW + 10, 1.0), (NOW + 20, 1.0)]
+    collector.add(series(*readings, pod="kafka-7"))
+    collector.add(series(*readings, pod="kafka-7", user="u"))
+    collector.add(series(*readings, name="kafka_server_app_info", pod="kafka-7", broker_id="7"))
+    collector.add(series(*readings, name="kafka_server_app_info", pod="kafka-7", broker_id="8"))
+    collector.add(series(*readings, name="up", pod="kafka-8", instance="sidecar:1"))
+    point_rows = rows(collector.points()["A"])
+    target = ScrapeTarget("b1:1", broker="7")
+    assert [
+        (row.target, row.ts_ms, row.value)
+        for row in point_rows
+        if row.names.measure is Measure.BROKER_ID
+    ] == [(target, NOW + 10, 7.0), (target, NOW + 20, 7.0)]
+    assert {row.target for row in point_rows if row.names.measure is Measure.UP} == {
+        ScrapeTarget("sidecar:1", broker="8")
+    }
+    assert (
+        collector.counts[DropReason.APP_INFO_UNUSED],
+        collector.counts[DropReason.BROKER_CONFLICT],
+    ) == (1, 1)
+
+
 def test_without_an_instance_the_rule_defines_one() -> None:
     collector = new_collector("label:broker")
     collector.add(RecordedSeries.of(RATE, {"type": "produce", "broker": "5"}, [(NOW, 1.0)]))
     points, target = collector.points()["A"], ScrapeTarget("broker 5", broker="5")
     assert values(points, Measure.RATE) == [(target, 1.0)]
+
+
+def test_jobs_of_one_instance_are_distinguished() -> None:
+    collector = new_collector()
+    for job, value in (("node", 1.0), ("kafka", 0.0)):
+        collector.add(series((NOW, value), name="up", job=job))
+    assert values(collector.points()["A"], Measure.UP) == [
+        (ScrapeTarget("b1:1", "kafka"), 0.0),
+        (ScrapeTarget("b1:1", "node"), 1.0),
+    ]
 
 
 def test_app_info_with_a_version_as_value_is_not_a_broker_id() -> None:

@@ -24,7 +24,7 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.samples import cadence
-from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_5M, USAGE_SAMPLE
 from tests.evidence.ingest.point_rows import (
     DAY,
     PACE,
@@ -71,6 +71,14 @@ def assembled(reports):
 
 def content(lake):
     return [lake.read(lake.days(of, ["c"]), table=of).to_pylist() for of in MADE]
+
+
+def generations(lake):
+    return [
+        (unit.unit.day, lake.store.version(unit.unit.path))
+        for of in MADE
+        for unit in lake.days(of, ["c"])
+    ]
 
 
 def use(begin, count, *, rate=5.0):
@@ -140,6 +148,27 @@ def test_fragments_in_any_order_and_a_complete_reading_give_the_same_days(data):
     assert content(where) == in_one_go()
 
 
+def test_the_same_reading_again_writes_nothing(lake):
+    write(lake, around_midnight())
+    before = generations(lake)
+    reports = write(lake, around_midnight())
+    assert generations(lake) == before
+    assert assembled(reports) == set()
+    assert {report.new_points for report in reports.values()} == {0}
+
+
+def test_a_late_point_changes_its_day_and_the_first_samples_of_the_next_day_only(lake):
+    rows = around_midnight()
+    write(lake, rows[1:])
+    reports = write(lake, rows)
+    assert assembled(reports) == {BEFORE, DAY}
+    assert {day: report.new_points for day, report in reports.items()} == {
+        BEFORE: 1,
+        DAY: 0,
+        AFTER: 0,
+    }
+
+
 def test_of_two_concurrent_runs_the_reading_with_most_points_is_kept(lake):
     rows = around_midnight()
     original = lake.day
@@ -207,6 +236,13 @@ def test_a_source_that_lost_its_morning_is_used_for_the_afternoon(lake):
     assert content(lake) == day_content
 
 
+def test_a_rebuild_with_another_scrape_interval_does_not_replace_the_samples_of_a_day(lake):
+    write(lake, use(START, 240), [DAY])
+    before = content(lake)
+    report = write(lake, use(START + HOUR, 480), [DAY], pace=cadence(60_000), rebuild=True)[DAY]
+    assert (report.is_assembled, content(lake)) == (False, before)
+
+
 def test_a_fragment_keeps_the_samples_that_follow_from_the_previous_day(lake):
     rows = around_midnight()
     write(lake, rows)
@@ -257,6 +293,27 @@ def test_the_cursor_never_passes_a_day_that_was_not_written(lake):
     assert cursor(lake, "d") is None
 
 
+def test_time_without_points_moves_the_cursor_and_changes_no_rows(lake):
+    write(lake, use(START, 4), [DAY], cursor_ms=START + HOUR)
+    before = content(lake)
+    report = write(lake, use(START, 4), [DAY], cursor_ms=START + 2 * HOUR)[DAY]
+    assert (cursor(lake, "c"), report.is_assembled) == (START + 2 * HOUR, False)
+    assert content(lake) == before
+
+
+def test_an_incomplete_reading_is_reported_until_it_was_completed(lake):
+    for partial in (("a",), ("b",), ()):
+        write(lake, use(START, 3), [DAY], partial=partial)
+        (report,) = SampleDays(lake, "c", PACE).reports({})
+        assert report.partial == partial
+
+
+def test_a_day_without_received_data_is_stored_as_missing_only(lake):
+    assert write(lake, []) == {}
+    assert lake.days(USAGE_SAMPLE) == ()
+    assert write(lake, [], [DAY], partial=("away",))[DAY].partial == ("away",)
+
+
 # ---- the cadence of a day ------------------------------------------------------------------------
 
 
@@ -283,6 +340,20 @@ def spoil(lake, unit):
     lake.store.put(unit.path, b"x" * 500, after=lake.store.version(unit.path))
 
 
+def test_a_damaged_day_is_an_error_until_its_file_is_removed_and_then_read_again(lake):
+    write(lake, use(START, 40), [DAY])
+    before = content(lake)
+    unit = Unit(table=USAGE_SAMPLE, cluster_id="c", day=DAY)
+    spoil(lake, unit)
+    with pytest.raises(LakeDamaged) as damaged:
+        write(lake, use(START + HOUR, 40), [DAY])
+    assert "remove the file" in damaged.value.hint
+    rows_of_tables.remove(lake, unit)
+    assert SampleDays(lake, "c", PACE).first_stale(DAY) == DAY
+    write(lake, use(START, 40), [DAY])
+    assert content(lake) == before
+
+
 def test_snapshots_of_a_damaged_day_can_be_imported_again(lake):
     early = look(START - 5 * DAY_MS, 1.0)
     snapshot_import.keep(lake, [early])
@@ -299,6 +370,18 @@ def test_snapshots_of_a_damaged_day_can_be_imported_again(lake):
 
 
 # ---- what replaces what ---------------------------------------------------------------------------
+
+
+def test_a_reading_with_less_replaces_more_only_on_request(lake):
+    write(lake, use(START, 240), [DAY])
+    before = content(lake)
+    fewer = write(lake, use(START, 20), [DAY])[DAY]
+    assert (fewer.samples, content(lake)) == (240, before)
+    writer = SampleDays(lake, "c", PACE, replace=True)
+    report = writer.write(DAY, DayReading(points=points(use(START, 20))))
+    assert (report.samples, report.is_assembled) == (20, True)
+    # From then on the smaller reading is what others are compared with.
+    assert write(lake, use(START, 20), [DAY])[DAY].is_assembled is False
 
 
 def test_a_reading_that_is_not_whole_never_takes_samples_away_even_on_request(lake):
@@ -318,6 +401,28 @@ def rollups(lake):
         (lake.read(lake.days(table), table=table).to_pylist(), rows)
         for table, rows in rollup.ROLLUPS
     ]
+
+
+def test_sums_and_histograms_follow_the_samples(lake):
+    for count in (40, 240, 60):
+        write(lake, use(START, count), [DAY])
+        check_sums(lake)
+
+
+def test_sums_follow_the_stored_samples_whichever_of_two_writers_was_slower(lake):
+    """One writer is stopped before it puts sums; another runs whole meanwhile."""
+    second_runs = iter([lambda: write(new_lake(lake.store), use(START, 240), [DAY])])
+
+    class Interrupted(Lake):
+        def _put(self, unit, content, version):
+            if unit.table == USAGE_5M:
+                next(second_runs, lambda: None)()
+            return super()._put(unit, content, version)
+
+    slow = Interrupted(lake.store, clock=FakeClock(), run_id="slow", pause=lambda _: None)
+    write(slow, use(START, 40), [DAY])
+    check_sums(lake)
+    assert len(lake.read(lake.days(USAGE_SAMPLE), table=USAGE_SAMPLE)) == 240
 
 
 def check_sums(lake):

@@ -24,9 +24,13 @@ from reconciler.evidence.ingest.sample_days import (
     cursor,
     last_dialect,
 )
+from reconciler.evidence.store import snapshot_import
 from reconciler.evidence.store.lake import Lake
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.samples import DAY_MS
-from reconciler.usage.tables import USAGE_SAMPLE
+from reconciler.usage.tables import BROKER_SAMPLE, USAGE_SAMPLE
 from tests.evidence.ingest import recorded_use
 from tests.evidence.store.stores import PassingStore
 from tests.fakes.clock import FakeClock
@@ -37,6 +41,9 @@ HOUR = 3_600_000
 MIDNIGHT = 1_700_006_400_000
 BEGIN, END = MIDNIGHT - HOUR, MIDNIGHT + HOUR
 GONE = [Fault(status=503, text="compacting")] * 30
+AWAY = (MIDNIGHT + 4 * HOUR, MIDNIGHT + 5 * HOUR)
+TOTAL = "kafka_server_brokertopicmetrics_bytesin_total"
+BYTE_RATE = "kafka_server_quota_byte_rate"
 OWN = {"cluster": "orders", "instance": "orders-1:7071"}
 
 
@@ -145,6 +152,23 @@ def partial(where):
 # ---- windows and parts --------------------------------------------------------------------------
 
 
+def test_everything_of_the_cluster_is_imported_and_nothing_of_others():
+    server, progress = filled(), []
+    recorded_use.put(server, recorded_use.recorded(BEGIN, 240, cluster="payments"))
+    where = lake()
+    arrived = fetch(where, server, before=lambda *words: progress.append(words))
+    sample_rows = samples(where)
+    assert arrived.failures == []
+    assert sum(arrived.new.values()) == 2 * 240 * 6
+    assert len(sample_rows) == 2 * 240 * 2
+    assert sample_rows[0] == ("id-o", "1", "produce", "u0", BEGIN + 137, 30_000, 1000, 0)
+    assert {row[5] for row in sample_rows} == {30_000}
+    assert server.most_running <= server_import.PARALLEL
+    assert all('cluster="orders"' in query for query in server.queries())
+    assert progress[0] == ("minutes fetched", 60, 1500)
+    assert progress[-2:] == [("minutes fetched", 1440, 1500), ("minutes fetched", 1500, 1500)]
+
+
 @settings(max_examples=count_examples(8))
 @given(most=st.integers(1, 300), window=st.sampled_from([HOUR, 7 * HOUR, 100_000]))
 def test_the_limit_of_the_server_and_the_window_change_no_sample(most, window):
@@ -178,6 +202,18 @@ def test_a_server_that_cannot_return_a_minute_fails_after_few_queries():
     assert len(server.queries()) <= 8 * 4
 
 
+def test_a_response_that_breaks_off_is_requested_again():
+    where, server = lake(), filled()
+
+    def cuts(_done):
+        server.faults = [Fault(cut=True)]
+
+    arrived = fetch(where, server, MIDNIGHT, before=then(cuts), asking={"window_ms": 600_000})
+    assert arrived.failures == []
+    assert arrived.counts[DropReason.RETRIES] >= 1
+    assert len(samples(where)) == 2 * 120 * 2
+
+
 # ---- what exists --------------------------------------------------------------------------------
 
 
@@ -190,6 +226,23 @@ def discovered(server, text="", bounds=BOUNDS):
             )
 
     return asyncio.run(discover())
+
+
+def test_known_metrics_are_discovered_with_their_labels_and_others_with_their_names():
+    server = FakePrometheus()
+    server.put("up", [(MIDNIGHT, "1")], cluster="a")
+    server.put("up", [(MIDNIGHT, "1")], cluster="b")
+    server.put(BYTE_RATE, [(MIDNIGHT, "1")], resource="Produce", user="u", cluster="a")
+    server.put(BYTE_RATE, [(MIDNIGHT, "1")], resource="Produce", clientId="c", cluster="a")
+    server.put("go_threads", [(MIDNIGHT, "1")], cluster="a")
+    everything = discovered(server, 'cluster="a"')
+    assert everything.labels == {
+        BYTE_RATE: {"resource", "user", "clientId", "cluster"},
+        "go_threads": set(),
+        "up": {"cluster"},
+    }
+    assert {"__name__": "up", "cluster": "a"} in everything.series
+    assert len(everything.series) == 3
 
 
 def test_labels_too_many_for_one_response_are_queried_in_parts():
@@ -206,6 +259,25 @@ def test_labels_too_many_for_one_response_are_queried_in_parts():
     assert sorted(map(repr, in_parts.series)) == sorted(map(repr, at_once.series))
     with pytest.raises(ResponseTooLarge):
         discovered(crowded(), bounds=PrometheusLimits(answer_bytes=100))
+
+
+def test_only_broker_totals_are_queried():
+    where, server = lake(), small()
+    times = [MIDNIGHT + at * 30_000 + 137 for at in range(100)]
+    server.put(TOTAL, [(at, "9") for at in times], **OWN)
+    for topic in range(20):
+        server.put(TOTAL, [(at, "1") for at in times], topic=f"t{topic}", **OWN)
+    arrived = fetch(where, server, MIDNIGHT, MIDNIGHT + 8 * HOUR)
+    assert arrived.counts[DropReason.PER_TOPIC] == 0
+    assert all('topic=""' in query for query in server.queries())
+    rows = where.read(where.days(BROKER_SAMPLE), table=BROKER_SAMPLE).to_pylist()
+    assert ({row["bytes_in"] for row in rows}, len(rows)) == ({0}, 99)
+
+
+def test_an_empty_window_is_reported():
+    arrived = fetch(lake(), filled(), BEGIN - 10 * HOUR, BEGIN - 5 * HOUR)
+    assert "the window is empty" in arrived.remarks[0]
+    assert not arrived.new
 
 
 @pytest.mark.parametrize("names", [(), ("up",), ("node_load1",)])
@@ -260,6 +332,18 @@ def test_an_idle_cluster_is_read_in_its_previous_dialect():
     assert cursor(where, "id-o") == END + 9 * HOUR
 
 
+@pytest.mark.parametrize(
+    "name", ["kafka_server_client_quota_throttle_time_ms", "kafka_server_produce_user_u_byte_rate"]
+)
+def test_a_cluster_with_unreadable_client_names_is_not_idle(name):
+    where = lake()
+    fetch(where, filled())
+    server = resting()
+    server.put(name, [(END, "1")], other="x", **OWN)
+    with pytest.raises(TelemetryError):
+        fetch(where, server, END, END + HOUR)
+
+
 def test_a_previous_dialect_that_is_no_longer_known_is_ignored():
     dialects = dialect_tables.shipped()
     for names, before in ((["up"], "gone"), (["go_threads"], "jmx_exporter")):
@@ -268,6 +352,25 @@ def test_a_previous_dialect_that_is_no_longer_known_is_ignored():
 
 
 # ---- failures -----------------------------------------------------------------------------------
+
+
+def test_a_server_that_becomes_unavailable_leaves_the_imported_rows_and_the_next_run_continues():
+    complete, broken = lake(), lake()
+    fetch(complete, filled())
+    server = filled()
+
+    def goes_away(done):
+        if done >= 24 * 60 + 20:
+            server.faults = list(GONE)
+
+    arrived = fetch(broken, server, before=then(goes_away), asking={"window_ms": 600_000})
+    assert "503" in arrived.failures[0]
+    assert "is kept" in arrived.failures[0]
+    assert MIDNIGHT <= cursor(broken, "id-o") < END - 600_000
+    assert 0 < len(samples(broken)) < len(samples(complete))
+    again = fetch(broken, filled(), begin=None)
+    assert again.failures == []
+    assert samples(broken) == samples(complete)
 
 
 @pytest.mark.parametrize("status", [400, 422])
@@ -341,6 +444,34 @@ def test_a_run_with_a_hole_does_not_move_the_start_of_the_next_run():
     assert cursor(where, "id-o") == BEGIN + HOUR // 2
 
 
+def test_late_data_is_fetched_again():
+    early, late = lake(), lake()
+    fetch(early, filled())
+    server = FakePrometheus()
+    series = recorded_use.recorded(BEGIN, 240)
+    recorded_use.put(server, [entry for entry in series if entry[1]["instance"] != "orders-2:7071"])
+    fetch(late, server)
+    fetch(late, filled(), begin=None)
+    assert samples(late) == samples(early)
+
+
+def test_days_whose_limits_became_known_are_read_again():
+    where = lake()
+    fetch(where, filled())
+    fetch(where, filled(), None, END + 2 * DAY_MS)
+    assert span_of(where, None, END + 2 * DAY_MS).from_ms == MIDNIGHT
+    state = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
+    look = snapshot_import.SnapshotDocument(
+        cluster_id="id-o", observed_ms=BEGIN - DAY_MS, state=state
+    )
+    snapshot_import.keep(where, [look])
+    assert span_of(where, None, END + 2 * DAY_MS).from_ms == MIDNIGHT - DAY_MS
+    assert span_of(where, None, END + 30 * DAY_MS).from_ms == MIDNIGHT
+    arrived = fetch(where, filled(), None, END + 2 * DAY_MS)
+    assert [report.is_assembled for report in arrived.days.values()] == [True, True]
+    assert span_of(where, None, END + 2 * DAY_MS).from_ms == MIDNIGHT
+
+
 def test_a_server_that_lost_its_first_hour_removes_nothing():
     complete, where = lake(), lake()
     fetch(complete, filled())
@@ -354,6 +485,41 @@ def test_a_server_that_lost_its_first_hour_removes_nothing():
 
 
 # ---- holes --------------------------------------------------------------------------------------
+
+
+def test_the_next_run_queries_a_hole_again_until_it_is_filled():
+    end = MIDNIGHT + 8 * HOUR
+    complete, broken = lake(), lake()
+    fetch(complete, small(), MIDNIGHT, end)
+    for begin, to in ((MIDNIGHT, end), (None, end + 24 * HOUR)):
+        fetch(broken, small(away=AWAY), begin, to)
+        assert cursor(broken, "id-o") == AWAY[0]
+        hole = "04:00:00Z and 2023-11-15T05:00:00Z the server did not give all"
+        assert hole in partial(broken)[0][0]
+    assert span_of(broken, None, end).from_ms == MIDNIGHT
+    assert samples(broken) != samples(complete)
+    fetch(broken, small(), None, end)
+    assert (cursor(broken, "id-o"), set(partial(broken))) == (end, {()})
+    assert samples(broken) == samples(complete)
+
+
+def test_a_hole_older_than_evidence_is_not_queried_again_and_remains_reported():
+    where = lake()
+    fetch(where, small(away=AWAY), MIDNIGHT, AWAY[1] + server_import.FIRST_MS)
+    assert cursor(where, "id-o") == MIDNIGHT + DAY_MS  # of the only day that has points
+    assert "the server did not give all" in partial(where)[0][0]
+
+
+def test_a_day_without_received_data_is_stored_as_missing_and_one_without_recorded_data_is_not():
+    tomorrow = MIDNIGHT + DAY_MS
+    late = tomorrow - 4 * HOUR
+    where = lake()
+    fetch(where, filled(late, 4, away=(tomorrow, tomorrow + HOUR)), late, tomorrow + 2 * HOUR)
+    first, second = days(where).reports({})
+    assert (first.partial, second.samples) == ((), 0)
+    assert "00:00:00Z and 2023-11-16T01:00:00Z the server did not give all" in second.partial[0]
+    fetch(where, filled(late, 4), None, tomorrow + 50 * HOUR)
+    assert partial(where) == [(), ()]
 
 
 def test_a_warning_during_discovery_makes_the_whole_span_partial():

@@ -8,7 +8,24 @@ from reconciler.quota.entity import entity, parts
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.results.audit_entry import AuditEntry
 from reconciler.usage.reports.client_throttling import ClientNames
-from tests.evidence.analysis.report_lake import BEGIN, FROM, TO, build_lake
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tags import bucket_of
+from tests.evidence.analysis.report_lake import BEGIN, FROM, PACE, TIMES, TO, build_lake
+
+
+def test_only_the_series_and_limits_of_the_client_are_read(tmp_path: Path) -> None:
+    lake = build_lake(tmp_path)
+    evidence = client_evidence(lake, "c1", ClientNames(user="alice"), FROM, TO)
+    assert list(evidence.series) == [QuotaType.PRODUCE]
+    assert list(evidence.series[QuotaType.PRODUCE]) == [bucket_of("alice")]
+    series = evidence.series[QuotaType.PRODUCE][bucket_of("alice")]["1"]
+    assert len(series) == len(TIMES)
+    assert series.throttled_ms == PACE.step_ms
+    ((observed_ms, state),) = evidence.limits
+    assert observed_ms == BEGIN
+    assert list(state.limits) == [entity(user="alice")]
+    assert (evidence.cadence, evidence.is_partial) == (PACE, False)
+    assert 0 < evidence.coverage_ppm < 1_000_000
 
 
 def test_changes_of_the_audit_log_are_in_force_from_their_time(tmp_path: Path) -> None:
@@ -49,3 +66,12 @@ def test_changes_of_the_audit_log_are_in_force_from_their_time(tmp_path: Path) -
     ]
     assert producing[1:] == [(moment, 6.0), (moment + 60_000, None)]
     assert producing[0][0] == BEGIN
+
+
+def test_a_client_without_a_series_has_no_evidence(tmp_path: Path) -> None:
+    lake = build_lake(tmp_path)
+    evidence = client_evidence(lake, "c1", ClientNames(client_id="alice"), FROM, TO)
+    assert (any(evidence.series.values()), evidence.reason) == (False, "")
+    empty = client_evidence(lake, "c2", ClientNames(user="alice"), FROM, TO)
+    assert (dict(empty.series), empty.limits, empty.coverage_ppm) == ({}, (), 0)
+    assert empty.reason == "the lake has no samples of this cluster in the window"

@@ -4,7 +4,27 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.evidence.store.compiled_code import is_private, keep_compiled_code
+from reconciler.evidence.store.compiled_code import FOLDER, is_private, keep_compiled_code
+
+
+@pytest.mark.parametrize("name", ["XDG_CACHE_HOME", "HOME"])
+def test_the_folder_is_a_new_one_of_this_user(tmp_path: Path, name: str) -> None:
+    environment = {name: str(tmp_path), "NUMBA_CACHE_DIR": "/any"}
+    keep_compiled_code(environment)
+    folder = Path(environment["NUMBA_CACHE_DIR"])
+    assert folder == tmp_path / ("" if name == "XDG_CACHE_HOME" else ".cache") / FOLDER
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert environment["NUMBA_CACHE_LOCATOR_CLASSES"] == "UserProvidedCacheLocator"
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o755])
+def test_a_folder_that_others_may_enter_is_not_used(tmp_path: Path, mode: int) -> None:
+    folder = tmp_path / FOLDER
+    folder.mkdir(parents=True)
+    folder.chmod(mode)
+    environment = {"XDG_CACHE_HOME": str(tmp_path)}
+    keep_compiled_code(environment)
+    assert environment["NUMBA_CACHE_DIR"] == ""
 
 
 @pytest.mark.parametrize(("mode", "safe"), [(0o777, False), (0o775, False), (0o1777, True)])

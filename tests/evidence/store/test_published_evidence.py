@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis.strategies as st
+import pyarrow as pa
 import pytest
 from hypothesis import given
 
@@ -15,6 +16,8 @@ from reconciler.evidence.store.published_evidence import UNKNOWN_PACE, Published
 from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState
+from reconciler.usage.impact.recorded_limits import MOST_WAYS
 from reconciler.usage.kernel.series import SampleSeries
 from reconciler.usage.samples import Censored, QuotaType, cadence
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE
@@ -160,6 +163,25 @@ def test_series_equal_the_result_of_a_scan_of_all_rows(
     }
 
 
+def test_only_row_groups_that_may_contain_a_bucket_are_decoded(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_files, "ROW_GROUP", 1000)
+    users = [f"user-{number:04d}" for number in range(100)]
+    published(lake, 1, users=users, rates=range(100))
+    evidence = opened(lake, day=1)
+    decoded: list[object] = []
+    read = parquet_files.TableFile._read
+    monkeypatch.setattr(
+        parquet_files.TableFile,
+        "_read",
+        lambda file, columns, groups: decoded.append(groups) or read(file, columns, groups),
+    )
+    bucket = bucket_of("user-0023")
+    assert len(evidence.series(PRODUCE, [bucket])[bucket]["1"]) == 100
+    assert decoded == [[2]]
+
+
 def put(lake: Lake, table: object, content: bytes) -> None:
     path = rows.unit(table, 1 if table in {USAGE_SAMPLE, TARGET_UP} else 0).path
     lake.store.put(path, content, after=lake.store.version(path))
@@ -220,12 +242,38 @@ def test_evidence_that_ended_too_long_ago_or_is_of_the_future_is_not_used(lake: 
     assert "made in the future" in opened(lake, day=-1).note.stale
 
 
+@pytest.mark.parametrize(
+    ("age_ms", "allowed_ms", "words"),
+    [
+        (45 * 60_000, 30 * 60_000, "45 minutes ago; 30 are allowed"),
+        (3 * HOUR, 90 * 60_000, "180 minutes ago; 90 are allowed"),
+        (48 * HOUR + 600_000, 48 * HOUR, "2,890 minutes ago; 2,880 are allowed"),
+        (30 * 60_000 + 5_999, 30 * 60_000, "1,805 seconds ago; 1,800 are allowed"),
+        (HOUR + 1, HOUR, "3,600,001 milliseconds ago; 3,600,000 are allowed"),
+        (50 * HOUR, 48 * HOUR, "50 hours ago; 48 are allowed"),
+    ],
+)
+def test_the_age_of_evidence_and_the_allowed_age_have_different_texts(
+    lake: Lake, age_ms: int, allowed_ms: int, words: str
+) -> None:
+    published(lake)
+    evidence = published_evidence.opened(lake.store, rows.CLUSTER, END + age_ms, allowed_ms)
+    assert evidence.note.stale == f"it ends 2025-03-02 00:01 UTC, {words}"
+
+
 def test_a_window_without_samples_is_not_used(lake: Lake) -> None:
     published(lake, rates=())
     evidence = opened(lake)
     assert evidence.note.stale == "the window holds no sample"
     assert evidence.note.partial
     assert_empty(evidence)
+
+
+def test_a_snapshot_without_limits_is_a_state_and_a_missing_snapshot_is_none(lake: Lake) -> None:
+    published(lake)
+    assert opened(lake).state is None
+    limited(lake, 0, "s", [])
+    assert opened(lake).state == QuotaState()
 
 
 @pytest.mark.parametrize("table", ["usage_sample", "target_up"])
@@ -237,6 +285,15 @@ def test_a_store_that_refuses_access_is_an_error_and_not_missing_evidence(
     store.refuses = table
     with pytest.raises(LakeError, match="may not be used"):
         published_evidence.opened(store, rows.CLUSTER, rows.at(2), 48 * HOUR)
+
+
+def test_samples_of_a_broker_are_ordered_across_days(lake: Lake) -> None:
+    published(lake, 5, brokers=("1", "10", "2"))
+    samples = opened(lake, day=5).series(PRODUCE, [ALICE])[ALICE]
+    assert set(samples) == {"1", "10", "2"}
+    for series in samples.values():
+        assert series.ts_ms.tolist() == sorted(series.ts_ms.tolist())
+        assert len(series) == 15
 
 
 def test_unknown_values_of_an_enumeration_make_a_file_unusable(lake: Lake) -> None:
@@ -268,6 +325,48 @@ def test_limits_of_the_whole_window_are_read_back(lake: Lake) -> None:
     assert not evidence.recorded.beyond
 
 
+def test_keys_whose_limits_changed_too_often_are_named(lake: Lake) -> None:
+    looks = range(MOST_WAYS + 1)
+    tables = [
+        rows.entries(
+            0,
+            f"s{n}",
+            [
+                ((("user", f"u{n}"),), "producer_byte_rate", 5.0),
+                ((("client-id", "a"),), "producer_byte_rate", 5.0),
+            ],
+        )
+        for n in looks
+    ]
+    headers = rows.snapshots(0, [(f"s{n}", n, 2, True) for n in looks])
+    lake.put(rows.unit(SNAPSHOT), UnitContent(rows=headers), None)
+    lake.put(rows.unit(QUOTA_ENTRY), UnitContent(rows=pa.concat_tables(tables)), None)
+    published(lake)
+    evidence = opened(lake)
+    assert evidence.recorded is not None
+    assert evidence.recorded.beyond == {Key.PRODUCER_BYTE_RATE}
+    assert any("limits changed too often" in reason for reason in evidence.note.partial)
+
+
+def test_the_last_fourteen_days_are_copied_with_the_limits_that_were_in_force_before(
+    lake: Lake, tmp_path: Path
+) -> None:
+    for number in (0, 3):
+        limited(lake, number, f"s{number}", [((("user", "alice"),), "producer_byte_rate", 5.0)])
+    published(lake, 16)
+    to = rows.lake_in(tmp_path / "previews")
+    assert previews.publish(lake, rows.CLUSTER, to.store) == (rows.day(2), rows.day(15))
+    assert [unit.day for unit in to.units(USAGE_SAMPLE)] == [rows.day(n) for n in range(2, 16)]
+    assert [unit.day for unit in to.units(QUOTA_ENTRY)] == [rows.day(0), rows.day(3)]
+    before = {path: to.store.version(path) for path in to.store.paths("usage_sample")}
+    assert previews.publish(lake, rows.CLUSTER, to.store) == (rows.day(2), rows.day(15))
+    assert {path: to.store.version(path) for path in to.store.paths("usage_sample")} == before
+    content = UnitContent(rows=rows.usage(17))
+    lake.replace(rows.unit(USAGE_SAMPLE, 17), content)
+    previews.publish(lake, rows.CLUSTER, to.store)
+    assert [unit.day for unit in to.units(USAGE_SAMPLE)][-2:] == [rows.day(15), rows.day(17)]
+
+
 def test_nothing_is_deleted_where_previews_are_copied_to_even_in_the_lake_itself(
     lake: Lake, tmp_path: Path
 ) -> None:
@@ -289,3 +388,12 @@ def test_nothing_is_deleted_where_previews_are_copied_to_even_in_the_lake_itself
 def test_a_cluster_without_samples_has_no_previews(lake: Lake, tmp_path: Path) -> None:
     with pytest.raises(LakeError, match="nothing to preview"):
         previews.publish(lake, rows.CLUSTER, rows.lake_in(tmp_path / "previews").store)
+
+
+def test_a_damaged_copy_is_replaced(lake: Lake, tmp_path: Path) -> None:
+    published(lake)
+    to = rows.lake_in(tmp_path / "previews")
+    previews.publish(lake, rows.CLUSTER, to.store)
+    put(to, USAGE_SAMPLE, b"PAR1")
+    previews.publish(lake, rows.CLUSTER, to.store)
+    assert opened(to).note.stale == ""

@@ -14,6 +14,7 @@ from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import NO_LIMITS, QuotaState
 from reconciler.usage.impact.recorded_limits import MOST_WAYS
+from reconciler.usage.samples import DAY_MS, day_of, start_of
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
 from tests.evidence.store import rows
 
@@ -93,7 +94,78 @@ def test_a_repeated_limit_is_refused() -> None:
         state_of(rows.entries(0, "s", [(ALICE, PRODUCE, 1.0), (ALICE, PRODUCE, 2.0)]))
 
 
+def test_the_newest_complete_snapshot_before_the_end_is_used(lake: Lake) -> None:
+    assert limits_between(lake).snapshot is None
+    look(lake, 1, [("a", 10, True, [(ALICE, PRODUCE, 1.0)])])
+    look(
+        lake,
+        2,
+        [("b", 10, True, [(ALICE, PRODUCE, 2.0)]), ("c", 20, False, [(ALICE, PRODUCE, 3.0)])],
+    )
+    look(lake, 9, [("d", 10, True, [])])
+    observed = observed_limits(lake, rows.CLUSTER, rows.at(0), rows.at(9, 5))
+    assert observed.snapshot is not None
+    assert observed.snapshot.snapshot_id == "b"
+    assert observed.entries.column("value").to_pylist() == [2.0]
+    none = limits_between(lake)
+    assert none.snapshot is not None
+    assert (none.snapshot.snapshot_id, none.entries.num_rows) == ("d", 0)  # all limits were removed
+
+
+def test_changes_are_counted_since_the_last_snapshot_before_the_window(lake: Lake) -> None:
+    look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0), (ALICE, FETCH, 1.0)])])
+    look(lake, 1, [("b", 0, True, [(ALICE, PRODUCE, 2.0), (ALICE, FETCH, 1.0)])])
+    look(
+        lake,
+        3,
+        [
+            ("c", 0, True, [(ALICE, PRODUCE, 2.0), (ALICE, FETCH, 1.0)]),
+            ("d", 60, True, [(ALICE, PRODUCE, math.nan), ((("user", None),), PRODUCE, 1.0)]),
+            ("e", 120, True, [(ALICE, PRODUCE, math.nan), ((("user", None),), PRODUCE, 1.0)]),
+        ],
+    )
+    assert limits_between(lake, 0).changes == 4  # 1 → 2; then altered, removed, set
+    assert limits_between(lake, 1).changes == 4
+    assert limits_between(lake, 2).changes == 3
+    assert limits_between(lake, 4).changes == 0
+    newest = limits_between(lake, 4).snapshot
+    assert newest is not None
+    assert newest.snapshot_id == "e"
+
+
 APP = (("client-id", "app"),)
+BOB = (("user", "bob"),)
+
+
+def test_one_snapshot_in_the_window_is_kept_for_each_way_of_counting_clients(lake: Lake) -> None:
+    look(lake, 0, [("a", 0, True, [(APP, PRODUCE, 1.0)])])
+    look(lake, 1, [("b", 0, True, [(APP, PRODUCE, 2.0)])])  # another number, the same clients
+    look(
+        lake,
+        2,
+        [
+            ("c", 0, True, [(APP, PRODUCE, 2.0), (ALICE, PRODUCE, 1.0)]),
+            ("d", 60, False, [(BOB, PRODUCE, 1.0)]),
+            ("e", 120, True, [(APP, PRODUCE, 2.0), (ALICE, PRODUCE, 1.0)]),
+        ],
+    )
+    observed = limits_between(lake, 1)  # the first applies at the start of the window
+    assert [entries.column("snapshot_id").to_pylist() for entries in observed.earlier] == [["a"]]
+    assert not observed.beyond
+    states = observed.recorded().states
+    assert [len(state.limits) for state in states] == [1, 2]
+    assert states[-1] == state_of(observed.entries)
+    assert len(limits_between(lake, 3).recorded().states) == 1
+
+
+def test_an_earlier_value_is_kept_and_equal_snapshots_are_not(lake: Lake) -> None:
+    look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0)])])
+    look(lake, 1, [("b", 0, True, [(ALICE, PRODUCE, 2.0)])])
+    assert [entries.column("value").to_pylist() for entries in limits_between(lake).earlier] == [
+        [1.0]
+    ]
+    look(lake, 2, [("c", 0, True, [(ALICE, PRODUCE, 1.0)])])
+    assert limits_between(lake).earlier == ()
 
 
 def test_limits_that_changed_too_often_are_reported_by_key(lake: Lake) -> None:
@@ -116,3 +188,20 @@ def test_a_snapshot_with_missing_rows_is_ignored(lake: Lake) -> None:
     observed = limits_between(lake)
     assert observed.snapshot is not None
     assert (observed.snapshot.snapshot_id, observed.incomplete) == ("a", ("b",))
+
+
+def test_snapshots_of_earlier_years_are_not_read(tmp_path: Path) -> None:
+    store = rows.Watched(tmp_path)
+    lake = Lake(store, clock=rows.FakeClock())
+    for number in range(20):
+        look(lake, number, [(f"s{number}", 0, True, [(ALICE, PRODUCE, 1.0)])])
+    store.opened = []
+    assert observed_limits(lake, rows.CLUSTER, rows.at(17), rows.at(18)).changes == 0
+    assert len(set(store.opened)) <= 4
+
+
+def test_days_begin_at_midnight_utc() -> None:
+    assert day_of(rows.at(3) - 1) == rows.day(2)
+    assert day_of(rows.at(3)) == rows.day(3)
+    assert start_of(rows.day(3)) == rows.at(3)
+    assert start_of(rows.day(3)) % DAY_MS == 0

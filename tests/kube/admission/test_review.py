@@ -8,6 +8,7 @@ from reconciler.kube.admission.review import (
     LONGEST_WARNING,
     MOST_WARNINGS,
     MalformedReview,
+    answer,
     parse,
     warnings_about,
 )
@@ -163,3 +164,10 @@ def test_other_operations_subresources_and_resources_are_admitted() -> None:
 def test_a_malformed_review_is_refused(body: Any) -> None:
     with pytest.raises(MalformedReview):
         parse(body)
+
+
+def test_the_response_admits_with_the_uid_and_the_warnings() -> None:
+    request = parse(review(quota()))
+    fine = answer(request, ())
+    assert fine["response"] == {"uid": request.uid, "allowed": True}
+    assert answer(request, ("w",))["response"] == {**fine["response"], "warnings": ["w"]}

@@ -131,6 +131,19 @@ def story(authority: Authority, files: tuple[Path, Path], test: Test, **options:
     asyncio.run(run())
 
 
+def test_a_review_is_answered_over_tls(authority: Authority, files: tuple[Path, Path]) -> None:
+    async def test(client: Client, reviewer: FakeReviewer, _: Certificate) -> None:
+        status, body = await client.post(review(quota()))
+        assert status == 200
+        assert body["response"]["allowed"] is True
+        assert body["response"]["uid"] == review(quota())["request"]["uid"]
+        assert reviewer.asked == 1
+        status, body = await client.post(review(quota(), operation="DELETE"))
+        assert (status, body["response"]["allowed"], reviewer.asked) == (200, True, 1)
+
+    story(authority, files, test)
+
+
 @pytest.mark.parametrize("steps", STEPS)
 def test_the_socket_of_a_connection_that_is_being_accepted_is_closed_with_the_webhook(
     files: tuple[Path, Path], steps: int

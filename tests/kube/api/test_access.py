@@ -86,6 +86,17 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Authority.make(tmp_path_factory.mktemp("ca"), name="access test CA").certificate_file
 
 
+def test_in_a_pod_the_service_account_takes_precedence_over_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, authority: Path
+) -> None:
+    kubeconfig(tmp_path / "home" / ".kube" / "config")
+    folder = pod(tmp_path / "pod", monkeypatch, authority)
+    api_access, authorization = loaded(pod_folder=folder)
+    assert (api_access.host, api_access.namespace) == ("https://[fd00::1]:443", "quotas")
+    assert api_access.tls is not None
+    assert authorization.lower() == f"bearer {PLANTED}"
+
+
 def test_a_token_that_the_kubelet_replaced_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, authority: Path
 ) -> None:

@@ -23,6 +23,7 @@ from reconciler.errors import (
 from reconciler.kube.api import resource_paths
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.collection_pages import ListResult
+from reconciler.kube.api.custom_resources import FIELD_MANAGER
 from reconciler.kube.api.http_exchange import RequestTimeouts
 from tests.fakes.clock import FakeClock
 from tests.kube.answering import Server, status
@@ -59,12 +60,50 @@ async def world_with(answers: Callable[[Any], Any], *, again: Any = None, **opti
             yield World(server, api, clock, reports)
 
 
+def test_an_object_is_requested_by_group_version_namespace_and_name() -> None:
+    async def story() -> None:
+        async with world_with(lambda _: QUOTA) as world:
+            obj = await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+            await world.api.get(resource_paths.QUOTA_CLUSTERS, None, "prod")
+            await world.api.get(resource_paths.SECRETS, "kafka", "login")
+        assert obj["metadata"]["name"] == "a"
+        assert [request.path for request in world.server.requests] == [
+            "/apis/kafka-quotas.io/v1alpha1/namespaces/n/clientquotas/a",
+            "/apis/kafka-quotas.io/v1alpha1/quotaclusters/prod",
+            "/api/v1/namespaces/kafka/secrets/login",
+        ]
+        assert world.server.requests[0].headers["Authorization"] == "Bearer t0ken-planted"
+        assert world.reports[0] == ("get", "clientquotas", "200")
+
+    asyncio.run(story())
+
+
 def test_a_name_is_escaped_in_the_path() -> None:
     async def story() -> None:
         async with world_with(lambda _: QUOTA) as world:
             await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "../../secrets/x?y=1#z%2e")
         (request,) = world.server.requests
         assert request.path.endswith("/clientquotas/..%2F..%2Fsecrets%2Fx%3Fy%3D1%23z%252e")
+
+    asyncio.run(story())
+
+
+def test_a_listing_reads_all_pages_and_drops_managed_fields() -> None:
+    pages = {
+        "": {"items": [QUOTA], "metadata": {"resourceVersion": "5", "continue": "next"}},
+        "next": {"items": [QUOTA, QUOTA], "metadata": {"resourceVersion": "5"}},
+    }
+
+    async def story() -> None:
+        async with world_with(lambda request: pages[request.query.get("continue", "")]) as world:
+            listing = await world.api.list(resource_paths.CLIENT_QUOTAS, limit=1, labels="a=b")
+        assert len(listing.items) == 3
+        assert listing.resource_version == "5"
+        assert all("managedFields" not in obj["metadata"] for obj in listing.items)
+        assert [request.query for request in world.server.requests] == [
+            {"limit": "1", "labelSelector": "a=b"},
+            {"limit": "1", "labelSelector": "a=b", "continue": "next"},
+        ]
 
     asyncio.run(story())
 
@@ -149,6 +188,9 @@ def test_a_listing_that_exceeds_its_time_is_an_error_and_not_a_partial_result() 
     asyncio.run(story())
 
 
+IN_MEMORY = {"items": [QUOTA, QUOTA], "metadata": {"resourceVersion": "5"}}
+
+
 def list_cached(*answers: Any) -> tuple[ListResult, list[dict[str, str]]]:
     """A listing from the API server's memory, and the parameters of all requests for it."""
 
@@ -158,6 +200,18 @@ def list_cached(*answers: Any) -> tuple[ListResult, list[dict[str, str]]]:
             return listing, [dict(request.query) for request in world.server.requests]
 
     return asyncio.run(story())
+
+
+@pytest.mark.parametrize("turns", [False, True], ids=["items first", "metadata first"])
+def test_a_listing_from_the_watch_cache_is_one_request_without_managed_fields(turns: bool) -> None:
+    named = {"metadata": {"name": "ü😀", "annotations": {"a": '"items":[{"x":1}],"metadata":{}}'}}}
+    answer = {"items": [QUOTA, named], "metadata": {"resourceVersion": "5"}}
+    text = json.dumps(dict(reversed(answer.items())) if turns else answer, separators=(",", ":"))
+    listing, requests = list_cached(web.Response(text=text))
+    assert listing.resource_version == "5"
+    assert listing.items[1] == named
+    assert "managedFields" not in listing.items[0]["metadata"]
+    assert requests == [{"resourceVersion": "0"}]
 
 
 @pytest.mark.parametrize(
@@ -234,6 +288,101 @@ def test_the_page_of_a_proxy_is_never_quoted() -> None:
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("code", [429, 500, 503, 504])
+def test_a_request_to_a_busy_server_is_retried_after_the_requested_time(code: int) -> None:
+    async def story() -> None:
+        answers = one_after_the_other(
+            status(code, "TooManyRequests", **{"Retry-After": "3"}), status(code, "x"), QUOTA
+        )
+        async with world_with(answers) as world:
+            await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert world.clock.slept == [3.0, 0.5]
+        assert [report[2] for report in world.reports] == [str(code), str(code), "200"]
+
+    asyncio.run(story())
+
+
+def test_the_wait_requested_by_a_server_is_limited() -> None:
+    async def story() -> None:
+        answers = one_after_the_other(status(429, "x", **{"Retry-After": "86400"}), QUOTA)
+        async with world_with(answers) as world:
+            await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert world.clock.slept == [10.0]
+
+    asyncio.run(story())
+
+
+def test_the_number_of_tries_is_limited() -> None:
+    async def story() -> None:
+        async with world_with(
+            lambda _: status(503, "x"), patience=RequestTimeouts(tries=3)
+        ) as world:
+            with pytest.raises(KubernetesUnavailable) as caught:
+                await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert caught.value.retriable
+        assert len(world.server.requests) == 3
+
+    asyncio.run(story())
+
+
+def test_a_hung_server_costs_the_timeout_of_one_try() -> None:
+    async def story() -> None:
+        patience = RequestTimeouts(seconds=0.05, tries=2)
+        async with world_with(lambda _: "hang", patience=patience) as world:
+            with pytest.raises(KubernetesUnavailable, match=r"no answer within 0\.05 s"):
+                await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert world.reports == [("get", "clientquotas", "timeout")] * 2
+
+    asyncio.run(story())
+
+
+def test_an_unreachable_server_is_reported_as_unavailable() -> None:
+    async def story() -> None:
+        async with world_with(lambda _: QUOTA) as world:
+            await world.server.__aexit__()
+            with pytest.raises(KubernetesUnavailable, match="no answer: "):
+                await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert world.reports[-1] == ("get", "clientquotas", "unreachable")
+
+    asyncio.run(story())
+
+
+def test_a_creation_that_may_have_been_executed_is_not_repeated() -> None:
+    async def story() -> None:
+        async with world_with(lambda _: status(504, "Timeout")) as world:
+            with pytest.raises(KubernetesUnavailable):
+                await world.api.create(resource_paths.CONFIG_MAPS, "n", {"metadata": {"name": "a"}})
+        assert len(world.server.requests) == 1
+
+    asyncio.run(story())
+
+
+def test_a_creation_that_was_rejected_before_its_execution_is_repeated() -> None:
+    async def story() -> None:
+        async with world_with(one_after_the_other(status(429, "x"), {})) as world:
+            await world.api.create(resource_paths.CONFIG_MAPS, "n", {"metadata": {"name": "a"}})
+        assert [request.method for request in world.server.requests] == ["POST", "POST"]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("first", "tries"), [("test", 4), ("add", 1)])
+def test_a_patch_is_repeated_only_if_it_tests_a_value(first: str, tries: int) -> None:
+    async def story() -> None:
+        async with world_with(lambda _: status(500, "x")) as world:
+            with pytest.raises(KubernetesUnavailable):
+                await world.api.patch_json(
+                    resource_paths.CLIENT_QUOTAS,
+                    "n",
+                    "a",
+                    [{"op": first, "path": "/x", "value": 1}],
+                )
+        assert len(world.server.requests) == tries
+        assert world.server.requests[0].headers["Content-Type"] == "application/json-patch+json"
+
+    asyncio.run(story())
+
+
 def test_a_replacement_requires_a_resource_version() -> None:
     async def story() -> None:
         async with world_with(lambda _: {}) as world:
@@ -243,6 +392,34 @@ def test_a_replacement_requires_a_resource_version() -> None:
                 resource_paths.CONFIG_MAPS, "n", "a", {"metadata": {"resourceVersion": "1"}}
             )
         assert [request.method for request in world.server.requests] == ["PUT"]
+
+    asyncio.run(story())
+
+
+def test_a_status_is_applied_to_its_subresource_by_its_field_manager() -> None:
+    async def story() -> None:
+        async with world_with(lambda _: QUOTA) as world:
+            body = {"status": {"x": "ä"}}
+            await world.api.apply_status(resource_paths.CLIENT_QUOTAS, "n", "a", body)
+        (request,) = world.server.requests
+        assert request.path.endswith("/clientquotas/a/status")
+        assert request.query == {"fieldManager": FIELD_MANAGER, "force": "true"}
+        assert request.headers["Content-Type"] == "application/apply-patch+yaml"
+        assert request.json == body
+        assert world.reports == [("apply", "clientquotas/status", "200")]
+
+    asyncio.run(story())
+
+
+def test_every_write_of_the_operator_has_one_field_manager() -> None:
+    async def story() -> None:
+        async with world_with(lambda _: QUOTA) as world:
+            body = {"metadata": {"name": "a", "resourceVersion": "1"}}
+            _ = await world.api.create(resource_paths.CONFIG_MAPS, "n", body)
+            _ = await world.api.replace(resource_paths.CONFIG_MAPS, "n", "a", body)
+            _ = await world.api.patch_json(resource_paths.CLIENT_QUOTAS, "n", "a", [])
+        queries = [request.query for request in world.server.requests]
+        assert queries == [{"fieldManager": "kafka-quota-reconciler"}] * 3
 
     asyncio.run(story())
 

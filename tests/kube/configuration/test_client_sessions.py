@@ -149,6 +149,23 @@ def test_refused_credentials_are_retried_after_ten_minutes() -> None:
     story(test)
 
 
+def test_a_refused_first_login_is_reported_not_retried_immediately_and_recovers() -> None:
+    async def test(world: World) -> None:
+        world.write("alice", "wrong-planted")
+        client = await world.keeper.for_(world.cluster())
+        with pytest.raises(AuthenticationError):
+            await client.cluster()
+        tries = len(world.requests)
+        for _ in range(3):
+            with pytest.raises(AuthenticationError):
+                await world.keeper.for_(world.cluster())
+        assert len(world.requests) == tries
+        world.write("alice", "first-planted")
+        assert await world.answering() == world.sandbox.cluster_id
+
+    story(test)
+
+
 def test_a_refused_first_login_is_retried_after_ten_minutes() -> None:
     async def test(world: World) -> None:
         world.write("alice", "wrong-planted")

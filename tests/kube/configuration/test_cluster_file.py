@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.errors import ConfigError, ManifestErrors
-from reconciler.kube.configuration.cluster_references import read_clusters
+from reconciler.kube.configuration.cluster_references import cluster_problems, read_clusters
 
 PROD = """\
 apiVersion: kafka-quotas.io/v1alpha1
@@ -17,6 +17,14 @@ def written(tmp_path, text):
     path = tmp_path / "clusters.yaml"
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def test_documents_of_a_file_look_like_resources_without_a_status(tmp_path):
+    (prod,) = read_clusters(written(tmp_path, PROD))
+    assert prod.name == "prod"
+    assert prod.spec["secretRef"] == {"name": "kafka"}
+    assert not prod.is_stored
+    assert cluster_problems(prod) == ()
 
 
 def test_a_changed_spec_has_another_generation(tmp_path):

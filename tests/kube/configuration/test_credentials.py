@@ -153,6 +153,20 @@ def test_an_error_of_the_cluster_is_not_reported_as_one_of_the_secret() -> None:
     assert not isinstance(caught.value, CredentialsError)
 
 
+def test_references_are_resolved_only_where_the_operator_allows_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KQUOTA_TEST_PASSWORD", PLANTED)
+    values: dict[str, str | bytes] = {
+        "username": "alice",
+        "password": "${env:KQUOTA_TEST_PASSWORD}",
+    }
+    with pytest.raises(CredentialsError):
+        configured(PLAIN, values)
+    config = configured(PLAIN, values, allow_references=True)
+    assert password_of(config) == ("alice", PLANTED)
+
+
 def test_without_a_secret_only_the_properties_are_used() -> None:
     cluster = from_spec("prod", {"bootstrapServers": "broker:9092"})
     config = client_config(cluster, NONE, allow_references=False)
@@ -184,6 +198,17 @@ def test_no_error_contains_a_value_of_a_secret(
     except KquotaError as error:
         text = f"{error} {error.hint} {error!r}"
         assert PLANTED not in text
+
+
+def test_a_call_takes_at_most_twenty_seconds_unless_configured_otherwise() -> None:
+    def timeouts(**properties: str) -> tuple[float, float]:
+        spec = {"bootstrapServers": "b1:9092", "properties": properties}
+        config = client_config(from_spec("prod", spec), NONE, allow_references=False)
+        return config.request_seconds, config.call_seconds
+
+    assert timeouts() == (20.0, 20.0)
+    assert timeouts(**{"default.api.timeout.ms": "45000"}) == (30.0, 45.0)
+    assert timeouts(**{"request.timeout.ms": "5000"}) == (5.0, 60.0)
 
 
 # ---- who may use a Secret, and where it is sent ----------------------------------------------

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from reconciler.kube.api.custom_resources import Resource
-from reconciler.kube.records.document_presence import DEPARTED, DocumentPresence
+from reconciler.kube.records.document_presence import DEPARTED, DocumentPresence, Presence
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Intent, Owner, OwnershipRecords, Recorded
@@ -44,9 +44,38 @@ def presence(
     )
 
 
+PRESENCES = [
+    (presence(quota()), Presence.LIVE),
+    (presence(quota(terminating=True)), Presence.TERMINATING),
+    (presence(deleted=quota()), Presence.DELETED),
+    (presence(uid=None), Presence.DELETED),
+    (presence(quota("u2"), uid=None), Presence.DELETED),
+    (presence(quota("u2"), deleted=quota()), Presence.DELETED),
+    (presence(), Presence.MISSING),
+    (presence(quota("u2")), Presence.MISSING),
+    (presence(quota("u3"), deleted=quota("u2")), Presence.MISSING),
+]
+
+
+@pytest.mark.parametrize(("documents", "expected"), PRESENCES)
+def test_a_record_names_its_document_by_uid(documents, expected) -> None:
+    assert documents.of(NAME) is expected
+
+
 def owner(documents: DocumentPresence, key: Key = RATE) -> tuple[str, DeletionPolicy | None]:
     judged = documents.owner(DELETE, ALICE, key)
     return judged.document, judged.deletion_policy
+
+
+def test_the_limits_of_a_document_whose_deletion_was_not_observed_are_kept() -> None:
+    assert owner(presence()) == (NAME, DeletionPolicy.RETAIN)
+    assert owner(presence(complete=False)) == (NAME, DeletionPolicy.DELETE), "possibly not listed"
+
+
+def test_a_document_whose_deletion_was_observed_is_handled_by_its_record() -> None:
+    assert owner(presence(deleted=quota())) == (NAME, DeletionPolicy.DELETE)
+    assert owner(presence(uid=None)) == (NAME, DeletionPolicy.DELETE)
+    assert owner(presence(quota("u2"), deleted=quota())) == (NAME + DEPARTED, DeletionPolicy.DELETE)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +84,15 @@ def owner(documents: DocumentPresence, key: Key = RATE) -> tuple[str, DeletionPo
 )
 def test_a_revoked_right_to_delete_removes_nothing(documents) -> None:
     assert owner(documents) == (NAME, DeletionPolicy.RETAIN)
+
+
+def test_the_last_spec_applies_if_it_keeps_more() -> None:
+    assert owner(presence(quota(terminating=True, deletionPolicy="Retain")))[1] is (
+        DeletionPolicy.RETAIN
+    )
+    retained = Owner(document=NAME, deletion_policy=DeletionPolicy.RETAIN)
+    going = presence(quota(terminating=True))
+    assert going.owner(retained, ALICE, RATE) == retained
 
 
 def test_a_restored_document_owns_only_the_pairs_that_it_declares() -> None:

@@ -11,6 +11,7 @@ from reconciler.errors import (
     PlanRefused,
     UsageError,
 )
+from reconciler.kube.api.custom_resources import REQUESTED_AT
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import overrides, record_store
 from reconciler.kube.records.stored_records import LoopMemory
@@ -18,6 +19,7 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideEnded, OverrideSet, Owner, RecordChange, Recorded
+from tests.fakes.clock import FakeClock
 from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.reviews import quota
 
@@ -99,6 +101,14 @@ def test_the_value_of_an_override_is_judged_by_the_guards_of_the_quota_cluster()
     assert overrides_of(api) == {}
 
 
+def test_an_override_records_the_applied_value_that_it_replaces() -> None:
+    api = world(2048.0)
+    (override,) = begun(api)
+    assert overrides_of(api) == {(ALICE, RATE): override}
+    assert (override.value, override.before, override.declared) == (5 * MIB, 2048.0, 2048.0)
+    assert (override.until, override.author, override.reason) == (1000.0, "me", "INC-1")
+
+
 def test_a_status_that_a_tenant_wrote_does_not_decide_which_value_returns() -> None:
     api = world(2048.0)
     forged = quota()
@@ -110,12 +120,32 @@ def test_a_status_that_a_tenant_wrote_does_not_decide_which_value_returns() -> N
         begun(api, entity=entity(user="bob"))
 
 
+def test_an_override_of_an_override_restores_the_value_from_before_the_first() -> None:
+    api = world(2048.0)
+    (first,) = begun(api, 5 * MIB)
+    (second,) = begun(api, 6 * MIB)  # The first was not written yet.
+    assert (second.before, second.applied) == (2048.0, 2048.0)
+    record(api, OverrideSet(override=replace(second, applied=6 * MIB)))
+    (third,) = begun(api, None)
+    assert (third.before, third.applied, first.before) == (2048.0, 6 * MIB, 2048.0)
+
+
 @pytest.mark.parametrize("changes", [{"values": {Key.CONSUMER_BYTE_RATE: 1.0}}, {}])
 def test_a_pair_that_the_operator_did_not_apply_cannot_be_overridden(changes: Any) -> None:
     api = world(MIB if changes else None)
     with pytest.raises(UsageError, match="the operator applied no"):
         begun(api, **changes)
     assert overrides_of(api) == {}
+
+
+def test_an_override_is_ended_by_setting_its_end_to_now() -> None:
+    api = world()
+    begun(api)
+    (override,) = ended(api, (ALICE, RATE))
+    assert override.until == 500.0
+    assert overrides_of(api)[ALICE, RATE].until == 500.0
+    with pytest.raises(UsageError, match="no override"):
+        ended(api, (entity(user="bob"), RATE))
 
 
 def test_concurrent_writes_of_the_operator_are_not_lost() -> None:
@@ -188,3 +218,14 @@ def test_an_override_that_the_operator_did_not_carry_out_is_reported(
     words = "applied" if until > 1300.0 else "ended"
     sentence = f"the override of producer_byte_rate of user=alice was not {words}"
     assert list(asyncio.run(story())) == ([sentence] if is_reported else [])
+
+
+def test_a_reconciliation_of_the_operator_is_requested() -> None:
+    api, clock = world(), FakeClock()
+
+    async def story() -> bool:
+        where = await overrides.ledger(api, namespace="kafka", cluster="prod")
+        return await overrides.wait_until_applied(where, seconds=5, clock=clock)
+
+    assert asyncio.run(story()) is False
+    assert REQUESTED_AT in api.find(QUOTA_CLUSTERS, None, "prod")["metadata"]["annotations"]

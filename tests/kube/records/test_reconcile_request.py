@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from reconciler.kube.api.custom_resources import REQUESTED_AT
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
 from reconciler.kube.records import overrides
 from tests.fakes.clock import FakeClock
@@ -17,6 +18,46 @@ def request_and_wait(api: FakeKubeApi, clock: FakeClock, *, seconds: float = 60.
         return await overrides.wait_until_handled(*where, value=value, seconds=seconds, clock=clock)
 
     return asyncio.run(story())
+
+
+def answering(api: FakeKubeApi, looks: int) -> None:
+    """An operator that has handled the request at the given poll."""
+    remaining_looks = looks
+
+    def before(verb: str, *_: str) -> None:
+        nonlocal remaining_looks
+        if verb != "get":
+            return
+        remaining_looks -= 1
+        if remaining_looks <= 0:
+            obj = api.find(CLIENT_QUOTAS, "payments", "alice")
+            value = obj["metadata"]["annotations"][REQUESTED_AT]
+            obj["status"] = {"lastHandledReconcileAt": value}
+
+    api.before = before
+
+
+def test_the_command_waits_until_its_own_request_was_handled() -> None:
+    api, clock = FakeKubeApi(), FakeClock()
+    obj = quota()
+    obj["status"] = {"lastHandledReconcileAt": "an earlier one"}
+    api.put(CLIENT_QUOTAS, obj)
+    answering(api, 5)
+    assert request_and_wait(api, clock)
+    assert len(clock.slept) == 4
+
+
+def test_two_simultaneous_requests_have_different_ids() -> None:
+    api, clock = FakeKubeApi(), FakeClock()
+    api.put(CLIENT_QUOTAS, quota())
+
+    async def story() -> set[str]:
+        where: Any = (api, CLIENT_QUOTAS, "payments", "alice")
+        return {await overrides.request_reconciliation(*where, clock=clock) for _ in range(20)}
+
+    values = asyncio.run(story())
+    assert len(values) == 20
+    assert all(len(value) <= 64 for value in values)
 
 
 def test_the_wait_ends_at_its_timeout_and_the_request_counts_as_not_handled() -> None:

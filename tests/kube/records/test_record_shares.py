@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.kube.records import record_index
 from reconciler.kube.records.config_maps import MOST_BYTES, config_maps
-from reconciler.kube.records.record_index import ROOM, SHARE, RecordIndex, size_of
+from reconciler.kube.records.record_index import ROOM, SHARE, RecordIndex, size_of, sizes_of
 from reconciler.kube.records.stored_records import StoredRecords, part_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import COLUMNS, Key
@@ -24,7 +24,7 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.claims import Claim
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.state import limits_of
-from tests.reconcile.scenarios import RATE
+from tests.reconcile.scenarios import ALICE, RATE
 
 SALT = "5a17"
 ALPHABETS = {
@@ -84,6 +84,17 @@ def test_four_full_shares_leave_room_for_the_counts_of_the_loop() -> None:
     assert ROOM + 64 * 1024 == MOST_BYTES
 
 
+def test_the_pairs_of_an_entity_count_for_the_namespaces_of_their_owners() -> None:
+    owned = OwnershipRecords(cluster_id="c").with_changes(
+        Recorded(entity=ALICE, key=key, value=1.0, owner=Owner(document=document))
+        for key, document in zip(COLUMNS, ("a/x", "a/x", "a/y", "b/x"), strict=False)
+    )
+    assert sizes_of(ALICE, owned.records[ALICE]) == {
+        "a": size_of(ALICE, "a/x", 2) + size_of(ALICE, "a/y", 1),
+        "b": size_of(ALICE, "b/x", 1),
+    }
+
+
 # ---- who is refused ----------------------------------------------------------------------------
 
 
@@ -123,9 +134,59 @@ def two_per_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("two_per_namespace")
+def test_a_full_share_refuses_the_newest_documents_of_its_namespace_only() -> None:
+    records = index("a/1")
+    claims = [
+        claim("a/1", USERS[0]),
+        claim("a/2", USERS[1], created=9.0),
+        claim("a/3", USERS[2], created=5.0),
+        claim("b/1", USERS[3], created=9.0),
+    ]
+    assert records.without_room(claims) == {"a/2"}
+    assert records.without_room(reversed(claims)) == {"a/2"}
+
+
+@pytest.mark.usefixtures("two_per_namespace")
+def test_what_a_document_owns_already_needs_no_room() -> None:
+    assert index("a/1", "a/2", "a/3").without_room([claim("a/3", USERS[2])]) == set()
+
+
+@pytest.mark.usefixtures("two_per_namespace")
+def test_one_more_key_of_a_document_needs_room() -> None:
+    records = index("a/1", "a/2")
+    assert records.without_room([claim("a/2", USERS[1], *COLUMNS[:2])]) == {"a/2"}
+    assert index("a/1").without_room([claim("a/1", USERS[0], *COLUMNS[:2])]) == set()
+
+
+@pytest.mark.usefixtures("two_per_namespace")
 def test_a_full_part_refuses_what_is_new_in_it_and_not_elsewhere() -> None:
     records = index("a/1", "a/2", "b/1", "b/2", "c/1")
     elsewhere = next(
         name for name in map("name{}".format, range(99)) if part_of(entity(user=name), SALT) != 5
     )
     assert records.without_room([claim("d/1", USERS[5]), claim("d/2", elsewhere)]) == {"d/1"}
+
+
+@pytest.mark.usefixtures("two_per_namespace")
+def test_room_is_free_again_when_records_are_dropped() -> None:
+    records = index("a/1", "a/2")
+    new = [claim("a/3", USERS[2])]
+    assert records.without_room(new) == {"a/3"}
+    records.update(OwnershipRecords(cluster_id="c"), SALT)
+    assert records.without_room(new) == set()
+
+
+def test_ten_thousand_documents_of_a_namespace_with_two_limits_each_are_within_its_share() -> None:
+    claims = [
+        claim(f"team/user-{number:05}", f"user-{number:05}", *COLUMNS[:2])
+        for number in range(10_000)
+    ]
+    assert RecordIndex().without_room(claims) == set()
+
+
+def test_a_hundred_thousand_pairs_of_forty_namespaces_are_within_the_room() -> None:
+    claims = [
+        claim(f"team-{number % 40}/user-{number:05}", f"user-{number:05}", *COLUMNS[:2])
+        for number in range(50_000)
+    ]
+    assert RecordIndex().without_room(claims) == set()

@@ -115,6 +115,22 @@ def test_nothing_is_written_over_records_with_a_missing_part(lost: set[str]) -> 
     assert {verb for verb, *_ in api.calls} == {"list"}
 
 
+def test_two_processes_that_create_the_parts_agree_on_one_salt() -> None:
+    api = FakeKubeApi()
+
+    async def race() -> None:
+        first, second = inventory(api, "first"), inventory(api, "second")
+        _ = await asyncio.gather(
+            written(first, INTENTS[0]), written(second, INTENTS[1]), return_exceptions=True
+        )
+
+    asyncio.run(race())
+    assert {obj["data"]["salt"] for obj in api.objects.values()} == {"first"}
+    asyncio.run(written(inventory(api), *INTENTS))
+    stored = asyncio.run(record_store.read(api, "ops", ID))
+    assert stored.owned.intents.keys() == {(ALICE, RATE), (BOB, RATE)}
+
+
 def test_a_part_that_was_deleted_meanwhile_is_not_created_again() -> None:
     api = FakeKubeApi()
     records = inventory(api)

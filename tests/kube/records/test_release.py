@@ -113,6 +113,17 @@ def test_an_interrupted_release_is_continued() -> None:
     assert records(api).orphaned == {pair("alice"), pair("bob")}
 
 
+def test_each_kafka_cluster_has_its_own_records() -> None:
+    api = FakeKubeApi()
+    api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
+    api.put(CLIENT_QUOTAS, quota_with_finalizer("bob"))
+    apply_limits(api, "alice")
+    apply_limits(api, "bob", cluster_id="cluster-2")
+    assert released(api)[0].pairs == 2
+    assert records(api).orphaned == {pair("alice")}
+    assert records(api, "cluster-2").orphaned == {pair("bob")}
+
+
 def test_records_that_cannot_be_orphaned_do_not_block_a_document_and_are_named() -> None:
     api = FakeKubeApi()
     api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
@@ -160,6 +171,23 @@ def test_a_document_that_is_deleted_concurrently_counts_as_released() -> None:
 
     api.before = gone
     assert released(api)[0].documents == ("payments/alice",)
+
+
+def test_a_running_operator_is_detected() -> None:
+    api = FakeKubeApi()
+    api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
+    patched = 0
+
+    def operator(verb: str, *_: str) -> None:
+        nonlocal patched
+        patched += verb == "patch"
+        if verb == "list" and patched:
+            api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
+
+    api.before = operator
+    result, _ = released(api)
+    assert result.documents == ()
+    assert "an operator is running" in result.failed["payments/alice"]
 
 
 def test_documents_that_cannot_be_listed_are_an_error_and_nothing_is_changed() -> None:

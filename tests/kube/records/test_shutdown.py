@@ -51,6 +51,14 @@ def stopped(answers: Any) -> tuple[bool, list[ReceivedRequest], FakeClock]:
     return asyncio.run(story())
 
 
+def test_the_deployment_is_scaled_to_zero_through_its_scale_subresource() -> None:
+    was_stopped, requests, _ = stopped(Deployment(looks=0))
+    assert was_stopped
+    (patch,) = [request for request in requests if request.method == "PATCH"]
+    assert patch.path == "/apis/apps/v1/namespaces/ops/deployments/quotas/scale"
+    assert patch.json == {"spec": {"replicas": 0}}
+
+
 def test_the_deployment_is_stopped_when_its_last_pod_has_ended() -> None:
     _, requests, clock = stopped(Deployment(looks=3))
     looks = [request for request in requests if request.path == "/api/v1/namespaces/ops/pods"]

@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from reconciler.app.loop.cluster_loop import LoopIntervals, LoopOutcome, LoopTrigger
-from reconciler.kube.run.cluster_loops import LOST, ClusterLoops
+from reconciler.errors import KubernetesUnavailable
+from reconciler.kube.run.cluster_loops import LOST, ClusterLoops, reported
 from reconciler.kube.watch.resource_cache import ResourceCache
 from tests.fakes.clock import FakeClock
 from tests.kube.worlds import quota_cluster, seen
@@ -60,3 +63,27 @@ def test_a_cluster_that_is_assigned_to_another_operator_is_no_longer_reconciled(
 
     asyncio.run(run())
     assert set(passes) <= {"prod", LOST}
+
+
+def test_a_reconciliation_reports_its_start_while_it_runs_and_zero_afterwards() -> None:
+    clock = FakeClock()
+    reports: list[float] = []
+
+    async def work(_: LoopTrigger) -> LoopOutcome:
+        assert reports == [clock.now()]
+        return LoopOutcome(note="done")
+
+    outcome = asyncio.run(reported(work, reports.append, clock=clock)(LoopTrigger()))
+    assert outcome == LoopOutcome(note="done")
+    assert reports == [clock.now(), 0.0]
+
+
+def test_a_reconciliation_that_fails_reports_its_end() -> None:
+    reports: list[float] = []
+
+    async def work(_: LoopTrigger) -> LoopOutcome:
+        raise KubernetesUnavailable("no answer")
+
+    with pytest.raises(KubernetesUnavailable):
+        _ = asyncio.run(reported(work, reports.append, clock=FakeClock())(LoopTrigger()))
+    assert reports[-1] == 0.0

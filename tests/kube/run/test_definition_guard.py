@@ -91,6 +91,25 @@ def test_while_the_definition_is_deleted_every_limit_is_kept_and_no_document_is_
     assert counts["orphaned"] == 4
 
 
+def test_the_definition_is_read_once_per_reconciliation_with_removals_of_deleted_documents_only() -> (
+    None
+):
+    world = world_of_two()
+    world.turn(resync=True)
+    world.change("alice", limits={"producerByteRate": 2048})
+    world.turn(resync=True)
+    assert world.live()[ALICE] != world.live()[BOB], (
+        "a key that is deleted from its document is removed"
+    )
+    assert gets(world) == 0
+    world.delete("alice")
+    world.turn(resync=True)
+    assert gets(world) == 1
+    assert set(world.live()) == {BOB}
+    world.turn(resync=True)
+    assert gets(world) == 1
+
+
 def failing(error: Exception) -> Callable[[str, str, str, str], None]:
     def before(verb: str, plural: str, _: str, __: str) -> None:
         if (verb, plural) == ("get", DEFINITIONS.plural):
@@ -138,6 +157,33 @@ DECLARED = Declaration(
 
 def is_recorded_for(*declarations: Declaration, owned: OwnershipRecords = OWNED) -> bool:
     return is_recorded(owned, ResolvedClaims(desired=merge(declarations)), RULES)
+
+
+def test_documents_that_declare_the_owned_values_are_recorded() -> None:
+    suspended = replace(DECLARED, suspended=True)
+    assert is_recorded_for(DECLARED)
+    assert is_recorded_for(suspended)
+    assert is_recorded_for(owned=OwnershipRecords(cluster_id="id"))
+    assert is_recorded_for(owned=replace(OWNED, orphaned=frozenset({PAIR})))
+
+
+@pytest.mark.parametrize(
+    "declarations",
+    [
+        (),
+        (replace(DECLARED, limits=key_columns([4096.0, None, None, None, None])),),
+        (replace(DECLARED, limits=key_columns([2048.0, 1.0, None, None, None])),),
+        (replace(DECLARED, limits=key_columns([None, 2048.0, None, None, None])),),
+        (replace(DECLARED, document="team/other"),),
+        (replace(DECLARED, deletion_policy=None),),
+        (DECLARED, replace(DECLARED, document="team/bob", entity=BOB)),
+    ],
+    ids=["missing", "value", "more", "key", "owner", "policy", "entity"],
+)
+def test_documents_that_differ_from_the_owned_values_are_not_recorded(
+    declarations: tuple[Declaration, ...],
+) -> None:
+    assert not is_recorded_for(*declarations)
 
 
 def test_pairs_with_an_intent_or_an_override_are_not_recorded_for_a_document() -> None:

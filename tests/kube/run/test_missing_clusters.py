@@ -9,8 +9,9 @@ import pytest
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.errors import KubernetesUnavailable
 from reconciler.kube.api.custom_resources import FINALIZER, condition_of
-from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
+from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
+from reconciler.kube.records.finalizers import WITHHELD_SECONDS
 from reconciler.kube.run.missing_clusters import MissingClusterReconciler
 from reconciler.kube.status.writer import ResourceWriter
 from tests.kube.run.test_cluster_reconciler import ALICE, RATE, World, limits
@@ -55,6 +56,15 @@ def test_pairs_of_a_released_document_are_orphaned_and_kept_when_the_cluster_ret
     assert world.live() == {ALICE: limits(2048.0)}
 
 
+def test_pairs_are_orphaned_although_somebody_removed_the_cluster_id_from_the_status() -> None:
+    world = lonely_world()
+    obj = world.obj("alice")
+    world.api.put(CLIENT_QUOTAS, {**obj, "status": {}})
+    assert look(world) == LoopOutcome()
+    stored = asyncio.run(record_store.read(world.api, "ops", world.kafka.cluster_id))
+    assert stored.owned.orphaned == {(ALICE, RATE)}
+
+
 def refuse(verb: str, plural: str, *_: str) -> None:
     if (verb, plural) == ("update", "configmaps"):
         raise KubernetesUnavailable("away")
@@ -80,5 +90,14 @@ def test_a_document_is_kept_while_its_records_cannot_be_orphaned(
         "it was deleted; its limits are being removed first, but the Kubernetes API server did not answer",
     )
     world.api.before = None
+    assert look(world) == LoopOutcome()
+    assert not world.exists("alice")
+
+
+def test_a_document_whose_records_cannot_be_orphaned_waits_for_a_day() -> None:
+    world = lonely_world()
+    world.api.before = refuse
+    assert look(world).retry
+    world.kafka.clock.advance(WITHHELD_SECONDS)
     assert look(world) == LoopOutcome()
     assert not world.exists("alice")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
+from copy import deepcopy
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +13,8 @@ from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.leadership.election import ElectionSettings
 from reconciler.kube.run.operator import Operator
 from reconciler.kube.run.operator_ports import OperatorPorts
+from reconciler.kube.watch.resource_cache import ResourceCache
+from reconciler.kube.watch.resource_listing import FullListing
 from reconciler.metrics import Metrics
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -19,7 +22,7 @@ from tests.fakes.cluster import FakeCluster
 from tests.fakes.kube_api import FakeKubeApi
 from tests.fakes.manual_clock import Inline, TurnedClock
 from tests.fakes.memory_audit_log import MemoryAuditLog
-from tests.kube.worlds import Sessions, quota_cluster, resource
+from tests.kube.worlds import Sessions, quota_cluster, resource, seen
 
 ALICE = entity(user="alice")
 
@@ -121,6 +124,80 @@ class RunningOperator:
         return self.kafka.truth.value(ALICE, Key.PRODUCER_BYTE_RATE)
 
 
+def test_a_change_that_a_response_shows_before_its_event_is_reconciled_immediately() -> None:
+    running = RunningOperator()
+    running.api.put(CLIENT_QUOTAS, resource("alice", ALICE, {Key.PRODUCER_BYTE_RATE: 2048}))
+
+    def change(verb: str, plural: str, *_: str) -> None:
+        obj = running.api.find(CLIENT_QUOTAS, "team", "alice")
+        if (verb, plural) == ("apply", "clientquotas") and obj["metadata"]["generation"] == 1:
+            obj["metadata"] |= {"generation": 2, "resourceVersion": running.api.next_version()}
+            obj["spec"]["limits"] = {"producerByteRate": 4096}
+
+    running.api.before = change
+
+    async def story() -> None:
+        obj = running.api.find(CLIENT_QUOTAS, "team", "alice")
+        assert obj["metadata"]["generation"] == 2
+        # The event has the version of the response.
+        _ = running.handlers["clientquotas"]("MODIFIED", seen(obj))
+        await running.clock.turn(10)
+        assert running.limit() == 4096
+
+    running.run(story)
+
+
+def test_a_start_lists_all_documents_from_the_database_before_it_removes_undeclared_limits() -> (
+    None
+):
+    running = RunningOperator()
+    running.api.put(CLIENT_QUOTAS, resource("alice", ALICE, {Key.PRODUCER_BYTE_RATE: 2048}))
+
+    async def apply() -> None:
+        assert (running.limit(), running.listings()) == (2048, ["memory", ""])
+
+    running.run(apply)
+    obj = running.api.find(CLIENT_QUOTAS, "team", "alice")
+    obj["metadata"] |= {"generation": 2, "resourceVersion": running.api.next_version()}
+    obj["spec"]["limits"] = {"consumerByteRate": 4096}
+    following = RunningOperator(predecessor=running)
+
+    async def remove() -> None:
+        assert (following.limit(), following.listings()) == (None, ["memory", ""])
+
+    following.run(remove)
+
+
+def test_the_listing_at_the_start_is_used_for_one_reconciliation_without_changes() -> None:
+    running = RunningOperator()
+    foreign, listing = (
+        FullListing(
+            running.api,
+            ResourceCache(operator_class=operator_class),
+            namespaces=(),
+            from_file=None,
+            enqueue=lambda _, __: None,
+            on_listed=lambda: None,
+        )
+        for operator_class in ("theirs", "")
+    )
+
+    async def story() -> None:
+        assert await foreign.start()
+        assert await foreign.for_cluster("prod", lambda: True)
+        assert running.listings() == ["memory", ""], "another operator may have recorded more"
+        assert await listing.start()
+        assert await listing.for_cluster("prod", lambda: True)
+        assert running.listings()[2:] == ["memory"]
+        assert await listing.for_cluster("prod", lambda: True)
+        assert running.listings()[3:] == [""], "it is used by one reconciliation only"
+        assert await listing.start()
+        assert await listing.for_cluster("prod", lambda: False)
+        assert running.listings()[4:] == ["memory", ""], "there is something to do"
+
+    asyncio.run(story())
+
+
 def applied_documents(*names: str) -> RunningOperator:
     """An operator that applied and recorded 2048 for each of these users, and has ended."""
     running = RunningOperator()
@@ -134,6 +211,33 @@ def applied_documents(*names: str) -> RunningOperator:
 
     running.run(pause)
     return running
+
+
+def change_document(running: RunningOperator, limit: int) -> None:
+    obj = running.api.find(CLIENT_QUOTAS, "team", "alice")
+    obj["metadata"] |= {
+        "generation": obj["metadata"]["generation"] + 1,
+        "resourceVersion": running.api.next_version(),
+    }
+    obj["spec"]["limits"] = {"producerByteRate": limit}
+
+
+def test_a_change_missing_in_the_watch_cache_is_applied_when_the_watch_lists_it() -> None:
+    running = applied_documents("alice")
+    running.api.memory = deepcopy(running.api.objects)
+    change_document(running, 4096)
+    following = RunningOperator(predecessor=running)
+
+    async def apply() -> None:
+        assert following.limit() == 2048
+        assert following.listings() == ["memory"]
+        _ = following.handlers["clientquotas"](
+            "", seen(following.api.find(CLIENT_QUOTAS, "team", "alice"))
+        )
+        await following.clock.turn(10)
+        assert following.limit() == 4096
+
+    following.run(apply)
 
 
 def test_drift_that_a_fenced_leader_observes_is_confirmed_after_the_fence() -> None:

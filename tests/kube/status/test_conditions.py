@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from reconciler import errors
 from reconciler.base.escaping import escaped_lines
+from reconciler.kube.api.custom_resources import condition_of
 from reconciler.kube.status.conditions import MOST_CHARACTERS, bounded, conditions, trouble_of
 from reconciler.kube.status.reasons import Reason
 from tests.kube.scenarios import ERRORS
@@ -44,6 +45,20 @@ def test_reconciling_and_stalled_exist_only_while_true(reason):
     assert ("Reconciling" in by_type, "Stalled" in by_type) == (reason.reconciling, reason.stalled)
 
 
+def test_a_condition_without_a_comparison_is_unknown_or_unchanged_if_the_cluster_was_unreachable():
+    before = conditions_by_type(Reason.DRIFTED, drifted="x was applied", conflict="")
+    unknown = conditions_by_type(Reason.SUSPENDED, before.values(), LATER)
+    assert (unknown["Drifted"]["status"], unknown["Drifted"]["reason"]) == (
+        "Unknown",
+        "NotCompared",
+    )
+    after = conditions_by_type(Reason.BROKER_UNAVAILABLE, before.values(), LATER, keep=True)
+    assert after["Drifted"] == before["Drifted"]
+    assert (
+        conditions_by_type(Reason.BROKER_UNAVAILABLE, keep=True)["Drifted"]["status"] == "Unknown"
+    )
+
+
 def test_a_malformed_time_is_replaced():
     before = [{"type": "Ready", "status": "True", "lastTransitionTime": "yesterday"}]
     assert conditions_by_type(Reason.SYNCED, before)["Ready"]["lastTransitionTime"] == THEN
@@ -65,6 +80,11 @@ def test_messages_of_conditions_are_bounded():
         Reason.INVALID, "x" * 50_000, generation=1, previous=(), now=NOW, drifted="y" * 50_000
     )
     assert max(len(condition["message"]) for condition in items) == MOST_CHARACTERS
+
+
+def test_a_missing_condition_is_an_empty_object():
+    assert condition_of({}, "Ready") == {}
+    assert condition_of({"conditions": [None, 5]}, "Ready") == {}
 
 
 # ---- errors ------------------------------------------------------------------------------------
@@ -115,3 +135,8 @@ def test_retriable_errors_are_never_shown_as_stalled_and_final_ones_always():
             assert row.reconciling, kind
         if row.reconciling and not kind.retriable:
             assert kind in {errors.Interrupted, errors.LeaseLost}, kind
+
+
+def test_the_message_for_administrators_contains_the_hint():
+    trouble = trouble_of(errors.ConfigError("wrong", hint="correct it"))
+    assert trouble.message == "wrong; correct it"

@@ -13,10 +13,12 @@ from reconciler.kube.status.eligibility import (
 from reconciler.kube.status.reasons import Reason
 from reconciler.manifest.project.cluster import from_spec
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.ownership import OwnershipRecords
-from reconciler.quota.state import limits_of
+from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.policy import Cause, DeletionPolicy, Policy, Rules
+from reconciler.quota.state import QuotaState, limits_of
 from tests.kube.worlds import resource, seen
-from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE
+from tests.reconcile.scenarios import ALICE, BOB, CONSUME, RATE, SHARE
 
 NOBODY = OwnershipRecords(cluster_id="x")
 
@@ -122,10 +124,65 @@ def test_each_document_has_exactly_one_eligibility(case):
         assert standing.messages
 
 
+def test_an_invalid_cluster_is_distinguished_from_a_missing_one():
+    standing = assess_eligibility(seen(A), {}, unusable={"prod"})
+    assert standing.reason is Reason.CLUSTER_INVALID
+    assert "is invalid; see its status" in standing.messages[0]
+
+
+def test_without_allow_delete_acts_as_retain_and_suspend_is_ignored_and_both_are_reported():
+    obj = resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete", suspend=True)
+    standing = assess_eligibility(seen(obj), cluster(tenants=tenants()))
+    assert standing.claim is not None
+    assert standing.claim.declaration.deletion_policy is DeletionPolicy.RETAIN
+    assert not standing.claim.declaration.suspended
+    assert "acts as Retain" in standing.messages[0]
+    assert "suspend is not granted" in standing.messages[1]
+
+
+def test_with_allow_delete_and_suspend_apply():
+    obj = resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete")
+    claim = assess_eligibility(seen(obj), cluster(tenants=tenants("Delete"))).claim
+    assert claim.declaration.deletion_policy is DeletionPolicy.DELETE
+
+
 def test_a_claim_has_the_priority_of_its_grant_and_the_age_of_its_object():
     obj = resource("a", ALICE, {RATE: 4096}, created="2024-01-01T00:00:05Z")
     claim = assess_eligibility(seen(obj), cluster(tenants=tenants(priority=7))).claim
     assert (claim.priority, claim.created) == (7, 1_704_067_205.0)
+
+
+def test_metadata_of_the_api_server_makes_no_document_invalid():
+    obj = resource("a", ALICE, {RATE: 4096})
+    obj["metadata"] |= {
+        "generateName": "a-",
+        "annotations": {f"example.org/{number}": "x" for number in range(300)},
+        "labels": {"x": "y" * 63},
+        "somethingNew": {},
+    }
+    standing = assess_eligibility(seen(obj), cluster())
+    assert standing.reason is None
+
+
+@pytest.mark.parametrize("name", ["x" * 512, "é" * 256])
+def test_a_name_of_512_bytes_may_be_declared(name):
+    assert (
+        assess_eligibility(seen(resource("a", entity(user=name), {RATE: 4096})), cluster()).reason
+        is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("x" * 513, "512 characters"), ("é" * 257, "512 bytes"), ("x" * 32_767, "512")],
+)
+def test_a_longer_name_from_before_the_bound_is_reported_as_too_long(name, says):
+    standing = assess_eligibility(seen(resource("a", entity(user=name), {RATE: 4096})), cluster())
+    assert standing.reason is Reason.INVALID
+    assert standing.freezes
+    (message,) = standing.messages
+    assert says in message
+    assert len(message) < 200
 
 
 def test_a_claim_that_contradicts_the_eligibility_is_rejected():
@@ -143,10 +200,62 @@ def test_long_lists_of_errors_are_shortened_with_a_count():
 # ---- gathering ---------------------------------------------------------------------------------
 
 
+def records(*pairs, policy=None):
+    return NOBODY.with_changes(
+        Recorded(
+            entity=subject,
+            key=key,
+            value=value,
+            owner=Owner(document=document, deletion_policy=policy, since=1.0),
+        )
+        for document, subject, key, value in pairs
+    )
+
+
 def gathered(*objects, owned=NOBODY, **spec):
     return resolve_desired_state(
         [assess_eligibility(seen(obj), cluster(**spec)) for obj in objects], owned
     )
+
+
+def test_a_losing_document_claims_and_freezes_nothing_and_keeps_its_other_keys():
+    older = resource("a", ALICE, {RATE: 1000})
+    younger = resource("b", ALICE, {RATE: 2000, SHARE: 50}, created="2025-01-01T00:00:00Z")
+    settled = gathered(younger, older)
+    assert settled.desired.limits[ALICE] == limits_of({RATE: 1000.0, SHARE: 50.0})
+    assert settled.losses == {"team/b": {(ALICE, RATE): "team/a"}}
+    assert settled.desired.frozen == frozenset()
+    assert settled.desired.conflicts == ()
+
+
+def test_the_current_owner_takes_precedence_over_age():
+    older = resource("a", ALICE, {RATE: 1000})
+    younger = resource("b", ALICE, {RATE: 2000}, created="2025-01-01T00:00:00Z")
+    owned = records(("team/b", ALICE, RATE, 2000.0))
+    assert gathered(older, younger, owned=owned).losses == {"team/a": {(ALICE, RATE): "team/b"}}
+
+
+FROZEN = {
+    "invalid": (resource("a", ALICE, {RATE: 0}), {}),
+    "ungranted": (A, {"tenants": tenants(user={"exact": "bob"})}),
+    "suspended": (resource("a", ALICE, {RATE: 4096}, suspend=True), {}),
+    "out of scope": (A, {"scope": [{"user": {"exact": "bob"}}]}),
+}
+
+
+@pytest.mark.parametrize("case", FROZEN)
+def test_an_unusable_document_freezes_only_the_pairs_recorded_as_its_own(case):
+    obj, spec = FROZEN[case]
+    owned = records(
+        ("team/a", ALICE, RATE, 4096.0),
+        ("team/gone", ALICE, CONSUME, 5.0),
+        policy=DeletionPolicy.DELETE,
+    )
+    live = QuotaState(limits={ALICE: limits_of({RATE: 4096.0, CONSUME: 5.0})})
+    settled = gathered(obj, owned=owned, **spec)
+    plan = compare(desired=settled.desired, owned=owned, live=live, rules=Rules())
+    assert [finding.key for finding in plan.findings_for(Cause.FROZEN)] == [RATE]
+    assert [(change.key, change.after) for change in plan.changes] == [(CONSUME, None)]
 
 
 def test_a_document_without_a_grant_changes_nothing_for_others():
@@ -156,6 +265,38 @@ def test_a_document_without_a_grant_changes_nothing_for_others():
     assert settled.desired.limits == {ALICE: limits_of({RATE: 4096.0})}
     assert settled.losses == {}
     assert settled.desired.halted == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("policy", "in_force", "cause", "removed"),
+    [
+        (DeletionPolicy.DELETE, Policy.UPSERT, Cause.PRUNE, True),
+        (DeletionPolicy.RETAIN, Policy.SYNC, Cause.PRUNE, False),
+        (None, Policy.UPSERT, Cause.PRUNE, False),
+        (None, Policy.SYNC, Cause.PRUNE, True),
+    ],
+)
+def test_a_deleted_document_is_handled_by_the_deletion_policy_recorded_last(
+    policy, in_force, cause, removed
+):
+    obj = terminating(resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
+    owned = records(("team/a", ALICE, RATE, 4096.0), policy=policy)
+    settled = gathered(obj, owned=owned)
+    plan = compare(
+        desired=settled.desired,
+        owned=owned,
+        live=QuotaState(limits={ALICE: limits_of({RATE: 4096.0})}),
+        rules=Rules(policy=in_force, sync_confirmed=True),
+    )
+    assert "team/a" not in settled.desired.documents
+    assert bool(plan.changes) == removed
+    assert {entry.cause for entry in (*plan.changes, *plan.findings)} == {cause}
+
+
+def test_pairs_of_a_suspended_document_are_halted():
+    obj = resource("a", ALICE, {RATE: 4096}, suspend=True)
+    settled = gathered(obj)
+    assert settled.desired.halted == {(ALICE, RATE)}
 
 
 @given(st.permutations(range(6)))

@@ -7,10 +7,13 @@ from collections import Counter
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from reconciler.app.loop.cluster_loop import LoopTrigger
-from reconciler.kube.status.eligibility import EligibilityIndex
+from reconciler.kube.status.eligibility import EligibilityIndex, assess_eligibility
 from reconciler.kube.status.events import MOST_EVENTS
-from reconciler.kube.status.publisher import CHECK_SECONDS, PENDING_AFTER_SECONDS
+from reconciler.kube.status.publisher import CHECK_SECONDS, PENDING_AFTER_SECONDS, StatusPublisher
+from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from tests.kube.worlds import KubeWorld, Sessions, resource, seen
@@ -18,6 +21,33 @@ from tests.simulation.virtual_loop import VirtualLoop
 
 DOCUMENTS = 60
 """More than the number of concurrent writes."""
+
+
+@pytest.mark.parametrize("ends_after", [0, 5, DOCUMENTS])
+def test_documents_are_pending_only_while_the_reconciliation_runs(ends_after: int) -> None:
+    world = KubeWorld()
+    for number in range(DOCUMENTS):
+        name = f"user{number}"
+        world.put(resource(name, entity(user=name), {Key.PRODUCER_BYTE_RATE: 2048}))
+    publisher = StatusPublisher(
+        "prod",
+        writes=ResourceWriter(world.api, cache=world.cache, clock=world.clock, identity="op"),
+        statuses=world.statuses,
+        inventory=world.inventory,
+        clock=world.clock,
+        deletion_timeout=600.0,
+    )
+    eligibilities = [assess_eligibility(seen(obj), {}) for obj in world.objects.values()]
+
+    def written() -> int:
+        return sum(bool(obj.get("status")) for obj in world.objects.values())
+
+    asyncio.run(publisher.pending(eligibilities, is_over=lambda: written() >= ends_after))
+    if ends_after == DOCUMENTS:
+        assert written() == DOCUMENTS
+    else:
+        assert ends_after <= written() < DOCUMENTS
+    assert ends_after or not written()
 
 
 def test_a_namespace_with_many_changes_displaces_no_event_of_another() -> None:
@@ -139,4 +169,48 @@ def test_a_corrected_address_ends_the_attempt_to_reach_the_wrong_one() -> None:
         loop.run_until_complete(story())
     finally:
         loop.close()
+    assert world.reason("team/alice") == "Synced"
+
+
+def test_drift_that_begins_while_a_quiet_status_is_written_leaves_the_status_when_it_ends() -> None:
+    world, alice = KubeWorld(), entity(user="alice")
+    world.put(resource("alice", alice, {Key.PRODUCER_BYTE_RATE: 2048}))
+    world.run()
+    world.run()
+    released = asyncio.Event()
+
+    async def hold_statuses(verb: str, plural: str, *_: object) -> None:
+        if (verb, plural) == ("apply", "clientquotas"):
+            await released.wait()
+
+    async def settle() -> None:
+        for _ in range(300):
+            await asyncio.sleep(0)
+
+    async def reconcile(*, resync: bool = False) -> None:
+        await world.work(LoopTrigger(keys=("listing",), resync=resync))
+        await settle()
+
+    async def story() -> None:
+        await world.everything()
+        writing = asyncio.ensure_future(world.statuses.run())
+        edited = world.objects[
+            "team/alice"
+        ]  # a status that is written although nothing is said of it
+        edited["status"]["conditions"] = []
+        edited["metadata"]["resourceVersion"] = world.api.next_version()
+        _ = world.cache.observe(seen(edited))
+        world.api.before = hold_statuses
+        await reconcile(resync=True)
+        world.kafka.write(alice, Key.PRODUCER_BYTE_RATE, 8192.0)
+        await reconcile()
+        released.set()
+        await settle()
+        assert world.reason("team/alice") == "Drifted"
+        world.kafka.write(alice, Key.PRODUCER_BYTE_RATE, 2048.0)
+        await reconcile()
+        _ = writing.cancel()
+        _ = await asyncio.wait({writing})
+
+    asyncio.run(story())
     assert world.reason("team/alice") == "Synced"

@@ -87,6 +87,32 @@ def test_the_newest_status_of_each_document_is_the_last_that_is_written(
         assert versions == sorted(versions)
 
 
+def test_a_namespace_with_many_statuses_delays_no_other_one() -> None:
+    async def story(world: QueueWorld) -> None:
+        for number in range(600):
+            world.put(f"crowd/{number}", 0)
+        await turn()
+        world.put("other/1", 0)
+        for number in range(2):
+            await world.end(f"crowd/{number}")
+
+    begun = [document for document, _ in run(story).begun]
+    assert len(begun) == IN_FLIGHT + 2
+    assert begun[-1] == "other/1"
+
+
+def test_a_status_that_could_not_be_written_is_written_later() -> None:
+    async def story(world: QueueWorld) -> None:
+        world.put("a/1", 0)
+        await turn()
+        before = world.clock.monotonic()
+        for _ in range(12):
+            await world.end("a/1", is_done=False)
+        assert world.clock.monotonic() - before == sum(min(2.0**n, 300.0) for n in range(12))
+
+    assert len(run(story).begun) == 13
+
+
 def test_a_status_that_cannot_be_computed_is_logged_and_counted_and_delays_no_other_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
+from reconciler.kube.status.events import ResourceEvent
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.quota.entity import entity
@@ -77,3 +78,18 @@ def test_a_leader_writes_a_status_again_that_another_writer_changed(
     view = world.cache.of("prod")["team/alice"]
     part = status["clusters"][0] if view.projection else status
     assert part["clusterId"] == "mine"
+
+
+@pytest.mark.parametrize(("obj", "namespace"), [(quota_cluster(), "default"), (ALICE, "team")])
+def test_an_event_is_in_the_namespace_of_its_object_or_in_the_default_one(
+    obj: dict[str, Any], namespace: str
+) -> None:
+    api = FakeKubeApi()
+    writer = ResourceWriter(api, cache=ResourceCache(), clock=FakeClock(), identity="pod-1")
+    event = ResourceEvent(kind="Warning", reason="Released", note="ü limits stay")
+    asyncio.run(writer.events([(seen(obj), event)], otherwise=None))
+    (posted,) = api.events
+    assert posted["metadata"]["namespace"] == namespace
+    assert posted["regarding"]["uid"] == obj["metadata"]["uid"]
+    assert posted["regarding"].get("namespace", "default") == namespace
+    assert (posted["type"], posted["note"]) == ("Warning", "ü limits stay")

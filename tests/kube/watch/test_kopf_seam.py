@@ -45,6 +45,12 @@ def test_the_progress_store_stores_and_returns_nothing():
     assert store.clear(essence=essence) is essence
 
 
+def test_the_watcher_uses_these_stores():
+    stores = settings().persistence
+    assert isinstance(stores.diffbase_storage, NoDifferences)
+    assert isinstance(stores.progress_storage, NoProgress)
+
+
 CODE = """
 import importlib.util, sys
 import reconciler.kube.run.operator

@@ -119,6 +119,11 @@ def assert_cache_follows(seed: int, limits: NamespaceLimits | None) -> None:
     asyncio.run(story())
 
 
+def test_after_each_listing_the_cache_has_what_the_api_server_has() -> None:
+    for seed in range(SEEDS):
+        assert_cache_follows(seed, None)
+
+
 def test_documents_that_fit_into_a_full_namespace_again_are_served_after_a_listing() -> None:
     for seed in range(SEEDS):
         assert_cache_follows(seed, NamespaceLimits(documents=5))

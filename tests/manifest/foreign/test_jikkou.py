@@ -2,11 +2,26 @@
 
 import pytest
 
-from tests.manifest.foreign.import_results import losses, problems, read
+from tests.manifest.foreign.import_results import limits, losses, problems, read, sample
+
+P = "producer_byte_rate"
+C = "consumer_byte_rate"
 
 
 def resource(spec: str) -> str:
     return f"apiVersion: kafka.jikkou.io/v1\nkind: KafkaClientQuota\nspec: {spec}\n"
+
+
+def test_every_type_is_imported_as_the_entity_that_jikkou_creates():
+    result = read("jikkou", sample("jikkou.yaml"))
+    assert limits(result) == {
+        "user=billing,client-id=1e3": {"request_percentage": 12.5},
+        'user="<default>",client-id=<default>': {"request_percentage": 25.0},
+        "user=billing": {P: 10485760.0, C: 20971520.0},
+        "user=<default>": {"request_percentage": 50.0},
+        "client-id=probe": {P: 1024.0},
+        "client-id=<default>": {C: 8192.0},
+    }
 
 
 @pytest.mark.parametrize(

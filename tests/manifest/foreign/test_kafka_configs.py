@@ -4,11 +4,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.manifest.foreign.import_results import limits, losses, read
+from tests.manifest.foreign.import_results import limits, losses, notes, read, sample
 from tests.manifest.samples import ODD_NAMES
 
 P = "producer_byte_rate"
 C = "consumer_byte_rate"
+
+
+def test_every_form_of_entity_and_numbers_of_java_are_read_as_in_the_cluster():
+    result = read("kafka-configs", sample("kafka-configs.txt"))
+    assert limits(result) == {
+        "user=billing,client-id=nightly export": {"request_percentage": 12.5},
+        "user=billing,client-id=<default>": {"request_percentage": 25.0},
+        'user="<default>"': {P: 2048.0},
+        'user="CN=o\'neil, O=Acme"': {"controller_mutation_rate": 0.5},
+        "user=billing": {P: 1e7, C: 20971520.0},
+        "user=<default>,client-id=probe": {"request_percentage": 1.0},
+        "user=<default>,client-id=<default>": {C: 4096.0},
+        "user=<default>": {P: 1048576.0, "request_percentage": 50.0},
+        "client-id=legacy%20app": {P: 2.0**63},
+        "client-id=<default>": {C: 8192.0},
+        "ip=10.0.0.7": {"connection_creation_rate": 20.0},
+        "ip=<default>": {"connection_creation_rate": 100.0},
+    }
+    # The only pair of two names; every other line has only one reading.
+    assert [(line, text.partition(";")[0]) for line, text in notes(result)] == [
+        (7, "read as a pair of user and client-id")
+    ]
 
 
 def test_the_forms_of_older_versions_are_read():

@@ -2,7 +2,14 @@
 
 import pytest
 
-from tests.manifest.foreign.import_results import losses, problems, read
+from tests.manifest.foreign.import_results import losses, notes, problems, read, sample
+
+
+def test_a_default_that_may_be_a_name_is_reported():
+    result = read("rpk", sample("rpk.json"))
+    assert notes(result) == [
+        (4, "rpk prints a default and the name <default> alike; taken for the default")
+    ]
 
 
 def quota(entity: str, values: str = '[{"key": "producer_byte_rate", "value": "1024"}]') -> str:

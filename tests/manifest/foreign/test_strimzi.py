@@ -5,6 +5,7 @@ import pytest
 from tests.manifest.foreign.import_results import limits, losses, notes, problems, read, sample
 
 P = "producer_byte_rate"
+C = "consumer_byte_rate"
 
 
 def user(quotas: str, more: str = "", labels: str = "{}") -> str:
@@ -12,6 +13,24 @@ def user(quotas: str, more: str = "", labels: str = "{}") -> str:
         f"apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\nmetadata: {{name: a, labels: {labels}}}\n"
         f"spec:\n  quotas: {quotas}\n{more}"
     )
+
+
+def test_users_with_certificates_are_named_cn_and_the_default_is_in_the_kafka_resource():
+    result = read("strimzi", sample("strimzi.yaml"), cluster="blue")
+    assert limits(result) == {
+        "user=CN=billing": {
+            P: 1048576.0,
+            C: 2097152.0,
+            "request_percentage": 55.0,
+            "controller_mutation_rate": 10.5,
+        },
+        "user=reports": {C: 4096.0},
+        "user=<default>": {P: 1000000.0, "request_percentage": 50.0},
+    }
+    ((line, limit, reason),) = losses(result)
+    assert (line, limit) == (28, f"{P}=0")
+    assert "greater than 0; omit it for no limit (0 is not that: brokers " in reason
+    assert notes(result) == []
 
 
 def test_limits_of_strimzis_own_plugin_are_not_client_quotas():
@@ -41,6 +60,17 @@ def test_a_list_from_kubectl_is_read_in_json_and_yaml():
         '"metadata": {"name": "a"}, "spec": {"quotas": {"producerByteRate": 2048, "requestPercentage": null}}}]}'
     )
     assert limits(read("strimzi", text)) == {"user=a": {P: 2048.0}}
+
+
+def test_a_user_without_authentication_or_with_scram_keeps_its_name():
+    result = read(
+        "strimzi", user("{producerByteRate: 2048}", "  authentication: {type: scram-sha-512}\n")
+    )
+    assert limits(result) == {"user=a": {P: 2048.0}}
+    result = read(
+        "strimzi", user("{producerByteRate: 2048}", "  authentication: {type: tls-external}\n")
+    )
+    assert limits(result) == {"user=CN=a": {P: 2048.0}}
 
 
 @pytest.mark.parametrize(

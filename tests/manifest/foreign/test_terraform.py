@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.manifest.foreign.import_results import limits, problems, read
+from tests.manifest.foreign.import_results import limits, losses, problems, read, sample
 
 P = "producer_byte_rate"
 C = "consumer_byte_rate"
@@ -14,6 +14,26 @@ C = "consumer_byte_rate"
 def shown(values: object, kind: str = "kafka_quota") -> str:
     resource = {"type": kind, "mode": "managed", "name": "q", "values": values}
     return json.dumps({"values": {"root_module": {"resources": [resource]}}})
+
+
+def test_the_json_of_a_state_is_read_with_its_modules():
+    result = read("terraform", sample("terraform.json"))
+    assert limits(result) == {
+        "user=<default>": {P: 1048576.0},
+        "client-id=team-a/😀": {P: 1e7, "request_percentage": 12.5},
+    }
+    assert losses(result) == [(13, "leader_rate=1", "a quota key that manifests do not support")]
+
+
+def test_the_json_of_a_plan_is_read():
+    text = sample("terraform.json")[1].replace('"values": {"root', '"planned_values": {"root')
+    assert len(limits(read("terraform", text))) == 2
+
+
+@pytest.mark.parametrize("name", [{}, {"entity_name": None}, {"entity_name": ""}])
+def test_an_empty_a_null_and_an_absent_name_are_the_default(name: dict[str, Any]):
+    text = shown({**name, "entity_type": "user", "config": {P: 1024}})
+    assert limits(read("terraform", text)) == {"user=<default>": {P: 1024.0}}
 
 
 def test_a_composite_quota_is_a_pair_of_user_and_client():

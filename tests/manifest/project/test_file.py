@@ -2,9 +2,14 @@
 
 import pytest
 
-from reconciler.errors import ManifestErrors
-from reconciler.manifest.project.file import parse
+from reconciler.errors import ConfigError, ManifestErrors
+from reconciler.manifest.project.file import InventoryLocation, parse
 from reconciler.quota.grants import Permission
+from reconciler.quota.keys import Key
+from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
+from reconciler.quota.planner.guards import NewlyUnlimited, RemovalApproval
+from reconciler.quota.planner.value_ranges import ValueRange
+from reconciler.quota.policy import DriftMode, Policy
 from tests.manifest.samples import refusals
 
 V = "apiVersion: kafka-quotas.io/v1alpha1\n"
@@ -70,6 +75,67 @@ spec: {bootstrapServers: "localhost:9092"}
 )
 
 
+def test_every_setting_is_read_into_its_value() -> None:
+    project = parse(FULL)
+    assert project.names == ("prod", "dev")
+    assert project.simulate["failOn"] == {"newThrottledPerDay": "10m", "maxDelay": "60s"}
+    prod = project.cluster("prod")
+    assert (prod.manifests, prod.own_manifests, prod.audit_log) == (("prod",), True, "audit.jsonl")
+    assert prod.inventory == InventoryLocation(file="records.json")
+    cluster = prod.cluster
+    assert cluster.properties == {
+        "bootstrap.servers": "${env:BOOTSTRAP}",
+        "security.protocol": "SASL_SSL",
+        "sasl.password": "${file:/run/secrets/kafka:password}",
+        "request.timeout.ms": "30000",
+    }
+    assert cluster.properties_file == "client.properties"
+    assert (cluster.expected_cluster_id, cluster.sync_confirmed, cluster.interval) == (
+        "abc",
+        True,
+        5400.0,
+    )
+    rules = cluster.rules(complete=False)
+    assert (rules.policy, rules.drift, rules.complete) == (Policy.SYNC, DriftMode.CORRECT, False)
+    assert rules.scope == (
+        EntityPattern(user=NamePattern(prefix="team-")),
+        EntityPattern(forms=frozenset({EntityForm.IP, EntityForm.DEFAULT_IP})),
+    )
+    (ignored,) = rules.ignore
+    assert (ignored.reason, ignored.keys, ignored.until) == (
+        "it sets its own",
+        {Key.PRODUCER_BYTE_RATE},
+        1893456000.0,
+    )
+
+
+def test_guards_and_bounds_of_cluster_and_project_are_combined() -> None:
+    cluster = parse(FULL).cluster("prod").cluster
+    guards = cluster.guards
+    assert (guards.max_removals, guards.max_removed_percent, guards.max_change_factor) == (
+        3,
+        12.5,
+        4.0,
+    )
+    assert guards.newly_unlimited is NewlyUnlimited.REFUSE
+    assert not guards.protect_defaults
+    assert guards.approved_removals == (
+        RemovalApproval(namespace="payments", until=1_893_456_000.0),
+    )
+    own, general = guards.bounds
+    assert own == ValueRange(
+        entities=EntityPattern(user=NamePattern(exact="batch")),
+        key=Key.REQUEST_PERCENTAGE,
+        maximum=400.0,
+    )
+    assert (general.key, general.minimum, general.maximum) == (
+        Key.PRODUCER_BYTE_RATE,
+        1024.0,
+        2.0**30,
+    )
+    assert general.entities.forms == frozenset(EntityForm)
+
+
 def test_a_tenant_is_a_grant_bound_to_paths() -> None:
     (grant,) = parse(FULL).cluster("prod").cluster.grants
     assert grant.tenant.namespaces == {"payments"}
@@ -82,6 +148,27 @@ def test_a_tenant_is_a_grant_bound_to_paths() -> None:
     ] == [True, False, False]
 
 
+def test_unset_settings_have_their_defaults() -> None:
+    dev = parse(FULL).cluster("dev")
+    assert (dev.manifests, dev.own_manifests) == (("quotas", "more/*.yaml"), False)
+    assert dev.inventory == InventoryLocation(git_ref="refs/kquota/inventory")
+    alone = parse(PROD).cluster("prod")
+    assert (alone.manifests, alone.audit_log, alone.inventory.file) == (
+        (),
+        ".kquota/audit.jsonl",
+        ".kquota/inventory.json",
+    )
+    cluster = alone.cluster
+    assert (cluster.policy, cluster.drift, cluster.suspend, cluster.interval) == (
+        Policy.UPSERT,
+        DriftMode.WARN,
+        False,
+        120.0,
+    )
+    assert not cluster.sync_confirmed
+    assert cluster.grants == ()
+
+
 def test_the_repr_of_a_project_contains_no_secret() -> None:
     text = (
         PROD
@@ -90,6 +177,12 @@ def test_the_repr_of_a_project_contains_no_secret() -> None:
     project = parse(text)
     assert "hunter" not in repr(project)
     assert "hunter" not in repr(project.cluster("prod"))
+
+
+def test_an_unknown_cluster_is_reported_with_the_most_similar_name() -> None:
+    with pytest.raises(ConfigError, match="no QuotaCluster has the name 'prd'") as caught:
+        parse(FULL).cluster("prd")
+    assert caught.value.hint == "did you mean prod?"
 
 
 WRONG = refusals(
@@ -141,6 +234,17 @@ def test_an_error_is_reported_with_its_place(text: str, place: str, words: str) 
         f"kquota.yaml:{place}"
     ]
     assert words in caught.value.problems[0].message
+
+
+def test_all_errors_of_a_project_file_are_reported_together() -> None:
+    with pytest.raises(ManifestErrors) as caught:
+        parse(
+            PROD
+            + "  policy: sync\n  interval: soon\n---\n"
+            + V
+            + "kind: QuotaProject\nspec: {manifest: []}\n"
+        )
+    assert [problem.line for problem in caught.value.problems] == [6, 7, 11]
 
 
 GROUPED = (

@@ -121,6 +121,18 @@ def test_a_path_of_one_cluster_must_not_contain_documents_of_another() -> None:
     ]
 
 
+def test_a_document_outside_the_scope_is_refused() -> None:
+    project = parse(PROD + "  scope: [{user: {prefix: team-}}]\n")
+    loaded = load_files(
+        [("f", quota("ns", "{user: {name: team-a}}") + "---\n" + quota("ns2", "{user: {name: b}}"))]
+    )
+    manifests = for_cluster(loaded, project.cluster("prod"))
+    assert [declaration.entity[0] for declaration in manifests.declarations] == ["team-a"]
+    assert ["outside the scope of prod" in problem.message for problem in manifests.problems] == [
+        True
+    ]
+
+
 def test_a_grant_is_compared_with_the_path_relative_to_the_project_file() -> None:
     loaded = load_files([("REV:pay/a.yaml", quota("payments", "{user: {name: pay-1}}"))])
     cluster = parse(TENANTS).cluster("prod")

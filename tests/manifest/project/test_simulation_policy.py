@@ -1,20 +1,25 @@
 """The what-if policy of a project: which client is in which tier, allowed impacts, sizing."""
 
+from dataclasses import replace
+
 import pytest
 
 from reconciler.errors import ManifestErrors, QuotaValueError
 from reconciler.manifest.project.file import parse
 from reconciler.manifest.project.simulation_policy import policy_of
-from reconciler.quota.entity import entity
+from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.state import NO_LIMITS
 from reconciler.usage.clients import (
     CONNECTIONS,
+    UNSTATED_CONSUMERS,
+    UNSTATED_PRODUCERS,
+    Clients,
     Span,
 )
 from reconciler.usage.impact.verdict import Tolerance
 from reconciler.usage.samples import QuotaType
-from reconciler.usage.tags import bucket_of
+from reconciler.usage.tags import Bucket, GroupKind, bucket_of
 
 PROD, STAGING = "4L6g3nShT-eMCtK--X86sw", "lkc-staging"
 ALICE, BOB = entity(user="alice"), entity(user="bob")
@@ -48,6 +53,57 @@ def document(subject, tier):
         limits=NO_LIMITS,
         labels=(("app", "x"), ("kafka-quotas.io/tier", tier)),
     )
+
+
+def test_every_setting_of_a_tier_is_read_into_its_value():
+    rule = policy_of(WRITTEN).tier_of(PROD, entity(user="pay-1", client_id="x"))
+    assert (rule.name, rule.tolerance) == (
+        "payments",
+        Tolerance(new_throttled_ms_per_day=43_200, max_delay_ms=5_000),
+    )
+    tier = rule.tier
+    assert (tier.share_ppm, tier.max_delay_ms) == (500, 5_000)
+    assert (tier.margin_percent, tier.bump_percent, tier.ignore_percent, tier.cut_percent) == (
+        30,
+        0,
+        5,
+        25,
+    )
+    assert rule.sized(QuotaType.PRODUCE) == replace(tier, floor=2**20, ceiling=2**30)
+    assert rule.sized(QuotaType.REQUEST) == replace(tier, floor=2_500_000)
+    assert rule.sized(QuotaType.FETCH) == tier
+
+
+def test_zero_tolerates_nothing_and_is_not_the_same_as_unset():
+    strict = {"newThrottledPerDay": "0s", "maxDelay": "0s"}
+    policy = policy_of({"failOn": strict, "tiers": {"own": {"share": 0.5, **strict}}})
+    nothing = Tolerance(new_throttled_ms_per_day=0, max_delay_ms=0)
+    assert {rule.tolerance for rule in policy.rules} == {nothing}
+
+
+@pytest.mark.parametrize(
+    ("who", "name"),
+    [
+        (entity(user="pay-1"), "payments"),
+        (bucket_of("pay-1"), "payments"),
+        (bucket_of("pay-1", "etl"), "payments"),
+        (bucket_of("", "etl"), "slow"),
+        (bucket_of("", "other"), "silver"),
+        (entity(user=DEFAULT), "silver"),
+        (entity(ip=DEFAULT), "payments"),
+        (Bucket(kind=GroupKind.IP), "payments"),
+        (Bucket(kind=GroupKind.NONE), "silver"),
+        (bucket_of(ip="10.0.0.1"), "silver"),
+        (Bucket(kind=GroupKind.USER), "silver"),
+    ],
+)
+def test_entities_and_buckets_are_assigned_to_their_tier(who, name):
+    assert policy_of(WRITTEN).tier_of(PROD, who).name == name
+
+
+def test_labels_of_every_cluster_are_checked():
+    policy = policy_of({}, {PROD: [document(ALICE, "tin")], STAGING: [document(ALICE, "lead")]})
+    assert policy.unknown == ("lead", "tin")
 
 
 def test_a_label_never_weakens_the_gate_or_replaces_a_tier_of_the_policy():
@@ -107,6 +163,30 @@ def test_the_fetches_of_consumers_are_read_from_the_settings(user, size, batch, 
     assert (clients.most_bytes, clients.part_bytes) == (size, batch)
     assert clients.is_stated is is_stated
     assert clients.connections == (exactly(3) if is_stated else CONNECTIONS)
+
+
+def test_the_requests_of_producers_are_read_from_the_settings():
+    clients = policy_of(CLIENTS).clients
+    assert clients.of(QuotaType.PRODUCE, bucket_of("etl-1")) == Clients(
+        is_produce=True,
+        connections=exactly(2),
+        most_bytes=exactly(65_536),
+        part_bytes=exactly(1_024 + 9),
+        linger_ms=exactly(50),
+    )
+    bob = clients.of(QuotaType.PRODUCE, bucket_of("bob"))
+    assert bob is not None
+    assert (bob.part_bytes, bob.linger_ms, bob.is_stated) == (exactly(109), Span(0, 5), False)
+    assert clients.of(QuotaType.PRODUCE, bucket_of("joe")) == UNSTATED_PRODUCERS
+    assert clients.of(QuotaType.REQUEST, bucket_of("bob")) is None
+
+
+def test_consumers_without_a_setting_may_have_any_fetch_size_up_to_the_default():
+    only_etl = {"consumers": CLIENTS["consumers"][:1]}
+    for policy in (policy_of({}), policy_of(only_etl)):
+        assert policy.clients.of(QuotaType.FETCH, bucket_of("joe")) == UNSTATED_CONSUMERS
+    unstated = policy_of(only_etl).clients.of(QuotaType.FETCH, bucket_of("", "app"))
+    assert unstated == UNSTATED_CONSUMERS
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,18 @@ def changed_rows(before: str, after: str) -> list[tuple[str, str, str, str]]:
     ]
 
 
+def test_two_texts_with_the_same_meaning_have_no_differences() -> None:
+    assert (
+        changed_rows(
+            FULL,
+            FULL.replace("[quotas, ", "['quotas', ").replace(
+                "maxRemovals: 3", "maxRemovals: 3 # three"
+            ),
+        )
+        == []
+    )
+
+
 @pytest.mark.parametrize(
     ("old", "new", "row"),
     [
@@ -95,6 +107,17 @@ def test_one_changed_setting_is_one_row(
     assert "hunter2" not in str(rows)
 
 
+def test_a_new_cluster_is_listed_with_its_addresses() -> None:
+    rows = changed_rows(
+        PROD,
+        PROD + "---\n" + PROD.replace("name: prod", "name: new").replace("a:9092,b:9092", "evil:1"),
+    )
+    assert rows == [
+        ("QuotaCluster/new", "", "(absent)", "(present)"),
+        ("QuotaCluster/new", "spec.bootstrapServers", "(unset)", "evil:1"),
+    ]
+
+
 def test_a_removed_cluster_is_one_row() -> None:
     project = V + "kind: QuotaProject\nspec: {manifests: [a]}\n---\n"
     assert changed_rows(project + PROD, PROD) == [("QuotaProject", "", "(present)", "(absent)")]
@@ -113,3 +136,13 @@ def test_secrets_in_addresses_are_hidden(url: str) -> None:
     assert len(rows) == 1
     assert "p.example" in rows[0][3]
     assert "hunter2" not in str(rows)
+
+
+def test_every_property_of_an_added_or_removed_block_is_hidden() -> None:
+    rows = changed_rows(
+        PROD, PROD + "  properties: {ssl.key.password: hunter2, client.id: kquota}\n"
+    )
+    assert rows == [
+        ("QuotaCluster/prod", "spec.properties.client.id", "(unset)", "kquota"),
+        ("QuotaCluster/prod", "spec.properties.ssl.key.password", "(unset)", "(hidden)"),
+    ]

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from reconciler.manifest.explanation import broken
-from reconciler.manifest.rules.client_quota import QUOTA_RULES, StaticRule
+from reconciler.manifest.rules.client_quota import QUOTA_RULES, StaticRule, canonical_ip, seconds_of
 from reconciler.manifest.rules.cluster import CLUSTER_RULES
 from reconciler.quota.keys import RULES as KEY_RULES
 from tests.manifest.samples import FORMS, cluster, quota, selecting
@@ -372,3 +372,27 @@ def test_rules_without_cel_are_about_numbers_that_json_cannot_represent() -> Non
         "budgets-controllerMutationRate",
         "budgets-names",  # the kind of the list
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [("::", True), ("1.2.3.4", True), ("1.2.3", False), ("::1%1", False), ("", False)],
+)
+def test_only_canonical_ip_addresses_are_accepted(text: str, good: bool) -> None:
+    assert canonical_ip(text) is good
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1970-01-01T00:00:10Z", 10.0),
+        ("1970-01-01T01:00:00+01:00", 0.0),
+        ("1970-01-01t00:00:00.5z", 0.5),
+        ("1970-01-01", None),
+        ("1970-01-01T00:00:00", None),
+        ("1970-13-01T00:00:00Z", None),
+        ("19700101T000000Z", None),
+    ],
+)
+def test_a_time_requires_a_zone(text: str, seconds: float | None) -> None:
+    assert seconds_of(text) == seconds

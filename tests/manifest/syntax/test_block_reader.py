@@ -2,21 +2,24 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.errors import Problem
-from reconciler.manifest.syntax.block_reader import read_block
+from reconciler.manifest.syntax.block_reader import MOST_LEVELS, read_block
 from reconciler.manifest.syntax.yaml_parser import (
     FORBIDDEN,
     DocumentText,
     NodeBudget,
     parse,
     pieces,
+    read,
 )
 
 ROOT = Path(__file__).parents[3]
 MANIFESTS = sorted((ROOT / "examples" / "quotas").rglob("*.yaml"))
+DOCUMENTS = [path for path in MANIFESTS if "kind: List" not in path.read_text(encoding="utf-8")]
 
 WORDS = st.sampled_from(
     [
@@ -119,3 +122,20 @@ def test_a_manifest_with_any_line_or_character_changed_is_read_as_the_parser_rea
     until = at + data.draw(st.integers(0, 3))
     for piece in pieces(text[:at] + changed + text[until:]):
         assert_as_parsed(*piece)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_the_manifests_of_the_examples_are_read_without_the_parser(path):
+    assert all(read_block(*piece) for piece in pieces(path.read_text(encoding="utf-8")))
+
+
+def test_a_document_with_more_nodes_than_are_left_is_reported_by_the_parser():
+    problems: list[Problem] = []
+    assert not read(DocumentText("a: b\nc: d\n", 1), "f", problems, NodeBudget(file=4, total=4))
+    assert [problem.line for problem in problems] == [2]
+
+
+def test_deep_nesting_is_left_to_the_parser():
+    levels = "\n".join(f"{' ' * depth}a:" for depth in range(MOST_LEVELS + 2)) + " b"
+    assert read_block(levels, 1) is None
+    assert_as_parsed("\n".join(f"{' ' * depth}a:" for depth in range(MOST_LEVELS)) + " b")

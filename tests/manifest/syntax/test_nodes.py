@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.manifest.syntax.nodes import from_json, to_json
+from reconciler.manifest.syntax.nodes import from_json, key_place, place, to_json
 from reconciler.manifest.syntax.scalars import AmbiguousScalar
+from tests.manifest.syntax.test_yaml_parser import reading
 
 json_values = st.recursive(
     st.one_of(
@@ -35,3 +36,24 @@ def test_an_invalid_number_becomes_a_scalar_that_no_field_accepts(value: float) 
 def test_a_value_without_a_json_form_is_an_error() -> None:
     with pytest.raises(TypeError, match="set has no JSON form"):
         from_json({"a": {1}})
+
+
+ROOT = reading("a: 1\nb:\n  - c: x\n    d: yes\n  - {e: [f]}\n")[0][0]
+
+
+@pytest.mark.parametrize(
+    ("path", "at", "key_at"),
+    [
+        ((), (1, 1), (1, 1)),
+        (("a",), (1, 4), (1, 1)),
+        (("b", 0, "c"), (3, 8), (3, 5)),
+        (("b", 1, "e", 0), (5, 10), (5, 10)),
+        (("b", 0, "missing"), (3, 5), (3, 5)),
+        (("missing", "too"), (1, 1), (1, 1)),
+    ],
+)
+def test_a_path_has_a_line_and_a_column(
+    path: tuple[str | int, ...], at: tuple[int, int], key_at: tuple[int, int]
+) -> None:
+    assert place(ROOT, path) == at
+    assert key_place(ROOT, path) == key_at

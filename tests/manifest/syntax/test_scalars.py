@@ -2,11 +2,12 @@
 
 import re
 
+import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.manifest.syntax.scalars import is_text
+from reconciler.manifest.syntax.scalars import AmbiguousScalar, is_text, meaning
 from tests.manifest.samples import texts
 
 REFUSED = (
@@ -118,6 +119,17 @@ TEXT = (
 )
 
 
+@pytest.mark.parametrize("plain", REFUSED)
+def test_a_scalar_that_a_reader_parses_as_another_type_is_not_text(plain: str) -> None:
+    assert not is_text(plain)
+
+
+@pytest.mark.parametrize("plain", TEXT)
+def test_a_scalar_that_every_reader_parses_as_text_is_text(plain: str) -> None:
+    assert is_text(plain)
+    assert meaning(plain) == plain
+
+
 PYYAML = yaml.SafeLoader(
     ""
 )  # its resolver is the YAML 1.1 of PyYAML; SnakeYAML's is the same table
@@ -179,3 +191,31 @@ def test_a_scalar_accepted_as_text_is_text_for_each_reader(plain: str) -> None:
         assert pyyaml_tag(plain) == "tag:yaml.org,2002:str"
         assert not CORE.fullmatch(plain)
         assert go_yaml_is_text(plain)
+
+
+@pytest.mark.parametrize(
+    ("plain", "value"),
+    [
+        ("true", True),
+        ("false", False),
+        ("null", None),
+        ("", None),
+        ("~", None),
+        ("0", 0),
+        ("10", 10),
+        ("-3", -3),
+        ("50.5", 50.5),
+        ("-0.25", -0.25),
+        ("10Mi", "10Mi"),
+    ],
+)
+def test_an_unambiguous_scalar_has_its_value(plain: str, value: object) -> None:
+    assert meaning(plain) == value
+    assert type(meaning(plain)) is type(value)
+
+
+@pytest.mark.parametrize(
+    "plain", ["yes", "True", "1e7", "017", "+1", "1_000", "12:30", ".5", "1.", "-0", "9" * 500]
+)
+def test_an_ambiguous_scalar_is_marked(plain: str) -> None:
+    assert meaning(plain) == AmbiguousScalar(plain)

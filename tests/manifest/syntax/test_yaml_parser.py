@@ -74,6 +74,20 @@ def test_yaml_that_readers_interpret_differently_is_refused_with_its_place(
     assert words in problems[0].message
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "column"), [row[:3] for row in REFUSED.values() if not row[0].startswith("%")]
+)
+def test_line_numbers_count_from_the_start_of_the_file(text: str, line: int, column: int) -> None:
+    _, problems = reading("---\nfirst: document\n---\n" + text)
+    assert (problems[0].line, problems[0].column) == (line + 3, column)
+
+
+def test_a_syntax_error_affects_one_document_and_not_the_rest() -> None:
+    nodes, problems = reading("a: [\n---\nb: 1\n---\nc: }\n---\nd: 2\n")
+    assert [to_json(node) for node in nodes] == [{"b": 1}, {"d": 2}]
+    assert [problem.line for problem in problems] == [2, 5]
+
+
 def test_anchors_that_expand_too_far_are_refused_before_anything_is_built() -> None:
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x,x]"]
     lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
@@ -90,6 +104,18 @@ def test_empty_documents_are_skipped() -> None:
     nodes, problems = reading("---\n# only a comment\n---\n\n---\na: b\n")
     assert not problems
     assert [to_json(node) for node in nodes] == [{"a": "b"}]
+
+
+def test_a_byte_order_mark_at_the_start_is_skipped() -> None:
+    nodes, problems = reading("\ufeffa: b\n")
+    assert not problems
+    assert to_json(nodes[0]) == {"a": "b"}
+
+
+def test_windows_line_ends_are_accepted() -> None:
+    nodes, problems = reading("a: b\r\n---\r\nc: d\r\ne: !x f\r\n")
+    assert [to_json(node) for node in nodes] == [{"a": "b"}, {"c": "d", "e": "f"}]
+    assert [problem.line for problem in problems] == [4]
 
 
 def test_the_c_parser_is_used_if_available() -> None:

@@ -32,6 +32,13 @@ def document(name: str, *, line: int = 1, suspended: bool = False, **limits: flo
     )
 
 
+def test_a_key_has_the_selection_that_defines_its_limit():
+    selections = ("clusterLimits[0] matches region=eu", "", "", "", "")
+    declaration = replace(document("team/one", producer_byte_rate=1.0), selections=selections)
+    assert declaration.selection_of(RATE) == "clusterLimits[0] matches region=eu"
+    assert declaration.selection_of(SHARE) == ""
+
+
 @given(st.data())
 def test_the_desired_state_does_not_depend_on_the_order_of_documents(data):
     documents = data.draw(declarations(among=ENTITIES[:4]))
@@ -88,6 +95,19 @@ def test_a_conflict_is_one_problem_at_each_of_its_places():
         f"a.yaml:6:1: {words} t/one, and by t/three, t/two at a.yaml:6",
         f"a.yaml:6:1: {words} t/two, and by t/three, t/one at a.yaml:6",
     ]
+
+
+def test_documents_decide_what_they_declare_unless_a_frozen_one_owns_it():
+    desired = merge(
+        [
+            document("t/one", producer_byte_rate=1.0),
+            document("t/two", line=20, suspended=True, request_percentage=5.0),
+        ]
+    )
+    assert (desired.value(ALICE, RATE), desired.value(ALICE, SHARE)) == (1.0, None)
+    assert desired.decides(ALICE, RATE, "t/one")
+    assert not desired.decides(ALICE, RATE, "t/two")
+    assert not desired.decides(ALICE, SHARE, "t/one")
 
 
 def test_a_desired_state_with_a_limit_without_a_claim_is_rejected():

@@ -1,5 +1,8 @@
 """The effects of a change on the kinds of clients to which its entity applies."""
 
+import math
+
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -7,7 +10,9 @@ from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.effects import (
     LimitEffect,
+    PlanEffects,
     candidates_by_client,
+    change_factor,
     effects_of,
 )
 from reconciler.quota.planner.plan import QuotaChange, apply_to
@@ -62,7 +67,33 @@ def test_each_kind_of_client_is_resolved_before_and_after(live, subject, data):
     assert list(effects) == expected
 
 
+def test_the_effect_is_that_on_clients_to_which_the_limit_applies():
+    live = state({entity(user="alice", client_id=DEFAULT): 7.0})
+    new_change = change(entity(user="alice"), None, 5.0)
+    reach = PlanEffects(live, [new_change]).effects[0]
+    assert (reach.before, reach.after) == (None, 5.0)
+
+
 @given(entities)
 @example(entity(ip=DEFAULT))
 def test_an_entity_is_a_candidate_for_its_clients(subject):
     assert all(subject in candidates for candidates in candidates_by_client(subject))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "factor"),
+    [
+        (10.0, 20.0, 2.0),
+        (20.0, 10.0, 0.5),
+        (None, 10.0, None),
+        (10.0, None, None),
+        (0.0, 10.0, None),
+        (10.0, 0.0, None),
+        (-1.0, 10.0, None),
+        (math.nan, 10.0, None),
+        (math.inf, 10.0, None),
+        (10.0, math.inf, None),
+    ],
+)
+def test_a_factor_exists_only_between_enforceable_limits(before, after, factor):
+    assert change_factor(before, after) == factor

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import ABSENT, DEFAULT, entity, level
 from reconciler.quota.keys import Key
-from reconciler.quota.planner.effects import fallbacks
+from reconciler.quota.planner.effects import Fallback, fallbacks
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState
@@ -76,3 +76,11 @@ def test_removals_rely_on_the_wider_limits_of_their_own_clients(removed, relied_
     )
     basis = fallbacks([change(e, v, None, k) for e, k, v in live.pairs() if e in removed], live)
     assert {pair.entity for pair in basis} == set(relied_on)
+
+
+def test_a_set_relies_on_no_limit_and_a_removal_on_no_changed_one():
+    default, a, b = entity(user=DEFAULT), entity(user="a"), entity(client_id="b")
+    live = QuotaState(limits=dict.fromkeys((default, a, b), (1.0, None, None, None, None)))
+    assert fallbacks([change(a, 1.0, 2.0)], live) == ()
+    changes = [change(a, 1.0, None), change(default, 1.0, 5.0)]
+    assert fallbacks(changes, live) == (Fallback(b, RATE, 1.0),)

@@ -132,3 +132,12 @@ def test_no_refused_change_keeps_an_override_that_has_ended(before, live, facts)
         assert ends == []
         is_over = "over" in facts and "unsettled" not in facts
         assert record_changes[1:] == ((ENDED,) if is_over else ())
+
+
+def test_a_refused_declaration_under_an_override_in_force_leaves_the_override():
+    begins = change(Cause.OVERRIDE, 7.0, before=2.0)
+    refused = change(Cause.SPEC, 1.0, before=2.0)
+    plan = Plan(cluster_id="c", changes=(begins,), pending=(refused,))
+    owned = owned_with(ended(before=2.0))
+    remaining = without_refused(plan, {refused}, owned, now=0.5)
+    assert (remaining.changes, remaining.pending) == ((begins,), ())

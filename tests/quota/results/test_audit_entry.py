@@ -22,3 +22,9 @@ def test_only_a_decided_outcome_of_an_intended_change_closes_its_intent(
 ):
     entry = audit_entry(outcome=outcome, visibility=visibility, intended_at=intended_at)
     assert entry.closes_intent is closes
+
+
+def test_a_pair_is_of_one_cluster():
+    entry, other_entry = audit_entry(cluster_id="a"), audit_entry(cluster_id="b")
+    assert entry.pair == ("a", entry.entity, entry.key)
+    assert entry.pair != other_entry.pair

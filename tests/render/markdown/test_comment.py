@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -15,7 +16,7 @@ from reconciler.quota.outcome import Rejected, Unknown
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import PairOutcome, PairVisibility, RunOrigin, ValidationResult
-from reconciler.render.markdown.comment import CommentContext
+from reconciler.render.markdown.comment import CommentContext, cluster_option
 from reconciler.render.markdown.outcome import outcome_markdown
 from reconciler.render.markdown.plan import plan_markdown
 from tests.render.previews import RATE, empty, result
@@ -200,3 +201,12 @@ def test_the_renderer_of_the_test_detects_unescaped_markup():
     assert displayed_page.rows == [["a", "b"], ["x", "y z"]]
     assert displayed_page.elements >= {"b", "li", "a"}
     assert displayed_page.links == ["http://evil.example"]
+
+
+@pytest.mark.parametrize("name", ["", "prod; reboot", "$(reboot)", "a b", "-x", "Prod", "a" * 254])
+def test_only_a_plain_cluster_name_is_in_a_command(name):
+    assert cluster_option(name) is None
+
+
+def test_a_plain_cluster_name_is_an_option():
+    assert cluster_option("eu-1.prod") == " --cluster eu-1.prod"

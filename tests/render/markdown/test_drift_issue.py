@@ -34,6 +34,15 @@ def text(drift_report, *, limit=65_536) -> str:
     )
 
 
+def test_the_issue_shows_the_applied_value_the_live_value_and_the_start_of_drift():
+    new_text = text(report())
+    assert "`user=drifted`" in new_text
+    assert "2048 (2 KiB/s)" in new_text
+    assert "77 B/s" in html.unescape(new_text)
+    assert "2025-11-21T10:00:00Z" in new_text
+    assert "Cluster `lkc-1`: 1 live value different from the last applied value" in new_text
+
+
 @pytest.mark.parametrize(
     ("records_known", "sentence"),
     [
@@ -121,6 +130,20 @@ def test_an_edited_report_is_refused_with_its_place(edit, words):
         read_drift(json.dumps(document), location="drift.json")
 
 
+def test_texts_that_follow_from_facts_are_shown_as_they_follow():
+    document = report_json()
+    document["drift"][0] |= {"text": "user=mallory", "reason": "all is well"}
+    document["expiredOverrides"][0]["text"] = "user=mallory"
+    assert read_drift(json.dumps(document), location="drift.json") == expired_report(FOUND)
+
+
+def test_the_facts_do_not_depend_on_the_time_or_the_age():
+    later = [replace(finding, since=NOW) for finding in FOUND]
+    assert report(later, now=NOW + 3600).facts == report().facts
+    changed_findings = [replace(finding, live=78.0) for finding in FOUND]
+    assert report(changed_findings).facts != report().facts
+
+
 def test_names_cannot_be_a_mention_a_tag_or_markup():
     evil = [replace(FOUND[0], entity=EVIL)]
     new_text = text(report(evil, cluster="@all <b>")) + recovered_markdown(report(), details="")
@@ -128,3 +151,21 @@ def test_names_cannot_be_a_mention_a_tag_or_markup():
     assert not re.search(r"[@#~$]\w|<b(?!r>)", outside)
     assert "\u202e" not in new_text
     assert "\n" not in issue_title("a\nb\u202e", report())
+
+
+@pytest.mark.parametrize("limit", [1500, 10_000, 65_536])
+def test_the_issue_stays_within_the_limit_and_counts_omitted_rows(limit):
+    many = [replace(FOUND[0], entity=entity(user=f"user-{at}")) for at in range(1500)]
+    new_text = text(report(many), limit=limit)
+    assert len(new_text) <= limit
+    rows = sum(line.startswith("| `user=") for line in new_text.splitlines())
+    assert f"… and {1500 - rows:,} rows more." in new_text
+
+
+def test_ignored_drift_is_not_in_the_issue():
+    ignored = replace(
+        FOUND[0], entity=entity(user="canary"), ignored=True, note="ignored: it sets its own"
+    )
+    new_report = report([*FOUND, ignored])
+    assert new_report.findings == report().findings
+    assert new_report.facts == report().facts

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from reconciler import DOCUMENTATION
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import Applied
-from reconciler.quota.planner.desired_state import DeclarationConflict
+from reconciler.quota.planner.desired_state import DeclarationConflict, merge
 from reconciler.quota.planner.permitted_plan import NOTE_ORPHAN
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import PairOutcome, PairVisibility, RunOrigin, ValidationResult
+from reconciler.quota.rule_warnings import warnings
 from reconciler.render.cause_text import sections
 from reconciler.render.markdown.comment import GITHUB_LIMIT, CommentContext
 from reconciler.render.markdown.outcome import outcome_markdown
@@ -76,6 +77,13 @@ def test_the_comment_of_an_outcome_equals_the_golden_file():
 # ---- the verdict line ----------------------------------------------------------------------------
 
 
+def test_a_label_that_is_not_the_name_of_the_cluster_is_shown_beside_it():
+    text = plan_markdown(ready(), context=CommentContext(label="eu"))
+    assert "### ✅ Ready: Kafka quotas of prod (eu)\n" in text
+    by_address = replace(ready(), origin=RunOrigin())
+    assert "### ✅ Ready: Kafka quotas of cluster lkc-1\n" in plan_markdown(by_address)
+
+
 def test_a_plan_without_a_contacted_cluster_is_not_ready():
     plan = ready()
     offline = replace(plan, plan=replace(plan.plan, cluster_id=""))
@@ -99,6 +107,12 @@ def test_a_conflict_is_a_refusal_above_the_table():
     )
 
 
+def test_a_list_of_reasons_has_at_most_ten_lines_and_a_count():
+    text = plan_markdown(replace(ready(), warnings=tuple(f"warning {at}" for at in range(14))))
+    assert text.count("- warning") == 10
+    assert "- … and 4 more" in text
+
+
 def test_a_limit_that_a_deleted_document_leaves_needs_attention_unless_it_asked_for_that():
     (by_request,) = sections(sample().plan)["released"]
     by_mistake = replace(by_request, note=NOTE_ORPHAN)
@@ -112,6 +126,36 @@ def test_a_limit_that_a_deleted_document_leaves_needs_attention_unless_it_asked_
 
 
 # ---- the table -----------------------------------------------------------------------------------
+
+
+def test_a_row_is_narrow_enough_for_a_phone():
+    """40 characters of a table fit on a phone of 360 points width; cells break lines at blanks."""
+    for row in rows(plan_markdown(ready())):
+        cells = [re.split(r"<br>| ", part.strip()) for part in row.strip("|").split(" | ")]
+        longest = [max(len(word.strip("`")) for word in part) for part in cells]
+        assert sum(longest) <= 40
+
+
+def test_every_row_has_as_many_cells_as_the_header():
+    lines = [line for line in plan_markdown(sample()).splitlines() if line.startswith("|")]
+    assert len(lines) == 8
+    assert {line.count("|") for line in lines} == {5}
+
+
+def test_at_most_25_changes_are_listed_and_the_rest_is_counted():
+    assert "more change" not in plan_markdown(long(25))
+    text = plan_markdown(long(200))
+    assert len(rows(text)) == 25
+    assert "… and 175 more changes. The plan document lists all of them." in text
+    assert "The HTML page lists all of them." in plan_markdown(long(200), context=PAGE)
+    assert len(rows(plan_markdown(long(200), max_rows=None))) == 200
+
+
+@pytest.mark.parametrize("limit", [1500, 4000, 20_000, 65_536])
+def test_the_limit_is_kept_and_the_omitted_rows_are_counted(limit):
+    text = plan_markdown(long(2000), limit=limit, max_rows=None)
+    assert len(text) <= limit
+    assert f"… and {2000 - text.count('user-'):,} more changes" in text
 
 
 # ---- what is about others ------------------------------------------------------------------------
@@ -139,6 +183,25 @@ def test_names_of_clients_never_push_the_plan_out_of_a_comment(length: int, char
     assert len(text) <= GITHUB_LIMIT
     assert "| Client and key |" in text
     assert "**Clients with a different limit**: " in text
+
+
+def test_warnings_about_documents_that_the_pull_request_does_not_change_are_counted():
+    claims = [
+        declare(entity(user=f"{name}-*"), {RATE: 5.0}, document=f"team/{name}")
+        for name in ("mine", "theirs", "known")
+    ]
+    claims[2] = replace(claims[2], accepted=(("wildcard", "a literal name"),))
+    proposal = replace(
+        ready(), advice=warnings(merge(claims)), changed_documents=frozenset({"team/mine"})
+    )
+    text = plan_markdown(proposal)
+    assert "user 'mine-&#42;': Kafka has no wildcards" in text
+    assert "theirs" not in text
+    assert "**Only counted here**: warnings about other documents 1, accepted warnings 1." in text
+    assert "### ⚠️ Needs attention" in text
+    calm = plan_markdown(replace(proposal, changed_documents=frozenset()))
+    assert "### ✅ Ready" in calm
+    assert "warnings about other documents 2" in calm
 
 
 # ---- the last lines ------------------------------------------------------------------------------
@@ -190,6 +253,12 @@ def test_names_cannot_be_a_mention_a_tag_or_markup():
     assert set(re.findall(r"</?([a-z]+)", outside)) <= {"br", "sub"}
 
 
+def test_the_text_is_readable_without_a_renderer():
+    text = plan_markdown(replace(ready(), warnings=("producer_byte_rate: 5 -> 10 (x2)",)))
+    assert "- producer_byte_rate: 5 -> 10 (x2)" in text
+    assert "&#" not in text
+
+
 def test_an_outcome_shows_changes_author_commit_and_the_undo_command():
     text = outcome_markdown(applied(), context=PAGE)
     assert "### ✅ Applied: Kafka quotas of prod\n" in text
@@ -200,3 +269,10 @@ def test_an_outcome_shows_changes_author_commit_and_the_undo_command():
     assert "| `user=user-00001`<br>`producer_byte_rate` | no limit | 5 B/s | applied |" in text
     assert "**Undo**: `kquota rollback outcome.json --cluster prod`" in text
     assert "[`outcome.json`](https://ci.example/run/1/artifacts/2)" in text
+
+
+def test_removals_are_listed_before_changes_without_a_remark():
+    plan = long(200)
+    gone = replace(plan.plan.changes[-1], before=5.0, after=None, cause=Cause.PRUNE)
+    plan = replace(plan, plan=replace(plan.plan, changes=(*plan.plan.changes[:-1], gone)))
+    assert "user-00199" in plan_markdown(plan)

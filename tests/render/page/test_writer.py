@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from importlib.resources import files
 
 import pytest
@@ -11,9 +12,21 @@ from reconciler.render.page.writer import (
     FRAME,
     SCRIPT,
     STYLES,
+    PagePart,
+    fill_template,
+    page_html,
+    page_section,
 )
+from reconciler.render.sections import CellText, TableForm, name, number, state
 from tests.render.page_reader import read_page
 from tests.render.pages import HOSTILE, hostile_look, look, page
+
+
+def test_placeholders_are_replaced_once_and_inserted_text_is_not_searched():
+    text = fill_template(
+        "<a>{{first}}<b>{{second}}<c>", {"first": "{{second}}{{first}}", "second": "2"}
+    )
+    assert text == "<a>{{second}}{{first}}<b>2<c>"
 
 
 @pytest.mark.parametrize("new_page", [page(), page(look("a"), look("b")), page(hostile_look())])
@@ -53,6 +66,10 @@ def test_a_page_loads_nothing_from_other_addresses():
         assert word not in page_files().script
 
 
+def test_the_script_is_short_enough_to_be_read_by_a_reviewer():
+    assert len(page_files().script.splitlines()) <= 80
+
+
 def test_the_policy_allows_the_script_and_the_style_of_the_page_only():
     reading = read_page(page(hostile_look()))
     (policy,) = [
@@ -79,6 +96,42 @@ def test_no_name_becomes_markup():
         assert hostile_name not in text or hostile_name in page_files().frame
     users = {cell[0] for cell in hostile.column("quotas", "Client")}
     assert f'user="{HOSTILE[2]}"' in users
+
+
+def test_texts_of_users_are_on_one_line_without_reordering_characters():
+    reading = read_page(page(hostile_look()))
+    values = [value or "" for _, attribute, value in reading.attributes if attribute != "content"]
+    for tag, text in reading.texts:
+        if tag not in {"style", "script"} and text.strip():
+            values.append(text)
+    for text in values:
+        assert text.isprintable(), text
+        assert not set("\u202e\u2028\u2029") & set(text)
+
+
+def test_a_section_has_its_cells_its_colours_and_what_it_leaves_out():
+    form = TableForm(
+        "one",
+        "One <title>",
+        "",
+        (
+            name("Who", lambda row: CellText(row, ("<below>",))),
+            number("Value", lambda _: "5 B/s"),
+            state("Effect", lambda _: "newly limited"),
+        ),
+    )
+    section = page_section(form.of(["a\nb", "c", "d"], 7, most=1), elsewhere="elsewhere")
+    assert section.total == 10
+    assert (
+        '<tr><th scope="row" class="name">a\\u000ab<small>&lt;below&gt;</small></th>'
+        '<td class="number">5 B/s</td>'
+        '<td><span class="pill warn">newly limited</span></td></tr>'
+    ) in section.inner
+    assert "and 9 more rows, elsewhere" in section.inner
+    part = PagePart(title="</title><script>\n", head="", sections=[section])
+    new_page = page_html([part], page_files(), title=part.title, created="now", tool_version="1")
+    assert re.findall("<title>(.*)</title>", new_page) == ["&lt;/title&gt;&lt;script&gt;\\u000a"]
+    assert ">One &lt;title&gt; <span" in new_page
 
 
 def test_every_file_of_the_page_folder_is_used():

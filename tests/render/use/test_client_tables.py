@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.render.use.client_tables import headline, sheets
-from reconciler.render.use.report_text import report_text
+from reconciler.render.use.report_text import report_markdown, report_text
 from tests.render.use_reports import HOUR, client_page, page
 
 REPORT = client_page()
@@ -55,6 +55,24 @@ def test_the_first_sentence_answers_the_question(changes, sentence) -> None:
     assert headline(replace(REPORT, **changes)) == sentence
 
 
+def test_a_row_has_the_reason_and_what_would_have_avoided_it() -> None:
+    row = tuple(cell.text for cell in sheets(REPORT)[0].rows[0])
+    assert row == (
+        "user=etl,client-id=loader",
+        "2026-11-18 05:00 UTC",
+        "2 h",
+        "1",
+        "produce",
+        "20 MiB/s",
+        "user=etl,client-id=loader",
+        "user + client-id",
+        "all connections with this user and client id",
+        "1 s",
+        "30 MiB/s",
+        "≥ 23 MiB/s",
+    )
+
+
 def test_a_limit_that_no_snapshot_has_is_not_called_no_limit() -> None:
     throttled = replace(REPORT.throttled[0], limit_units=None, source_entity="", level=None)
     limits = replace(
@@ -69,6 +87,15 @@ def test_a_limit_that_no_snapshot_has_is_not_called_no_limit() -> None:
     assert re.search(r"limit 20 MiB/s of \S+, set after the snapshot of 2026-", headline(between))
     unlimited = replace(unknown, limits=(replace(limits, is_known=True),))
     assert [cell.text for cell in sheets(unlimited)[1].rows[0][2:4]] == ["no limit", "no limit"]
+
+
+def test_every_output_ends_with_the_documents() -> None:
+    document = REPORT.patches[0].strip()
+    assert report_text(REPORT).strip().endswith(document)
+    assert report_markdown(REPORT).strip().endswith(f"```yaml\n{document}\n```")
+    assert f"{document}\n</pre>" in page(REPORT)
+    without = replace(REPORT, patches=())
+    assert "Proposed limits" not in report_text(without) + report_markdown(without) + page(without)
 
 
 def test_a_short_window_has_times_of_the_day_on_its_axis() -> None:

@@ -7,9 +7,47 @@ from hypothesis import strategies as st
 from reconciler.render.use.units import (
     bucket_text,
     length_text,
+    per_day_text,
     share_text,
+    source_text,
 )
+from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tags import bucket_of
+
+
+@pytest.mark.parametrize(
+    ("length_ms", "text"),
+    [
+        (None, "-"),
+        (0, "0 s"),
+        (999, "999 ms"),
+        (1_000, "1 s"),
+        (61_000, "1 min 1 s"),
+        (7_500_000, "2 h 5 min"),
+        (2 * DAY_MS + 5_000, "2 d"),
+        (1_000 * DAY_MS, "1,000 d"),
+    ],
+)
+def test_a_duration_has_at_most_two_parts(length_ms: int | None, text: str) -> None:
+    assert length_text(length_ms) == text
+
+
+@pytest.mark.parametrize(
+    ("found_ms", "allowed_ms", "texts"),
+    [
+        (60_900, 60_000, ("1 min 900 ms", "1 min")),
+        (2 * DAY_MS + 5_000, 2 * DAY_MS, ("2 d 5 s", "2 d")),
+        (7_501_000, 7_500_000, ("2 h 5 min 1 s", "2 h 5 min")),
+        (61_000, 60_000, ("1 min 1 s", "1 min")),
+        (60_000, 60_000, ("1 min", "1 min")),
+        (5, None, ("5 ms", "-")),
+    ],
+)
+def test_two_different_durations_have_different_texts(found_ms, allowed_ms, texts) -> None:
+    assert (
+        length_text(found_ms, unlike=allowed_ms),
+        length_text(allowed_ms, unlike=found_ms),
+    ) == texts
 
 
 @given(st.integers(0, 10**10), st.integers(0, 10**10))
@@ -18,6 +56,14 @@ def test_compared_durations_have_equal_texts_only_if_they_are_equal(
 ) -> None:
     same = length_text(first, unlike=second) == length_text(second, unlike=first)
     assert same == (first == second)
+
+
+def test_throttled_time_is_shown_per_day_of_evidence() -> None:
+    assert per_day_text(14 * 60_000, 14 * DAY_MS) == "1 min a day"
+    assert per_day_text(1, 14 * DAY_MS) == "1 ms a day"
+    assert per_day_text(5, 0) == "-"
+    assert per_day_text(270_000, 300_000) == "4 min 30 s of the 5 min recorded"
+    assert per_day_text(3_600_000, DAY_MS // 2) == "2 h a day"
 
 
 def test_a_small_share_is_never_shown_as_zero() -> None:
@@ -69,3 +115,8 @@ def test_names_that_resemble_others_are_quoted() -> None:
     assert bucket_text(bucket_of("alice", ""), any_name=True) == "user=alice"
     assert bucket_text(bucket_of()) == "clients without a client id"
     assert bucket_text(bucket_of(ip="10.0.0.1")) == "ip=10.0.0.1"
+
+
+def test_the_source_of_a_limit_is_shown_as_an_entity() -> None:
+    assert source_text('[["user","alice"],["client-id",null]]') == "user=alice,client-id=<default>"
+    assert source_text("") == "no limit"

@@ -12,16 +12,21 @@ from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.impact.bucket_mapping import (
     CUSTOM_CALLBACK,
+    HISTORY_BREAKS,
     Identifiability,
     regroup,
 )
-from reconciler.usage.tags import KeyLimits, book, bucket_of, limit_of, tags_of
+from reconciler.usage.tags import GroupKind, KeyLimits, book, bucket_of, limit_of, tags_of
 from tests.hypothesis_profiles import count_examples
 
 RATE = Key.PRODUCER_BYTE_RATE
 
+PAIR = entity(user="alice", client_id="app")
 ALICE = entity(user="alice")
 ANY_USER = entity(user=DEFAULT)
+ANY_PAIR = entity(user=DEFAULT, client_id=DEFAULT)
+APP = entity(client_id="app")
+ANY_CLIENT = entity(client_id=DEFAULT)
 
 
 def of(*entities, value=100.0) -> KeyLimits:
@@ -29,10 +34,196 @@ def of(*entities, value=100.0) -> KeyLimits:
     return book(QuotaState(limits=rows), RATE)
 
 
+def answers(regrouping) -> dict:
+    return {
+        (mapping.bucket.user, mapping.bucket.client_id, mapping.any_name): mapping.answer
+        for mapping in regrouping.mapped
+    }
+
+
+def test_a_changed_value_of_one_limit_is_exact_and_other_buckets_are_unchanged():
+    before = of(ALICE, entity(user="bob"))
+    after = KeyLimits(limits={**before.limits, ALICE: 50.0}, in_use=before.in_use)
+    regrouping = regroup(before, after, [bucket_of("alice"), bucket_of("bob")])
+    assert answers(regrouping) == {
+        ("alice", "", False): Identifiability.EXACT,
+        ("bob", "", False): Identifiability.EXACT,
+    }
+    (change,) = regrouping.changed
+    assert (change.bucket, change.parts, change.limit, change.source) == (
+        bucket_of("alice"),
+        (bucket_of("alice"),),
+        50.0,
+        ALICE,
+    )
+
+
+def test_a_new_default_user_in_a_cluster_of_client_ids_is_not_identifiable():
+    regrouping = regroup(
+        of(APP, ANY_CLIENT),
+        of(APP, ANY_CLIENT, ANY_USER),
+        [bucket_of("", "app"), bucket_of("", "other")],
+    )
+    assert answers(regrouping) == {("", "", True): Identifiability.NOT_IDENTIFIABLE}
+    assert regrouping.mapped[0].bucket.kind is GroupKind.USER
+    assert regrouping.mapped[0].source == ANY_USER
+
+
+def test_a_default_pair_splits_users_of_a_default_user_and_bounds_each_of_their_pairs():
+    regrouping = regroup(
+        of(ANY_USER), of(ANY_USER, ANY_PAIR), [bucket_of("alice"), bucket_of("bob")]
+    )
+    pairs = {
+        mapping.bucket.user: mapping
+        for mapping in regrouping.mapped
+        if mapping.bucket.kind is GroupKind.PAIR
+    }
+    assert {name: mapping.answer for name, mapping in pairs.items()} == {
+        "alice": Identifiability.BOUND,
+        "bob": Identifiability.BOUND,
+    }
+    assert all(mapping.any_name and mapping.source == ANY_PAIR for mapping in pairs.values())
+    assert pairs["alice"].parts == (bucket_of("alice"),)
+    # clients without an id stay with their user, whose series contains the others, too
+    assert answers(regrouping)["alice", "", False] is Identifiability.BOUND
+
+
+def test_a_pair_separated_from_its_user_bounds_both():
+    regrouping = regroup(of(ALICE), of(ALICE, PAIR), [bucket_of("alice")])
+    assert answers(regrouping) == {
+        ("alice", "", False): Identifiability.BOUND,
+        ("alice", "app", False): Identifiability.BOUND,
+    }
+    assert {mapping.bucket: mapping.relieved for mapping in regrouping.mapped} == {
+        bucket_of("alice"): True,
+        bucket_of("alice", "app"): False,
+    }
+    assert [mapping.bucket for mapping in regrouping.changed] == [bucket_of("alice", "app")]
+
+
+def test_a_client_id_of_every_user_is_separated_from_each_user_without_its_own_limit():
+    of_all = entity(user=DEFAULT, client_id="app")
+    before, after = of(ALICE, ANY_USER), of(ALICE, ANY_USER, of_all)
+    regrouping = regroup(before, after, [bucket_of("alice"), bucket_of("bob")])
+    assert answers(regrouping) == {
+        ("alice", "", False): Identifiability.EXACT,
+        ("bob", "", False): Identifiability.BOUND,
+        ("bob", "app", False): Identifiability.BOUND,
+    }
+
+
+def test_a_user_separated_from_client_ids_relieves_their_buckets_which_need_not_be_read():
+    before = of(ALICE, ANY_CLIENT)
+    after = of(ALICE, ANY_CLIENT, entity(user="bob"))
+    regrouping = regroup(before, after, [bucket_of("", "app"), bucket_of("", "job")])
+    assert [mapping.bucket for mapping in regrouping.mapped if mapping.relieved] == [
+        bucket_of("", "app"),
+        bucket_of("", "job"),
+    ]
+    (change,) = regrouping.changed
+    assert (change.bucket, change.answer) == (bucket_of("bob"), Identifiability.BOUND)
+    assert change.parts == (bucket_of("", "app"), bucket_of("", "job"))
+
+
+def test_a_pair_that_returns_to_its_user_is_exact():
+    regrouping = regroup(
+        of(ALICE, PAIR), of(ALICE), [bucket_of("alice"), bucket_of("alice", "app")]
+    )
+    (mapping,) = regrouping.mapped
+    assert mapping.answer is Identifiability.EXACT
+    assert mapping.parts == (bucket_of("alice", "app"), bucket_of("alice"))
+    assert mapping.source == ALICE
+
+
+def test_a_user_that_falls_back_to_the_default_user_is_exact():
+    regrouping = regroup(of(ALICE, ANY_USER), of(ANY_USER), [bucket_of("alice")])
+    (mapping,) = regrouping.mapped
+    assert (mapping.answer, mapping.source) == (Identifiability.EXACT, ANY_USER)
+
+
+def test_pairs_that_become_client_ids_are_exact():
+    regrouping = regroup(
+        of(ANY_PAIR), of(APP), [bucket_of("alice", "app"), bucket_of("bob", "app")]
+    )
+    (change,) = regrouping.changed
+    assert (change.bucket, change.answer) == (bucket_of("", "app"), Identifiability.EXACT)
+    assert len(change.parts) == 2
+
+
+def test_the_first_limit_of_another_level_changes_the_tags_of_unlimited_clients():
+    regrouping = regroup(of(ALICE), of(ALICE, APP), [bucket_of("alice"), bucket_of("bob")])
+    assert regrouping.flipped == (bucket_of("bob"),)
+    (change,) = (
+        mapping for mapping in regrouping.changed if mapping.bucket == bucket_of("", "app")
+    )
+    assert (change.answer, change.parts) == (
+        Identifiability.BOUND,
+        (bucket_of("bob"),),
+    )  # bob may be that app
+    regrouping = regroup(of(ALICE), of(ALICE, PAIR), [bucket_of("alice"), bucket_of("bob")])
+    assert regrouping.flipped == (bucket_of("bob"),)
+
+
+def test_a_bucket_without_use_has_no_data():
+    regrouping = regroup(of(ALICE), of(ALICE, value=50.0), [])
+    assert answers(regrouping) == {("alice", "", False): Identifiability.NO_DATA}
+    assert regroup(of(), of(ANY_USER), []).mapped[0].answer is Identifiability.NO_DATA
+
+
+def test_a_default_that_was_recorded_through_its_users_is_not_reported_as_unseen():
+    regrouping = regroup(of(ANY_USER), of(ANY_USER, value=50.0), [bucket_of("alice")])
+    assert answers(regrouping) == {("alice", "", False): Identifiability.EXACT}
+
+
+def test_an_unlimited_client_may_use_a_client_id_that_has_a_limit():
+    """A client that is counted by user may use any client id, including one whose bucket seems complete."""
+    before = of(ALICE, ANY_CLIENT)
+    regrouping = regroup(before, of(ANY_CLIENT), [bucket_of("alice"), bucket_of("", "app")])
+    mappings = {
+        (mapping.bucket.client_id, mapping.any_name): mapping for mapping in regrouping.mapped
+    }
+    assert mappings["app", False].answer is Identifiability.BOUND
+    assert mappings["app", False].parts == (bucket_of("", "app"), bucket_of("alice"))
+    assert mappings["", True].answer is Identifiability.NOT_IDENTIFIABLE
+
+
+def test_an_unexplained_series_makes_buckets_with_common_clients_not_identifiable():
+    regrouping = regroup(
+        of(ALICE), of(ALICE, value=50.0), [bucket_of("alice"), bucket_of("alice", "app")]
+    )
+    assert regrouping.unexplained == (bucket_of("alice", "app"),)
+    assert (regrouping.mapped[0].answer, regrouping.mapped[0].reason) == (
+        Identifiability.NOT_IDENTIFIABLE,
+        HISTORY_BREAKS,
+    )
+    aside = regroup(of(ALICE), of(ALICE, value=50.0), [bucket_of("alice"), bucket_of("bob", "app")])
+    assert aside.mapped[0].answer is Identifiability.EXACT
+
+
 def test_with_a_custom_callback_nothing_is_identifiable():
     regrouping = regroup(of(ALICE), of(ANY_USER), [bucket_of("alice")], blind=CUSTOM_CALLBACK)
     assert {mapping.answer for mapping in regrouping.mapped} == {Identifiability.NOT_IDENTIFIABLE}
     assert {mapping.reason for mapping in regrouping.mapped} == {CUSTOM_CALLBACK}
+
+
+def test_addresses_have_their_own_buckets():
+    key = Key.CONNECTION_CREATION_RATE
+    first, second = entity(ip="10.0.0.1"), entity(ip="10.0.0.2")
+    before = book(QuotaState(limits={first: limits_of({key: 5.0})}), key)
+    after = book(
+        QuotaState(limits={first: limits_of({key: 9.0}), second: limits_of({key: 1.0})}), key
+    )
+    regrouping = regroup(before, after, [bucket_of(ip="10.0.0.1")])
+    assert {
+        (mapping.bucket.ip, mapping.answer, mapping.limit) for mapping in regrouping.mapped
+    } == {("10.0.0.1", Identifiability.EXACT, 9.0), ("10.0.0.2", Identifiability.NO_DATA, 1.0)}
+    everyone = book(QuotaState(limits={entity(ip=DEFAULT): limits_of({key: 5.0})}), key)
+    (mapping,) = regroup(book(QuotaState(), key), everyone, []).mapped
+    assert (mapping.bucket.kind, mapping.any_name, mapping.answer) == (
+        GroupKind.IP,
+        True,
+        Identifiability.NO_DATA,
+    )
 
 
 # ---- the law ---------------------------------------------------------------------------------

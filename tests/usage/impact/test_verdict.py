@@ -9,10 +9,14 @@ from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import ImpactRequest
 from reconciler.usage.impact.verdict import (
+    HIDDEN_BURSTS,
+    REQUESTS_UNSTATED,
     TOO_MANY_REQUESTS,
     BucketImpact,
     ImpactVerdict,
     Tolerance,
+    ToleranceBreach,
+    compared,
 )
 from reconciler.usage.impact.what_if import breaches, row_of
 from reconciler.usage.kernel import request_replay
@@ -83,9 +87,50 @@ def test_evidence_gives_the_expected_verdict_and_bound(row):
     assert str(result.after.throttled_ms if result.after else "-") == throttled_ms
 
 
+def test_an_impact_without_series_has_no_data():
+    result = impact(QuotaType.PRODUCE, Identifiability.NO_DATA, [], 5, max_gap_ms=GAP)
+    assert (result.verdict, result.before, result.observed_throttled_ms) == (
+        ImpactVerdict.NO_DATA,
+        None,
+        None,
+    )
+
+
+def test_the_observed_figures_are_shown_beside_the_simulated_ones():
+    result = impact_of(Identifiability.EXACT, series(*PEAK, censored=YES, throttle=9), 150, 100)
+    assert result.before.throttled_ms == 30_000
+    assert result.observed_throttled_ms == result.censored_ms == result.covered_ms == 6 * STEP
+
+
+def test_the_sum_of_several_series_is_compared_with_the_worst_of_them():
+    parts = [
+        OldBucket(samples=series(90, 90), limit=80),
+        OldBucket(samples=series(80, 80), limit=None),
+    ]
+    result = impact(QuotaType.PRODUCE, Identifiability.EXACT, parts, 150, max_gap_ms=GAP)
+    assert result.after.max_delay_ms == 8_000  # 2 * 20 * 30 s over 150
+    assert result.before.max_delay_ms == 7_500  # 2 * 10 * 30 s over 80
+    assert result.covered_ms == 5 * STEP
+
+
 def forecast(throttled, delay=0, covered=DAY_MS, **more):
     base = impact_of(Identifiability.EXACT, series(1), None, 5).after
     return replace(base, throttled_ms=throttled, max_delay_ms=delay, covered_ms=covered, **more)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        (0, 60_000, ImpactVerdict.SAME),
+        (0, 60_001, ImpactVerdict.WORSE),
+        (60_001, 0, ImpactVerdict.BETTER),
+        (1_000_000, 1_100_000, ImpactVerdict.SAME),
+        (1_000_000, 1_100_001, ImpactVerdict.WORSE),
+        (1_000_000, 899_999, ImpactVerdict.BETTER),
+    ],
+)
+def test_a_difference_counts_above_a_minute_per_day_and_a_tenth(before, after, verdict):
+    assert compared(forecast(before), forecast(after)) is verdict
 
 
 STRICT = Tolerance(new_throttled_ms_per_day=600_000, max_delay_ms=60_000)
@@ -111,6 +156,20 @@ def impact_row(before, after, verdict=ImpactVerdict.WORSE, covered=DAY_MS):
     base = impact_of(Identifiability.EXACT, series(*CALM), 300, 150)
     figures = {"before": before, "after": after, "verdict": verdict, "covered_ms": covered}
     return row(replace(base, **figures))
+
+
+def test_a_policy_refuses_a_change_that_makes_use_worse():
+    assert breaches(impact_row(forecast(0), forecast(600_000, 60_000)), STRICT) == ()
+    assert breaches(impact_row(forecast(0), forecast(600_001, 60_001)), STRICT) == (
+        ToleranceBreach(what="newly throttled per day", found_ms=600_001, allowed_ms=600_000),
+        ToleranceBreach(what="worst delay", found_ms=60_001, allowed_ms=60_000),
+    )
+    week = impact_row(forecast(0), forecast(700_000), covered=7 * DAY_MS)
+    assert breaches(week, STRICT) == ()
+
+
+def test_a_policy_does_not_refuse_an_existing_delay():
+    assert breaches(impact_row(forecast(0, 90_000), forecast(100_000, 90_000)), STRICT) == ()
 
 
 def test_a_policy_refuses_only_known_figures():
@@ -160,6 +219,55 @@ def consumers(samples: list[Sample], limit: int, clients: Clients | None) -> Buc
 
 
 QUARTER = of_rates(*[100_000] * 10, *[250_000] * 15, *[100_000] * 65)
+
+
+@pytest.mark.parametrize(
+    ("clients", "samples", "limit", "bound", "why"),
+    [
+        (UNSTATED_CONSUMERS, QUARTER, 200_000, FigureBound.BETWEEN, REQUESTS_UNSTATED),
+        (UNSTATED_CONSUMERS, QUARTER, 2_000_000, FigureBound.EXACT, ""),
+        (stated(20_000), QUARTER, 200_000, FigureBound.EXACT, ""),
+        (stated(20_000), of_rates(0, 0, 150, 0, 0), 100, FigureBound.BETWEEN, HIDDEN_BURSTS),
+        (None, QUARTER, 200_000, FigureBound.EXACT, ""),
+    ],
+)
+def test_there_is_one_figure_if_all_is_stated_and_readings_hide_nothing(
+    clients: Clients | None, samples: list[Sample], limit: int, bound: FigureBound, why: str
+) -> None:
+    result = consumers(samples, limit, clients)
+    assert (result.bound, result.reason) == (bound, why)
+    assert result.after is not None
+    if bound is FigureBound.BETWEEN:
+        assert result.worst is not None
+        assert result.after.throttled_ms < result.worst.throttled_ms
+    else:
+        assert result.worst is None
+
+
+def test_the_interval_of_unstated_consumers_contains_what_stated_ones_get() -> None:
+    unstated = consumers(QUARTER, 200_000, UNSTATED_CONSUMERS)
+    assert unstated.after is not None
+    assert unstated.worst is not None
+    for fetch in (70_000, 1_000_000, 50_000_000):
+        for connections in (1, 4):
+            stated_forecast = consumers(QUARTER, 200_000, stated(fetch, connections)).after
+            assert stated_forecast is not None
+            least, most = unstated.after, unstated.worst
+            assert least.throttled_ms <= stated_forecast.throttled_ms <= most.throttled_ms * 1.01
+            assert (
+                (least.max_delay_ms or 0)
+                <= (stated_forecast.max_delay_ms or 0)
+                <= (most.max_delay_ms or 0)
+            )
+
+
+def test_a_limit_that_is_worse_only_in_the_worst_case_is_worse_and_not_refused() -> None:
+    result = consumers(QUARTER, 248_000, UNSTATED_CONSUMERS)
+    assert result.after is not None
+    assert result.worst is not None
+    assert (result.after.throttled_ms, result.verdict) == (0, ImpactVerdict.WORSE)
+    assert result.worst.throttled_ms > 60_000
+    assert breaches(row(result, QuotaType.FETCH), Tolerance(new_throttled_ms_per_day=0)) == ()
 
 
 def test_requests_beyond_the_bound_are_replaced_by_the_closed_form(

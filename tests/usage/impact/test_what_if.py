@@ -7,11 +7,18 @@ from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
+from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import (
+    CUSTOM_CALLBACK,
     HISTORY_BREAKS,
+    NOTHING_SEEN,
     Identifiability,
 )
 from reconciler.usage.impact.query import (
+    FOREIGN_ENTITIES,
+    INVALID_LIMIT,
+    NO_LIMITED_CLIENT,
+    NOT_MEASURED,
     impact_query,
 )
 from reconciler.usage.impact.recorded_limits import RecordedLimits
@@ -150,6 +157,45 @@ def test_only_recorded_series_are_read(number):
         }
 
 
+def test_only_the_bucket_that_changes_is_read():
+    before = state({ALICE: 100.0, BOB: 100.0})
+    question = ask(
+        before,
+        before.with_values([(ALICE, RATE, 50.0)]),
+        {"1": [bucket_of("alice"), bucket_of("bob")]},
+    )
+    assert question.reads == {PRODUCE: (bucket_of("alice"),)}
+    (row,) = rows(question, {(bucket_of("alice"), "1"): rates(80, 80, 0, 0, 0)})
+    assert (row.verdict, row.bound) == (ImpactVerdict.WORSE, FigureBound.BETWEEN)
+    assert 0 < (row.after_throttled_ms or 0) < (row.worst_throttled_ms or 0) <= 90_000
+    assert 0 < (row.after_max_delay_ms or 0) < (row.worst_max_delay_ms or 0) <= 36_000
+    assert (row.before_units, row.after_units, row.source_entity) == (100, 50, '[["user","alice"]]')
+
+
+def test_a_tenant_without_recorded_use_has_one_row_without_a_broker():
+    after = state({ALICE: 100.0, BOB: 5.0})
+    (row,) = rows(ask(state({BOB: 5.0}), after, {"1": [bucket_of("bob")], "2": []}), {})
+    assert (row.broker_id, row.verdict, row.why) == ("", ImpactVerdict.NO_DATA, NOTHING_SEEN)
+    assert (row.bucket, row.after_units) == (bucket_of("alice"), 100)
+
+
+def test_a_broker_without_recorded_use_of_a_tenant_has_no_row():
+    after = state({ALICE: 100.0})
+    question = ask(state({ALICE: 9.0}), after, {"1": [bucket_of("alice")], "2": []})
+    assert [request.broker_id for request in question.requests] == ["1"]
+
+
+def test_a_type_without_any_quota_was_not_measured():
+    question = ask(QuotaState(), state({ALICE: 100.0}), {}, frozenset({QuotaType.FETCH}))
+    (row,) = rows(question, {})
+    assert (row.verdict, row.why) == (ImpactVerdict.NO_DATA, NOT_MEASURED)
+
+
+def test_the_end_of_telemetry_with_the_last_quota_of_a_type_is_reported():
+    (note,) = ask(state({ALICE: 1.0}), QuotaState(), {}).notes
+    assert "no producer_byte_rate is left" in note
+
+
 def test_a_limit_replaced_by_an_equal_one_is_reported_as_the_same():
     before = state({ALICE: 100.0, ANY_USER: 100.0})
     question = ask(
@@ -165,6 +211,55 @@ def test_a_limit_replaced_by_an_equal_one_is_reported_as_the_same():
     )
 
 
+def test_a_limit_that_applies_to_no_client_is_reported():
+    before = state({ALICE: 100.0, ANY_USER: 50.0, APP: 7.0})
+    question = ask(before, before.with_values([(APP, RATE, 8.0)]), {"1": [bucket_of("alice")]})
+    (row,) = rows(question, {})
+    assert (row.bucket, row.verdict, row.why) == (
+        bucket_of("", "app"),
+        ImpactVerdict.NO_DATA,
+        NO_LIMITED_CLIENT,
+    )
+
+
+def test_a_limit_of_nan_cannot_be_simulated():
+    for odd in (float("nan"), 0.0, -1.0):
+        buckets = {"1": [bucket_of("alice")]}
+        for before, after in ((odd, 5.0), (5.0, odd)):
+            question = ask(state({ALICE: before}), state({ALICE: after}), buckets)
+            (row,) = rows(question, {})
+            assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, INVALID_LIMIT)
+
+
+def test_with_a_callback_or_foreign_entities_nothing_is_identifiable():
+    before, after = state({ALICE: 100.0}), state({ALICE: 50.0})
+    buckets = {"1": [bucket_of("alice")]}
+    (row,) = rows(ask(before, after, buckets, callback="com.example.Ours"), {})
+    assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, CUSTOM_CALLBACK)
+    odd = ((("client-id-prefix", "a"),), (("producer_byte_rate", 1.0),))
+    foreign = QuotaState(limits=before.limits, foreign_entities=(odd,))
+    (row,) = rows(ask(foreign, after, buckets), {})
+    assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, FOREIGN_ENTITIES)
+
+
+def test_only_buckets_that_may_hold_a_client_of_a_foreign_entity_have_no_figure():
+    before, after = (state({ANY_USER: limit}) for limit in (100.0, 50.0))
+    odd = ((("team", "a"), ("user", "alice")), (("producer_byte_rate", 1.0),))
+    foreign = QuotaState(limits=before.limits, foreign_entities=(odd,))
+    query = ask(foreign, after, {"1": [bucket_of("alice"), bucket_of("bob")]})
+    assert [(row.bucket.user, row.answer, row.reason) for row in query.requests] == [
+        ("alice", Identifiability.NOT_IDENTIFIABLE, FOREIGN_ENTITIES),
+        ("bob", Identifiability.EXACT, ""),
+    ]
+
+
+def test_a_foreign_entity_with_another_key_has_no_effect():
+    odd = ((("client-id-prefix", "a"),), (("consumer_byte_rate", 1.0),))
+    before = QuotaState(limits=state({ALICE: 100.0}).limits, foreign_entities=(odd,))
+    (request,) = ask(before, state({ALICE: 50.0}), {"1": [bucket_of("alice")]}).requests
+    assert request.answer is Identifiability.EXACT
+
+
 def test_series_recorded_with_a_different_counting_of_clients_break_the_history():
     recorded = state(
         {APP: 100.0, ANY_USER: 100.0}
@@ -174,6 +269,17 @@ def test_series_recorded_with_a_different_counting_of_clients_break_the_history(
     assert ask(before, after, buckets).requests[0].answer is Identifiability.EXACT
     (row,) = rows(ask(before, after, buckets, recorded=RecordedLimits(states=(recorded,))), {})
     assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, HISTORY_BREAKS)
+
+
+def test_series_recorded_under_another_value_are_read_and_named():
+    buckets = {"1": [bucket_of("alice")]}
+    before, after = state({ALICE: 100.0}), state({ALICE: 50.0})
+    recorded = RecordedLimits(states=(state({ALICE: 200.0}),))
+    question = ask(before, after, buckets, recorded=recorded)
+    assert question.requests[0].answer is Identifiability.EXACT
+    assert question.notes == (
+        "producer_byte_rate: 1 of 1 buckets were recorded under another limit than today's",
+    )
 
 
 def test_for_several_buckets_that_are_joined_the_lowest_current_limit_is_reported():
@@ -198,6 +304,12 @@ def test_an_empty_series_is_reported_as_no_samples():
     assert row.before_throttled_ms is row.observed_throttled_ms is None
 
 
+def test_changed_tags_are_counted_even_without_a_limit():
+    before, after = state({ALICE: 1.0}), state({ALICE: 1.0, APP: 2.0})
+    question = ask(before, after, {"1": [bucket_of("bob")]})
+    assert question.flipped == 1
+
+
 def test_the_generated_cases_cover_every_answer():
     missing = {*Identifiability, *ImpactVerdict}
     for number in range(300):
@@ -210,3 +322,13 @@ def test_the_generated_cases_cover_every_answer():
 def judged_case(number):
     fleet = case(number)
     return judged(fleet.question, fleet.series, CADENCE)
+
+
+def test_the_last_limit_of_connections_is_reported_like_that_of_any_other_key():
+    subject = entity(ip="10.0.0.1")
+    before = QuotaState().with_values([(subject, Key.CONNECTION_CREATION_RATE, 5.0)])
+    question = impact_query("c1", before, QuotaState(), {}, frozenset(QuotaType))
+    assert question.notes == (
+        "no connection_creation_rate is left after this change: brokers stop recording ip",
+    )
+    assert not impact_query("c1", QuotaState(), before, {}, frozenset(QuotaType)).notes

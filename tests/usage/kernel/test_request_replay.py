@@ -9,17 +9,20 @@ from reconciler.usage.clients import Requests
 from reconciler.usage.kernel.request_replay import (
     Episode,
     Spread,
+    episodes,
     likely,
     limited,
     parts,
     records,
     replayed,
+    resumes,
 )
-from reconciler.usage.kernel.throttling import Demand, demand_of, simulate
+from reconciler.usage.kernel.throttling import Demand, backlogs, demand_of, simulate
 from reconciler.usage.samples import Censored, QuotaType
 from tests.usage.reference import Sample, columns
 
 GAP = 50_000
+ONE = Requests(is_produce=False, connections=1, most_bytes=20_000, part_bytes=0)
 
 
 def demand(*rates: int, gap_after: int | None = None) -> Demand:
@@ -36,6 +39,25 @@ def demand(*rates: int, gap_after: int | None = None) -> Demand:
     return demand_of(columns(rows), GAP)
 
 
+def episodes_of(series: Demand, limit: int) -> tuple[Episode, ...]:
+    return episodes(series, limit, backlogs(series, limit))
+
+
+def test_episodes_are_the_time_around_a_backlog_under_half_of_the_limit():
+    series = demand(*[10] * 20, 900, *[10] * 40, 3_000, *[10] * 40)
+    small, large = sorted(episodes_of(series, 700), key=lambda episode: episode.begin)
+    assert episodes_of(series, 700) == (large, small)  # the longest waits first
+    assert (small.begin, small.end) == (18, 24)
+    assert (large.begin, large.backlog) == (59, 23_000)
+    assert episodes_of(demand(), 700) == ()
+    assert episodes_of(demand(*[10] * 20), 700) == ()
+
+
+def test_an_episode_ends_with_its_session():
+    series = demand(*[10] * 5, *[3_000] * 5, *[10] * 5, gap_after=9)
+    assert [(episode.begin, episode.end) for episode in episodes_of(series, 1_000)] == [(3, 10)]
+
+
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=20), st.sampled_from(Spread))
 def test_each_spread_has_the_bytes_and_the_time_of_the_readings(rates, spread):
     series = demand(*rates)
@@ -45,6 +67,29 @@ def test_each_spread_has_the_bytes_and_the_time_of_the_readings(rates, spread):
     times, units = (column.reshape(-1, 2).sum(axis=1) for column in (lengths, lengths * levels))
     assert times == pytest.approx(np.full(len(rates), 10_000.0))
     assert units == pytest.approx(np.array(rates) * 10_000.0, rel=1e-9, abs=1e-3)
+
+
+def test_spreads_are_even_stepped_or_in_bursts():
+    series = demand(0, 25, 100, 50, 50)
+    complete = Episode(0, 5, 0, 0)
+    assert parts(series, Spread.EVEN, complete)[1].tolist() == [
+        0,
+        0,
+        25,
+        25,
+        100,
+        100,
+        50,
+        50,
+        50,
+        50,
+    ]
+    lengths, levels = parts(series, Spread.STEPS, complete)
+    assert (levels[2:4].tolist(), lengths[2:4].tolist()) == ([0, 100], [7_500, 2_500])
+    lengths, levels = parts(series, Spread.BURSTS, complete)
+    assert (levels[2:4].tolist(), lengths[2:4].tolist()) == ([0, 250], [9_000, 1_000])
+    assert (levels[4:6].tolist(), lengths[4:6].tolist()) == ([25, 775], [9_000, 1_000])
+    assert levels[6:].tolist() == [50] * 4
 
 
 @given(
@@ -70,6 +115,16 @@ def test_the_bytes_beside_records_are_those_of_requests_that_a_connection_collec
     assert inflation == pytest.approx(rate / content)
 
 
+def test_without_a_size_of_records_all_bytes_are_records():
+    content, inflation = records(np.array([0.0, 100.0]), ONE)
+    assert (content.tolist(), inflation.tolist()) == ([0, 100], [1, 1])
+
+
+def test_a_replay_goes_on_shortly_before_the_next_rate_near_the_limit():
+    rates = np.array([0.0] * 10 + [81.0] + [0.0] * 10)
+    assert resumes(rates, 100).tolist() == [6] * 6 + list(range(6, 15)) + [21] * 6
+
+
 @given(
     st.lists(st.integers(0, 300_000), min_size=1, max_size=30),
     st.integers(50_000, 400_000),
@@ -91,3 +146,8 @@ def test_a_forecast_lies_between_those_of_an_even_and_an_uneven_spread_or_near_t
         )
     closed = simulate(QuotaType.FETCH, series, limit // 2)
     assert likely_forecast.throttled_ms <= closed.throttled_ms + 20_000 + 10_000 * len(rates) // 10
+
+
+def test_a_backlog_at_the_end_of_a_session_is_unfinished():
+    assert likely(limited(demand(*[300_000] * 5), 100_000), ONE).unfinished == 1
+    assert likely(limited(demand(*[300_000] * 5, *[0] * 30), 100_000), ONE).unfinished == 0

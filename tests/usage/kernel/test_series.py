@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.usage.kernel.series import summed
+from reconciler.usage.kernel.series import NOTHING, summed
 from reconciler.usage.samples import MAX_UNITS, Censored
 from tests.usage import reference
 from tests.usage.reference import Sample, columns, samples_of
@@ -63,3 +63,8 @@ def test_times_and_spans_equal_the_reference_row_by_row(rows, from_ms, to_ms):
     assert series.may_have_wanted_more == any(row.censored is not Censored.NO for row in rows)
     span = series.between(from_ms, max(from_ms, to_ms))
     assert samples_of(span) == list(reference.between(rows, from_ms, to_ms))
+
+
+def test_an_empty_list_of_samples_is_a_series():
+    assert len(NOTHING) == len(summed([])) == 0
+    assert NOTHING.throttled_ms == 0

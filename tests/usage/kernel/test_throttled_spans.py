@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.usage.kernel.series import NOT_RECORDED, SampleSeries, series_of
-from reconciler.usage.kernel.throttled_spans import chart_points, throttled_spans
+from reconciler.usage.kernel.throttled_spans import ThrottledSpan, chart_points, throttled_spans
 
 STEP, GAP = 10, 50
 
@@ -30,6 +30,16 @@ def series(rows: list[tuple[int, int, int]]) -> SampleSeries:
             "censored": [0] * len(rows),
         }
     )
+
+
+def test_a_span_ends_with_the_throttling_or_at_a_gap() -> None:
+    rows = [(10, 1, 0), (10, 7, 5), (10, 9, 900), (10, 1, 0), (10, 2, 5), (60, 3, 5)]
+    assert throttled_spans(series(rows), GAP) == (
+        ThrottledSpan(begin_ms=1_010, end_ms=1_030, delay_ms=900, rate_units=9),
+        ThrottledSpan(begin_ms=1_040, end_ms=1_050, delay_ms=5, rate_units=2),
+        ThrottledSpan(begin_ms=1_100, end_ms=1_110, delay_ms=5, rate_units=3),
+    )
+    assert throttled_spans(series([(10, 1, NOT_RECORDED)]), GAP) == ()
 
 
 @given(readings)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from reconciler.errors import QuotaValueError
 from reconciler.usage.kernel.throttling import MOST_UNITS, delay_ms, demand_of, served, waiting
 from reconciler.usage.samples import MAX_UNITS, MODEL_OF, Censored, QuotaType, ThrottleModel
-from reconciler.usage.throttle_models import LONGEST_MS
+from reconciler.usage.throttle_models import BURST_WINDOWS, LONGEST_MS
 from tests.usage import reference
 from tests.usage.recorded import simulate
 from tests.usage.reference import Sample, columns
@@ -24,13 +24,98 @@ def backlogs(samples: list[Sample], limit: int, kind: QuotaType = PRODUCE) -> li
     return waiting(MODEL_OF[kind], demand_of(columns(samples), GAP), limit).tolist()
 
 
+def test_a_backlog_lasts_longer_than_its_peak():
+    samples = series(100, 300, 50, 50, 0)
+    assert backlogs(samples, 100) == [0, 6000, 4500, 3000, 0]
+    assert served(demand_of(columns(samples), GAP), 100).tolist() == [3000] * 5
+    forecast = simulate(PRODUCE, samples, 100, GAP)
+    assert forecast.throttled_ms == 90_000
+    assert forecast.max_delay_ms == 60_000
+    assert forecast.over_timeout_ms == 0
+    assert forecast.delayed_units == 9000
+    assert forecast.arrived_units == 15_000
+    assert not forecast.is_lower_bound
+
+
+def test_a_gap_resets_the_backlog_and_reports_that_it_was_not_finished():
+    samples = [
+        Sample(1_000, 30_000, 500, 0, Censored.NO),
+        Sample(1_000 + GAP, 30_000, 0, 0, Censored.NO),
+        Sample(1_000 + GAP + GAP + 1, 30_000, 10, 0, Censored.NO),
+    ]
+    assert backlogs(samples, 100) == [12_000, 9_000, 0]
+    forecast = simulate(PRODUCE, samples, 100, GAP)
+    assert (forecast.unfinished, forecast.is_lower_bound) == (1, True)
+    assert simulate(PRODUCE, samples[:2], 100, GAP).unfinished == 1
+
+
+def test_a_byte_over_the_limit_is_not_throttling_and_a_second_is():
+    barely = series(101, 101, 101)
+    assert simulate(PRODUCE, barely, 100, GAP).throttled_ms == 0
+    assert simulate(PRODUCE, barely, 100, GAP, 1).throttled_ms == 90_000
+    assert simulate(PRODUCE, series(104, 104, 104), 100, GAP).throttled_ms == 90_000
+
+
+def test_arrivals_are_rounded_up_at_halves_and_the_limit_is_rounded_down():
+    assert demand_of(columns(series(1, 3, dt=500)), GAP).units.tolist() == [1, 2]
+    assert backlogs(series(3, dt=500), 1) == [2]  # 3 * 0.5 is 2, 1 * 0.5 is 0
+
+
+def test_time_beyond_the_delivery_timeout_is_counted_separately():
+    forecast = simulate(PRODUCE, series(1000, 0, 0), 100, GAP)
+    assert (forecast.max_delay_ms, forecast.over_timeout_ms) == (270_000, 90_000)
+    assert (
+        simulate(PRODUCE, series(500, 0), 100, GAP).over_timeout_ms == 0
+    )  # 120 s does not exceed the bound
+
+
+def test_mutations_are_delayed_beyond_a_burst_of_eleven_seconds():
+    limit = 2
+    burst = series(limit * (BURST_WINDOWS + 10), dt=1_000)
+    assert simulate(MUTATION, series(24, dt=1_000), limit, GAP).throttled_ms == 0
+    assert backlogs(burst, limit, MUTATION) == [18]
+    forecast = simulate(MUTATION, burst, limit, GAP)
+    assert forecast.model is ThrottleModel.TOKENS
+    assert (forecast.unfinished, forecast.max_delay_ms) == (1, 9_000)
+
+
+def test_rejected_connections_are_not_queued():
+    assert backlogs(series(15, 5), 10, QuotaType.IP) == [150, 0]
+    forecast = simulate(QuotaType.IP, series(15, 5), 10, GAP)
+    assert (forecast.throttled_ms, forecast.delayed_units) == (30_000, 150)
+    assert forecast.max_delay_ms is forecast.over_timeout_ms is None
+
+
+def test_request_time_is_only_time_over_the_limit():
+    forecast = simulate(QuotaType.REQUEST, series(11, 10, 9), 10, GAP)
+    assert (forecast.throttled_ms, forecast.max_delay_ms) == (30_000, None)
+    assert forecast.model is ThrottleModel.APPROXIMATE
+
+
+def test_without_a_limit_no_client_is_throttled():
+    forecast = simulate(PRODUCE, series(10**12), None, GAP)
+    assert (forecast.throttled_ms, forecast.max_delay_ms, forecast.covered_ms) == (0, 0, 30_000)
+    assert simulate(PRODUCE, [], 1, GAP).samples == 0
+
+
 @pytest.mark.parametrize("limit", [0, -1, MAX_UNITS])
 def test_an_invalid_limit_cannot_be_simulated(limit):
     with pytest.raises(QuotaValueError, match="cannot be simulated"):
         simulate(PRODUCE, series(1), limit, GAP)
 
 
+def test_a_delay_bound_of_zero_is_refused():
+    with pytest.raises(QuotaValueError, match="cannot be simulated"):
+        simulate(PRODUCE, series(1), 1, GAP, 0)
+
+
 # ---- what 64 bits do not hold ------------------------------------------------------------------
+
+
+def test_impossible_rates_over_a_week_are_refused_with_their_size():
+    full = series(*[MAX_UNITS] * 2_100, dt=300_000)
+    with pytest.raises(QuotaValueError, match=r"10,000,000,000,000 units per second .* cannot be"):
+        demand_of(columns(full), 300_000)
 
 
 def test_an_impossible_throughput_is_refused_only_where_the_limit_is_near_the_rates():
@@ -40,6 +125,14 @@ def test_an_impossible_throughput_is_refused_only_where_the_limit_is_near_the_ra
     with pytest.raises(QuotaValueError, match="no broker moves so much"):
         served(demand, MAX_UNITS - 1)
     assert simulate(PRODUCE, series(*[5] * 40_000), MAX_UNITS - 1, GAP).throttled_ms == 0
+
+
+def test_a_month_at_a_terabyte_per_second_is_counted():
+    month = series(*[10**12] * 8_640, dt=300_000)
+    forecast = simulate(PRODUCE, month, 1, 300_000)
+    assert forecast.arrived_units == 2_592_000 * 10**12 < MOST_UNITS
+    assert forecast.max_delay_ms == LONGEST_MS
+    assert forecast.delayed_units == forecast.arrived_units - 300
 
 
 # ---- laws --------------------------------------------------------------------------------------

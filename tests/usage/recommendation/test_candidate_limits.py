@@ -1,9 +1,10 @@
 """The search for the smallest sufficient limit, rounding to three digits."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.usage.recommendation.candidate_limits import LEAST_PART, smallest
+from reconciler.usage.recommendation.candidate_limits import LEAST_PART, smallest, three_digits
 from reconciler.usage.samples import MAX_UNITS
 
 peaks = st.one_of(st.integers(1, 300), st.integers(1, MAX_UNITS))
@@ -28,3 +29,23 @@ def test_a_stricter_promise_needs_no_smaller_limit(peak, data):
     first, second = sorted(data.draw(st.tuples(st.integers(1, peak), st.integers(1, peak))))
     weaker = smallest(peak, lambda limit: limit >= first)
     assert weaker <= smallest(peak, lambda limit: limit >= second)
+
+
+def test_a_search_needs_few_trials():
+    tried = []
+    smallest(10**12, lambda limit: tried.append(limit) or limit >= 5 * 10**11)
+    assert len(tried) <= 10
+
+
+@pytest.mark.parametrize(
+    ("value", "up", "down"),
+    [
+        (1, 1, 1),
+        (999, 999, 999),
+        (1001, 1010, 1000),
+        (123_456, 124_000, 123_000),
+        (9_999, 10_000, 9_990),
+    ],
+)
+def test_limits_are_rounded_to_three_digits(value, up, down):
+    assert (three_digits(value, up=True), three_digits(value, up=False)) == (up, down)

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
 from reconciler.usage.recommendation.limit_sizes import (
+    BATCH,
+    GOLD,
     SILVER,
     WEEK_MS,
     Advice,
@@ -55,6 +57,48 @@ def usual():
     return week(1)
 
 
+@pytest.fixture(scope="module")
+def advised(usual):
+    return recommend(case(usual), SILVER)
+
+
+def test_the_target_satisfies_the_promise_on_training_and_test_data(advised):
+    assert advised.advice is Advice.CHANGE
+    assert advised.train.share_ppm <= SILVER.share_ppm
+    assert advised.test.share_ppm <= 2 * SILVER.share_ppm
+    assert advised.lower <= advised.needed <= advised.upper
+    assert advised.worst_week >= advised.needed * 99 // 100
+    assert advised.target >= advised.needed * 115 // 100
+    assert advised.target <= advised.needed * 116 // 100
+    assert (advised.confidence_ppm, advised.samples) == (1_000_000, DAYS * 288)
+    assert (advised.evidence_ms, advised.rules, advised.censored_ppm) == (END, (), 0)
+
+
+def test_the_needed_limit_is_the_smallest_within_a_hundredth(usual, advised):
+    train = trial(QuotaType.PRODUCE, [usual], 0, END - WEEK_MS, GAP)
+    recent = trial(QuotaType.PRODUCE, [usual], END - 2 * WEEK_MS, END - WEEK_MS, GAP)
+    promise = ThrottlePromise(share_ppm=SILVER.share_ppm, max_delay_ms=SILVER.max_delay_ms)
+    assert train.keeps(advised.needed, promise)
+    less = advised.needed * 98 // 100
+    assert not (train.keeps(less, promise) and recent.keeps(less, promise))
+
+
+def test_every_broker_is_simulated_separately():
+    """Leadership rotates: each broker is busy a third of the time, at different times."""
+    rotating = [
+        [
+            sample._replace(rate_units=sample.rate_units if (k // 12) % 3 == n else 0)
+            for k, sample in enumerate(week(5))
+        ]
+        for n in range(3)
+    ]
+    together = recommend(case(*rotating), SILVER)
+    alone = max(recommend(case(series), SILVER).needed for series in rotating)
+    assert abs(together.needed - alone) <= alone // 100  # each has separate candidates
+    merged = recommend(case(week(5)), SILVER)  # the largest of the brokers at each time
+    assert together.needed < merged.needed
+
+
 def test_the_test_week_is_never_used_for_sizing(usual):
     wild = [
         sample
@@ -68,10 +112,125 @@ def test_the_test_week_is_never_used_for_sizing(usual):
     assert result.test.share_ppm > 2 * SILVER.share_ppm
 
 
+@pytest.mark.parametrize(("spikes", "advice"), [(20, Advice.CHANGE), (21, Advice.REFUSED)])
+def test_a_limit_may_exceed_its_share_twofold_in_the_test_week(usual, advised, spikes, advice):
+    """Of 2016 samples of the week, twenty are within twice the half percent of silver."""
+    held_out = [sample for sample in usual if sample.ts_ms >= END - WEEK_MS]
+    spiked = {sample.ts_ms for sample in held_out[10 : 10 + 3 * spikes : 3]}
+    series = [
+        sample
+        if sample.ts_ms < END - WEEK_MS
+        else sample._replace(rate_units=advised.target * 19 // 10 if sample.ts_ms in spiked else 0)
+        for sample in usual
+    ]
+    result = recommend(case(series), SILVER)
+    assert result.test.share_ppm == -(-spikes * 1_000_000 // 2016)
+    assert result.advice is advice
+
+
+def test_the_last_week_before_the_test_week_is_sized_separately(usual):
+    recent = range(END - 2 * WEEK_MS, END - WEEK_MS)
+    rising = [
+        sample._replace(rate_units=2 * sample.rate_units) if sample.ts_ms in recent else sample
+        for sample in usual
+    ]
+    result = recommend(case(rising), BATCH)
+    promise = ThrottlePromise(share_ppm=BATCH.share_ppm)
+    diluted = trial(QuotaType.PRODUCE, [rising], 0, END - WEEK_MS, GAP).smallest(promise)
+    assert result.needed == result.worst_week > diluted
+
+
+@pytest.mark.parametrize(
+    ("series", "to_ms"),
+    [
+        pytest.param([], END, id="no samples"),
+        pytest.param(week(1, days=13), END, id="not a fortnight"),
+        pytest.param(week(1)[::70], END, id="not a hundred samples"),
+        pytest.param(
+            [sample._replace(rate_units=0) for sample in week(1)], END, id="nothing was used"
+        ),
+        pytest.param(week(1), END + WEEK_MS, id="no week to prove it"),
+    ],
+)
+def test_insufficient_evidence_is_reported(series, to_ms):
+    result = recommend(case(series, to_ms=to_ms), SILVER)
+    assert result.advice is Advice.INSUFFICIENT
+    assert (result.target, result.train, result.test) == (None, None, None)
+
+
+def test_a_stricter_tier_needs_no_less(usual):
+    needs = [recommend(case(usual), tier).needed for tier in (BATCH, SILVER, GOLD)]
+    assert needs == sorted(needs)
+
+
+def test_a_pinned_limit_is_only_reported(usual, advised):
+    result = recommend(case(usual, pinned=True, current=1), SILVER)
+    assert (result.advice, result.target) == (Advice.KEEP, advised.target)
+
+
+def test_a_limit_close_to_the_target_is_kept_and_verified(usual, advised):
+    current = advised.target * 105 // 100
+    result = recommend(case(usual, current=current), SILVER)
+    assert (result.advice, result.target, result.rules) == (
+        Advice.KEEP,
+        current,
+        (SizingRule.IGNORED,),
+    )
+    assert result.train.share_ppm <= SILVER.share_ppm
+
+
 # ---- the rules -------------------------------------------------------------------------------
 
 PLAIN = Tier(name="plain", share_ppm=5_000, max_delay_ms=None)
 EMPTY = case()
+
+
+RULES = """
+                                     |      |                   |      0 | 1150 |                  | margin
+margin_percent=0                     |      |                   |      0 | 1000 |                  | no margin
+                                     |      |                   |  5_000 | 1150 |                  | censored, within the share
+                                     |      |                   |  5_001 | 1380 | BUMP             | censored
+                                     |      | bumped            |  5_001 | 1150 |                  | raised once, not twice
+                                     | 1380 | bumped            |  5_001 | 1380 | IGNORED          | a raised limit is kept
+                                     | 1380 | bumped            |  5_000 | 1150 |                  | not censored any more
+                                     | 9000 | bumped            |  5_001 | 4500 | CUT              | far above the raised limit
+                                     | 2000 | bumped            |  5_001 | 1380 |                  | kept up to the maximum raise
+                                     |  900 | bumped            |  5_001 | 1150 |                  | raised, and more is needed now
+ceiling=1200                         | 1380 | bumped            |  5_001 | 1200 | CEILING          | kept, not above the ceiling
+                                     |      | pinned            |  5_001 | 1150 |                  | a pinned number is not raised
+bump_percent=0                       |      |                   |  5_001 | 1150 |                  | a tier that is never raised
+ceiling=1200                         |      |                   |  5_001 | 1200 | BUMP CEILING     | never above the ceiling
+floor=4321                           |      |                   |      0 | 4330 | FLOOR            | floor
+                                     |      | budget=1100       |      0 | 1100 | BUDGET           | budget
+                                     |      | budget=1105       |      0 | 1100 | BUDGET           | rounded down to keep the budget
+floor=1104                           |      | budget=1105       |      0 | 1105 | BUDGET           | not below the floor by rounding
+floor=4321                           |      | budget=900        |      0 |  900 | FLOOR BUDGET     | the budget has precedence
+                                     | 1046 |                   |      0 | 1046 | IGNORED          | hardly a change
+ceiling=1200                         | 1250 |                   |      0 | 1150 |                  | hardly a change, and above the ceiling
+                                     | 1210 | budget=1200       |      0 | 1150 |                  | hardly a change, and beyond the budget
+ceiling=1200                         | 1200 |                   |      0 | 1200 | IGNORED          | hardly a change, at the ceiling
+                                     | 1045 |                   |      0 | 1150 |                  | a tenth is a change
+                                     | 10011|                   |      0 | 5010 | CUT              | halved at most
+                                     | 10011| budget=100        |      0 | 5010 | BUDGET CUT       | even then
+"""
+"""Settings of the tier | current limit | marks of the case | censored ppm | target | rules | what it shows."""
+
+
+def values(text: str) -> dict[str, object]:
+    """Settings such as `floor=1` or, for true ones, their names."""
+    pairs = (word.partition("=") for word in text.split())
+    return {name: int(value) if value else True for name, _, value in pairs}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [pytest.param(line, id=line.split("|")[-1].strip()) for line in RULES.strip("\n").split("\n")],
+)
+def test_a_rule_gives_the_expected_target_for_a_need_of_a_thousand(row):
+    tier, current, marks, censored_ppm, value, rules, _ = (cell.strip() for cell in row.split("|"))
+    sizing = replace(EMPTY, current=int(current) if current else None, **values(marks))
+    expected = int(value), tuple(SizingRule[name] for name in rules.split())
+    assert priced(1000, replace(PLAIN, **values(tier)), sizing, int(censored_ppm)) == expected
 
 
 @given(
@@ -89,6 +248,15 @@ def test_a_raised_limit_is_not_raised_again_for_the_same_window(
         needed, PLAIN, replace(EMPTY, current=once, budget=budget, bumped=True), censored_ppm
     )
     assert again <= once or SizingRule.BUMP not in rules
+
+
+def test_a_raised_limit_is_neither_lowered_nor_raised_again_on_the_next_day():
+    """98 are needed, 5 % of the time is censored: merged or not, the next run gives the same number."""
+    raised, rules = priced(98, PLAIN, replace(EMPTY, current=100), 50_000)
+    assert (raised, rules) == (136, (SizingRule.BUMP,))
+    merged = priced(98, PLAIN, replace(EMPTY, current=136, bumped=True), 50_000)
+    assert merged == (136, (SizingRule.IGNORED,))
+    assert priced(98, PLAIN, replace(EMPTY, current=100), 50_000)[0] == 136
 
 
 @given(st.integers(1, 10**12), st.integers(1, 10**12))
@@ -145,3 +313,10 @@ def test_a_trial_without_samples_has_no_result():
         None,
         None,
     )
+
+
+def test_a_proof_is_about_the_worst_broker():
+    calm = [Sample(n * STEP, STEP, 10, 0, Censored.NO) for n in range(10)]
+    hot = [sample._replace(rate_units=20 if n == 3 else 0) for n, sample in enumerate(calm)]
+    proof = trial(QuotaType.PRODUCE, [calm, hot], 0, END, GAP).proof(10)
+    assert (proof.share_ppm, proof.max_delay_ms, proof.covered_ms) == (100_000, 300_000, 20 * STEP)

@@ -77,6 +77,51 @@ THROTTLED = evidence(
 )
 
 
+def test_each_time_has_the_limit_in_force_then_and_its_level() -> None:
+    first, second = report(THROTTLED).throttled
+    assert (first.begin_ms, first.end_ms, first.delay_ms) == (30_000, 40_000, 2_400)
+    assert (first.limit_units, first.level, first.source_entity) == (1_000, 6, '[["user",null]]')
+    assert (second.limit_units, second.level, second.source_entity) == (
+        2_000,
+        3,
+        '[["user","alice"]]',
+    )
+    assert (first.least_units, second.least_units) == (1_200, 2_100)
+
+
+def test_a_limit_that_was_raised_while_the_delay_was_recorded_is_not_its_cause() -> None:
+    samples = {bucket_of("alice"): series(RATES, {3: 2_400, 4: 2_400})}
+    low, high = state({USER: 1_000}), state({USER: 50_000})
+    for snapshots in (((0, low), (45_000, high)), ((0, high), (45_000, low))):
+        (row,) = report(evidence(samples, *snapshots)).throttled
+        assert (row.end_ms, row.limit_units, row.least_units) == (50_000, 1_000, 1_200)
+    (row,) = report(evidence(samples, (0, low), (50_001, high))).throttled
+    assert row.limit_units == 1_000
+    (row,) = report(evidence(samples, (0, low), (30_000, high))).throttled
+    assert row.limit_units == 50_000
+
+
+@pytest.mark.parametrize(
+    ("present", "target"), [({USER: 1_379}, 1_380), ({USER: 1_380}, None), ({}, None)]
+)
+def test_no_limit_is_proposed_that_is_not_above_the_present_one(present, target) -> None:
+    samples = {bucket_of("alice"): series(RATES, {3: 2_400})}
+    snapshots = (0, state({USER: 1_000})), (80_000, state(present))
+    (row,) = report(evidence(samples, *snapshots)).limits
+    assert (row.is_known, row.least_units, row.target_units) == (True, 1_200, target)
+    (curve,) = report(evidence(samples, *snapshots)).curves
+    assert curve.after_units == (target or row.limit_units)
+
+
+def test_the_nearest_time_comes_first_and_the_one_in_question_is_marked() -> None:
+    at_time = report(THROTTLED, at_ms=125_000)
+    assert [row.begin_ms for row in at_time.throttled] == [120_000, 30_000]
+    assert [row.begin_ms for row in at_time.throttled_at] == [120_000]
+    assert report(THROTTLED, at_ms=60_000).throttled_at == ()
+    cut = report(THROTTLED, max_rows=1)
+    assert (len(cut.throttled), cut.left_out) == (1, 1)
+
+
 def test_the_proposed_limit_is_above_the_limit_that_throttled() -> None:
     (row,) = report(THROTTLED).limits
     assert (row.limit_units, row.level, row.throttled_ms, row.covered_ms) == (
@@ -89,6 +134,33 @@ def test_the_proposed_limit_is_above_the_limit_that_throttled() -> None:
     calm = evidence({bucket_of("alice"): series(RATES, {})}, (0, state({USER: 2_000})))
     (row,) = report(calm).limits
     assert (row.least_units, row.target_units, row.throttled_ms) == (None, None, 0)
+
+
+def test_throttling_without_a_known_limit_still_has_its_time() -> None:
+    unknown = replace(THROTTLED, limits=())
+    (first, _) = report(unknown).throttled
+    assert (first.limit_units, first.level, first.source_entity, first.least_units) == (
+        None,
+        None,
+        "",
+        None,
+    )
+    (row,) = report(unknown).limits
+    assert (row.is_known, row.limit_units, row.target_units) == (False, None, 573)
+
+
+def test_a_limit_that_was_set_after_the_last_snapshot_is_not_known_and_not_none() -> None:
+    before = replace(THROTTLED, limits=((0, state({})),))
+    (first, _) = report(before).throttled
+    assert (first.limit_units, first.snapshot_ms) == (None, 0)
+    (row,) = report(before).limits
+    assert (row.is_known, row.limit_units, row.target_units) == (False, None, 573)
+    between = replace(THROTTLED, limits=((0, state({})), (TO, state({USER: 2_000}))))
+    (first, _) = report(between).throttled
+    assert (first.limit_units, first.snapshot_ms) == (2_000, 0)
+    removed = replace(THROTTLED, limits=((0, state({})), (TO, state({}))))
+    (row,) = report(removed).limits
+    assert (row.is_known, row.limit_units, row.target_units) == (True, None, None)
 
 
 @given(st.integers(1, 10**12), st.floats(1.0001, 50), st.floats(10, 12))

@@ -71,6 +71,18 @@ def test_what_is_taken_for_a_success_is_decoded_as_one_also_if_the_answer_is_dam
         assert is_decoded_success(version, bytes(body), requested)
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_name_that_looks_like_the_bytes_between_two_results_only_needs_decoding(
+    version: int,
+) -> None:
+    requested = [((("user", name),), ALICE[1]) for name in ("a", "b\0\0\0\0\0c")]
+    entries = alter_client_quotas.encode_entries(version, requested)
+    results = [(parts, 0, None) for parts, _ in requested]
+    body = alter_client_quotas.encode_response(version, results=results)
+    assert is_decoded_success(version, body, requested)
+    assert alter_client_quotas.is_plain_success(version, body, entries) == (version == 0)
+
+
 def test_an_empty_request_is_rejected() -> None:
     with pytest.raises(EncodeError, match="without entries"):
         alter_client_quotas.encode_request(1, [], validate_only=False)

@@ -25,6 +25,11 @@ def test_a_rejection_in_the_layout_of_version_0_is_decoded_in_every_version(vers
     assert api_versions.decode_response(version, body) == refusal
 
 
+def test_unknown_tags_of_the_response_are_skipped() -> None:
+    body = b"\x00\x00\x01\x00\x00\x00\x00" + b"\x01\x63\x03zzz"
+    assert api_versions.decode_response(3, body) == ApiVersionsResponse(error_code=0, apis=())
+
+
 @pytest.mark.parametrize(
     "tags",
     [

@@ -1,6 +1,7 @@
 """Decisions of the fast reader: which entries are ordinary, when it uses its memory and when it stops. Correct results
 are tested in test_describe_client_quotas."""
 
+import struct
 from collections.abc import Sequence
 
 import pytest
@@ -48,6 +49,21 @@ def user(name: str | None, *values: tuple[str, float]) -> Entry:
     return (("user", name),), values
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        ((("group", "g"),), ()),
+        ((("user", "u"), ("group", "g")), ()),
+        ((("user", "u"), ("client-id", "c"), ("ip", "i")), ()),
+        user("u", ("future_rate", 1.0)),
+    ],
+)
+def test_entries_outside_the_layout_are_left_to_the_general_reader(entry: Entry) -> None:
+    plain = user("known", (PRODUCER, 1.0))
+    gathering, handed = read([plain, entry, user("other", (PRODUCER, 2.0))])
+    assert (len(gathering), handed) == (3, 1)
+
+
 def test_a_damaged_entry_is_left_to_the_general_reader_for_its_reason() -> None:
     body = describe_client_quotas.encode_response(1, entries=[user("abc", (PRODUCER, 1.0))])
     for size in range(9, len(body) - 1):
@@ -61,6 +77,13 @@ def test_a_damaged_entry_is_left_to_the_general_reader_for_its_reason() -> None:
     )
     with pytest.raises(DecodeError, match="the same key twice"):
         read_body(twice)
+
+
+def test_rows_preserve_every_bit_of_a_double() -> None:
+    odd = struct.unpack(">d", b"\x7f\xf8\x00\x00\x00\x00\x12\x34")[0]
+    gathering, _ = read([user(f"u{n}", (PRODUCER, odd)) for n in range(5)])
+    for row in gathering.entries.values():
+        assert struct.pack(">d", row[0] or 0.0) == b"\x7f\xf8\x00\x00\x00\x00\x12\x34"
 
 
 def rows_of(values: list[float]) -> list[int]:

@@ -15,6 +15,10 @@ def test_the_token_is_sent_with_its_extensions() -> None:
     assert repr(client) == "OAuthBearer(...)"
 
 
+def test_extensions_are_optional() -> None:
+    assert OAuthBearerClient(token="a").start() == b"n,,\x01auth=Bearer a\x01\x01"  # noqa: S106
+
+
 @pytest.mark.parametrize("token", ["", "x y", "x\x01y", "é", "=x"])
 def test_a_token_that_is_invalid_in_a_header_is_refused(token: str) -> None:
     with pytest.raises(EncodeError, match="bearer token") as caught:
@@ -45,3 +49,9 @@ def test_a_malformed_error_of_the_server_is_reported_as_an_error(challenge: byte
     client = OAuthBearerClient(token=TOKEN)
     assert client.receive(challenge) == b"\x01"
     assert client.server_error == "no reason given"
+
+
+def test_an_error_of_the_server_is_shortened_and_made_printable() -> None:
+    client = OAuthBearerClient(token=TOKEN)
+    client.receive(b'{"status":"a\\u001b\\n\xc3\xa9' + b"x" * 500 + b'"}')
+    assert client.server_error == "a???" + "x" * 96

@@ -32,3 +32,7 @@ def test_a_challenge_in_plain_is_refused() -> None:
 def test_a_malformed_token_is_refused_with_the_message_of_kafka(token: bytes, words: str) -> None:
     with pytest.raises(AuthenticationError, match=words):
         read_plain(token)
+
+
+def test_an_authorization_id_equal_to_the_user_is_accepted() -> None:
+    assert read_plain(b"u\x00u\x00p") == ("u", "p")

@@ -194,3 +194,12 @@ def test_a_server_refuses_a_wrong_proof(change: object, words: str) -> None:
     with pytest.raises(AuthenticationError, match=words):
         server.receive(change(final))
     assert not server.is_complete
+
+
+def test_a_user_removed_during_the_exchange_is_refused() -> None:
+    users = {"user": CREDENTIAL}
+    server, stepper = server_for(users), client()
+    final = work(stepper, server.receive(stepper.start()))
+    users.clear()
+    with pytest.raises(AuthenticationError, match="invalid credentials"):
+        server.receive(final)

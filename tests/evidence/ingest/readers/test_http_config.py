@@ -87,6 +87,10 @@ def test_every_header_that_may_contain_a_key_is_a_credential(
             PrometheusClient("http://prometheus:9090", clock=FakeClock(), config=config)
 
 
+def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:
+    assert read(tmp_path, "") == HttpConfig()
+
+
 def test_short_secrets_are_not_scrubbed(tmp_path: Path) -> None:
     assert read(tmp_path, "bearer_token: ab").hidden_in("a cab") == "a cab"
 
@@ -133,9 +137,26 @@ def test_an_error_is_named_without_showing_a_value(tmp_path: Path, text: str, me
     assert PLANTED not in str(wrong.value)
 
 
+def test_a_value_that_yaml_reads_as_a_number_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(TelemetryError) as wrong:
+        read(tmp_path, "basic_auth: {username: u, password: 12345678}")
+    assert "needs quotes" in wrong.value.hint
+
+
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(TelemetryError, match=r"gone\.yml"):
         http_config.read(tmp_path / "gone.yml")
+
+
+def test_verification_is_disabled_only_explicitly(tmp_path: Path) -> None:
+    usual = read(tmp_path, "tls_config: {server_name: prometheus.internal}")
+    assert usual.tls is not None
+    assert usual.tls.verify_mode is ssl.CERT_REQUIRED
+    assert usual.tls.check_hostname
+    assert usual.server_name == "prometheus.internal"
+    open_one = read(tmp_path, "tls_config: {insecure_skip_verify: true}")
+    assert open_one.tls is not None
+    assert open_one.tls.verify_mode is ssl.CERT_NONE
 
 
 def fetched(config: HttpConfig, tls: ssl.SSLContext) -> int:

@@ -1,6 +1,7 @@
 """OpenMetrics and the classic text format: escapes, times in seconds and milliseconds, truncated files."""
 
 import gzip
+import math
 import tempfile
 from pathlib import Path
 
@@ -31,6 +32,27 @@ def escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
+def test_samples_of_a_series_are_grouped(tmp_path: Path) -> None:
+    series, counts = read(
+        tmp_path,
+        f'# TYPE m gauge\nm{{a="1"}} 1.5 {T}.25\nm{{a="2"}} NaN {T}\nm{{a="1"}} +Inf {T + 1}\nn 3 {T}\n# EOF\n',
+    )
+    assert [(entry.name, entry.labels, [at for at, _ in entry.points]) for entry in series] == [
+        ("m", {"a": "1"}, [T * 1000 + 250, T * 1000 + 1000]),
+        ("m", {"a": "2"}, [T * 1000]),
+        ("n", {}, [T * 1000]),
+    ]
+    assert math.isnan(series[1].points[0][1])
+    assert dict(counts) == {}
+
+
+def test_classic_times_are_milliseconds_and_need_no_eof(tmp_path: Path) -> None:
+    series, counts = read(tmp_path, f'm{{a="1",}} 1 {T}123\n\n# a remark\nm{{a="1"}}\t2\t{T}124 \n')
+    points = [point for entry in series for point in entry.points]
+    assert points == [(T * 1000 + 123, 1.0), (T * 1000 + 124, 2.0)]
+    assert dict(counts) == {}
+
+
 def test_a_dump_of_promtool_is_read(tmp_path: Path) -> None:
     series, _ = read(tmp_path, f'{{__name__="m", a="1"}} 1 {T}123\n{{"m.x", "b.c"="2"}} 1 {T}123\n')
     assert [(entry.name, entry.labels) for entry in series] == [
@@ -48,9 +70,36 @@ def test_every_label_value_is_read_back(labels: dict[str, str]) -> None:
     assert dict(counts) == {}
 
 
+@pytest.mark.parametrize(
+    "value", ["} 1 2", '",b="c', "# {", "{}", "a" * 10_000, "\\", "\r", "\u2028"]
+)
+def test_label_values_that_resemble_the_format_are_read_as_values(
+    tmp_path: Path, value: str
+) -> None:
+    (series,), counts = read(tmp_path, f'm{{a="{escaped(value)}",b="z"}} 1 {T}\n# EOF\n')
+    assert series.labels == {"a": value, "b": "z"}
+    assert dict(counts) == {}
+
+
+def test_exemplars_are_ignored(tmp_path: Path) -> None:
+    text = f'm_total{{a="1"}} 1 {T} # {{t="x"}} 0.5 {T}\nm_total 2 {T} # {{t="}} 1"}} 0.5\n# EOF\n'
+    series, counts = read(tmp_path, text)
+    assert [list(entry.points) for entry in series] == [[(T * 1000, 1.0)], [(T * 1000, 2.0)]]
+    assert dict(counts) == {}
+
+
 def test_samples_without_a_time_are_not_used(tmp_path: Path) -> None:
     series, counts = read(tmp_path, "m 1\n")
     assert (series, dict(counts)) == ([], {DropReason.NO_TIME: 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [("20000", 20_000_000), ("1700000000000.5", T * 1000)],
+)
+def test_the_unit_of_a_time_is_found_by_its_size(tmp_path: Path, text: str, at: int) -> None:
+    series, _ = read(tmp_path, f"m 1 {text}\n# EOF\n")
+    assert series == [RecordedSeries.of("m", {}, [(at, 1.0)])]
 
 
 @pytest.mark.parametrize(
@@ -80,6 +129,11 @@ def test_an_invalid_line_is_counted_with_its_place(tmp_path: Path, line: str) ->
     assert counts.partial
 
 
+def test_lines_after_the_end_marker_are_counted(tmp_path: Path) -> None:
+    _, counts = read(tmp_path, f"m 1 {T}\n# EOF\nm 2 {T + 1}\n")
+    assert "follows # EOF" in counts.examples(DropReason.BAD_LINE)[0]
+
+
 def test_gzip_is_unpacked_and_a_cut_file_is_truncated(tmp_path: Path) -> None:
     path = tmp_path / "metrics.gz"
     packed = gzip.compress(f"m 1 {T}\nm 2 {T + 1}\n# EOF\n".encode())
@@ -89,6 +143,12 @@ def test_gzip_is_unpacked_and_a_cut_file_is_truncated(tmp_path: Path) -> None:
         points = [point for series in openmetrics.read(path, counts) for point in series.points]
         assert points == [(T * 1000, 1.0), (T * 1000 + 1000, 2.0)][: len(points)]
         assert counts[DropReason.TRUNCATED] == truncated
+
+
+def test_a_file_without_samples_is_an_error_unless_it_declares_itself_empty(tmp_path: Path) -> None:
+    assert read(tmp_path, "# EOF\n") == ([], {})
+    with pytest.raises(TelemetryError, match=r"no sample.*metrics\.txt:1"):
+        read(tmp_path, "<html>\n</html>\n")
 
 
 def test_a_long_file_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

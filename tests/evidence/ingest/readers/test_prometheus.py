@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -66,6 +67,23 @@ def raw(
     return series, client, clock
 
 
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_span_includes_its_start_and_excludes_its_end_for_every_version(closed: bool) -> None:
+    """Ranges of Prometheus 3 exclude their start; those of 2 include it."""
+    (series,), _, _ = raw(filled(closed=closed))
+    assert (series.name, dict(series.labels)) == ("m", {"instance": "b1", "user": "ü"})
+    assert list(series.points) == [(T, 0.0), (T + 500, 500.0), (T + 999, 999.0)]
+
+
+def test_values_are_parsed_from_strings_of_every_kind() -> None:
+    server = FakePrometheus()
+    server.put("m", [(T, "NaN"), (T + 1, "+Inf"), (T + 2, "-Inf"), (T + 3, "1e3")])
+    (series,), _, _ = raw(server)
+    values = [value for _, value in series.points]
+    assert math.isnan(values[0])
+    assert values[1:] == [math.inf, -math.inf, 1000.0]
+
+
 def test_invalid_pairs_are_counted_and_the_others_are_read() -> None:
     at = T / 1000
     invalid = [[at, "one"], [at, "1_0"], [None, "1"], ["x"], [at, None], [1e300, "1"]]
@@ -81,6 +99,21 @@ def test_native_histograms_and_elements_that_are_no_series_are_counted() -> None
     elements = ({"metric": {"__name__": "h"}, "histograms": [[T, {}]]}, {"metric": {}}, ["m"])
     assert [series_of(element, counts) for element in elements] == [None] * 3
     assert dict(counts) == {DropReason.HISTOGRAMS: 1, DropReason.BAD_LINE: 2}
+
+
+def test_an_empty_result_has_no_series() -> None:
+    assert raw(FakePrometheus())[0] == ()
+
+
+def test_names_and_labels_are_discovered() -> None:
+    async def both(client: PrometheusClient) -> object:
+        return await client.names(['{user="ü"}'], T, T + 1), await client.series(
+            [ALL, '{a="b"}'], T, T + 1
+        )
+
+    names, labels = run(filled(), both)[0]
+    assert names == ("m",)
+    assert labels == ({"__name__": "m", "instance": "b1", "user": "ü"},)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +135,16 @@ def test_transient_errors_are_retried_and_counted(fault: Fault) -> None:
     assert clock.slept == [1.0, 2.0]
 
 
+def test_a_server_that_remains_unavailable_is_a_transient_error() -> None:
+    server = filled()
+    server.faults = [Fault(status=503, text=error("starting up", "unavailable"))] * 9
+    with pytest.raises(TelemetryUnavailable, match="starting up") as away:
+        raw(server)
+    assert away.value.retriable
+    assert away.value.status == 503
+    assert len(server.asked) == 6
+
+
 def test_the_retry_after_of_a_server_is_used() -> None:
     server = filled()
     later = format_datetime(datetime.fromtimestamp(FakeClock().now() + 20, UTC), usegmt=True)
@@ -114,6 +157,37 @@ def test_the_retry_after_of_a_server_is_used() -> None:
     assert clock.slept == [7.0, pytest.approx(13.0), 4.0]
 
 
+def test_a_retry_after_of_an_hour_is_not_waited_for() -> None:
+    server = filled()
+    server.faults = [Fault(status=503, headers={"Retry-After": "3600"})]
+    with pytest.raises(TelemetryUnavailable):
+        raw(server)
+    assert len(server.asked) == 1
+
+
+LATE = error("query timed out in expression evaluation", "timeout")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(hang=True),
+        Fault(status=503, text=LATE),
+        Fault(status=504, text="<html>Gateway Time-out</html>"),
+        Fault(status=422, text=error("context deadline exceeded", "execution")),
+    ],
+)
+def test_a_query_that_times_out_is_too_large_and_other_requests_are_repeated(fault: Fault) -> None:
+    server, bounds = filled(), PrometheusLimits(total_seconds=0.3)
+    server.faults = [fault]
+    with pytest.raises(ResponseTooLarge):
+        raw(server, bounds=bounds)
+    server = filled()
+    server.faults = [fault]
+    names, _, _ = run(server, lambda client: client.names([ALL], T, T + 1), bounds=bounds)
+    assert names == ("m",)
+
+
 def test_a_request_ends_at_one_deadline_whatever_an_attempt_may_take() -> None:
     server = filled()
     server.faults = [Fault(hang=True)] * 6
@@ -123,6 +197,16 @@ def test_a_request_ends_at_one_deadline_whatever_an_attempt_may_take() -> None:
             lambda client: client.names([ALL], T, T + 1),
             bounds=PrometheusLimits(total_seconds=9.0, query_seconds=1.0),
         )
+
+
+@pytest.mark.parametrize("words", ["compacting", "the pool is empty"])
+def test_other_failures_of_a_server_do_not_reduce_the_query(words: str) -> None:
+    server = filled()
+    server.faults = [Fault(status=503, text=words)] * 9
+    with pytest.raises(TelemetryUnavailable) as away:
+        raw(server)
+    assert not isinstance(away.value, ResponseTooLarge)
+    assert len(server.asked) == 6
 
 
 @pytest.mark.parametrize(
@@ -168,6 +252,11 @@ def test_a_query_that_is_too_large_has_its_own_error(status: int, words: str) ->
         raw(server)
 
 
+def test_a_response_above_the_limit_is_reported_as_a_query_that_is_too_large() -> None:
+    with pytest.raises(ResponseTooLarge, match="100 bytes"):
+        raw(filled(), bounds=PrometheusLimits(answer_bytes=100))
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -183,6 +272,32 @@ def test_other_json_is_refused_as_a_response(text: str) -> None:
     server.faults = [Fault(text=text)]
     with pytest.raises(TelemetryError, match=r"not a matrix|something else than"):
         raw(server)
+
+
+@pytest.mark.parametrize(
+    ("extra", "word"),
+    [
+        ({"warnings": ["store 10.0.0.1 down"]}, DropReason.WARNINGS),
+        ({"partial_response": True}, DropReason.WARNINGS),
+        ({"isPartial": True}, DropReason.WARNINGS),
+        ({"infos": ["metric might not be a counter"]}, DropReason.INFOS),
+    ],
+)
+def test_a_partial_response_is_counted(extra: dict[str, object], word: DropReason) -> None:
+    server = filled()
+    server.extra = extra
+    _, client, _ = raw(server)
+    assert dict(client.counts) == {word: 1}
+    assert client.counts.partial is (word is DropReason.WARNINGS)
+
+
+def test_an_unreachable_server_is_a_transient_error() -> None:
+    async def ask() -> None:
+        async with PrometheusClient("http://127.0.0.1:1", clock=FakeClock()) as client:
+            await client.raw(ALL, T, T + 1)
+
+    with pytest.raises(TelemetryUnavailable, match=r"127\.0\.0\.1:1"):
+        asyncio.run(ask())
 
 
 def test_headers_are_sent_and_no_secret_is_ever_shown(caplog: pytest.LogCaptureFixture) -> None:
@@ -241,6 +356,26 @@ def test_logins_of_netrc_are_not_sent(tmp_path: Path, monkeypatch: pytest.Monkey
     assert with_one.headers[0]["Authorization"] == "Bearer x"
 
 
+def test_requests_use_the_proxy_of_the_environment_except_for_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = filled()
+
+    async def ask() -> tuple[RecordedSeries, ...]:
+        async with server:
+            monkeypatch.setenv("http_proxy", server.url)
+            monkeypatch.delenv("no_proxy", raising=False)
+            monkeypatch.delenv("NO_PROXY", raising=False)
+            async with PrometheusClient(
+                "http://prometheus.invalid:9090", clock=FakeClock()
+            ) as client:
+                return await client.raw(ALL, T, T + 1000)
+
+    assert len(asyncio.run(ask())) == 1
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert len(raw(filled())[0]) == 1
+
+
 def test_the_login_of_a_proxy_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     server = filled()
     server.faults = [Fault(status=400, text=f"proxy {PLANTED}")]
@@ -257,3 +392,9 @@ def test_the_login_of_a_proxy_is_never_shown(monkeypatch: pytest.MonkeyPatch) ->
         asyncio.run(ask())
     assert PLANTED not in str(refused.value)
     assert "Proxy-Authorization" in server.headers[0]
+
+
+def test_an_invalid_request_is_an_error_of_kquota() -> None:
+    config = HttpConfig(headers={"X-Key": "a\nb"}, authorized=True)
+    with pytest.raises(TelemetryError, match="failed"):
+        raw(filled(), config=config)

@@ -45,3 +45,7 @@ def test_an_invalid_address_is_reported_with_a_hint(typed: str, message: str) ->
     assert message in str(caught.value)
     assert caught.value.hint
     assert "secret" not in str(caught.value)
+
+
+def test_a_relative_folder_becomes_absolute() -> None:
+    assert address.parsed("lake").root.startswith("/")

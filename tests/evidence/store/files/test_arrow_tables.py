@@ -3,7 +3,7 @@ import pytest
 
 from reconciler.errors import LakeDamaged
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.usage.tables import TARGET_UP, Column, ColumnKind, Table
+from reconciler.usage.tables import TABLES, TARGET_UP, USAGE_SAMPLE, Column, ColumnKind, Table
 from tests.evidence.store import rows
 
 GROWN = Table(
@@ -11,6 +11,14 @@ GROWN = Table(
     columns=(*TARGET_UP.columns, Column(name="since", kind=ColumnKind.LONG, null=True)),
     key=TARGET_UP.key,
 )
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
+def test_every_table_has_a_schema_with_exact_nullability(table: Table) -> None:
+    schema = arrow_tables.schema(table)
+    assert schema.names == list(table.names)
+    assert [column.nullable for column in schema] == [column.null for column in table.columns]
+    assert arrow_tables.conformed(table, schema.empty_table()).schema.equals(schema)
 
 
 def test_a_nullable_column_of_a_later_version_is_null_if_it_is_missing() -> None:
@@ -69,3 +77,16 @@ def test_the_elements_of_lists_of_texts_are_unchanged() -> None:
     conformed_table = arrow_tables.conformed(table, pa.table({"rules": pa.array([["a", "b"], []])}))
     assert conformed_table.column("rules").to_pylist() == [["a", "b"], []]
     assert not conformed_table.schema.field("rules").type.value_field.nullable
+
+
+def test_nullable_columns_of_a_sample_may_be_null() -> None:
+    assert arrow_tables.conformed(USAGE_SAMPLE, rows.usage()).column("throttle_ms").null_count == 3
+
+
+def test_a_reader_has_a_copy_of_the_bytes_in_arrow_memory() -> None:
+    content = bytes(range(256)) * 4
+    before = pa.total_allocated_bytes()
+    reader = arrow_tables.open_content(content)
+    assert pa.total_allocated_bytes() - before >= len(content)
+    assert reader.read() == content
+    assert arrow_tables.open_content(b"").read() == b""

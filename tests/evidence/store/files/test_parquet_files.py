@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 
 from reconciler.errors import LakeDamaged
-from reconciler.evidence.store.files import parquet_files, table_store
+from reconciler.evidence.store.files import arrow_tables, parquet_files, table_store
 from reconciler.evidence.store.files.parquet_files import TableFile
 from reconciler.evidence.store.series_index import SERIES
-from reconciler.usage.tables import QUOTA_ENTRY, USAGE_SAMPLE, ColumnKind, Table
+from reconciler.usage.tables import QUOTA_ENTRY, TARGET_UP, USAGE_SAMPLE, ColumnKind, Table
 from tests.evidence.store import rows
 from tests.evidence.store.stores import PassingStore
 
@@ -45,6 +45,14 @@ def test_the_same_rows_in_any_order_give_the_same_bytes_sorted_by_the_key(
     assert len(sorted_rows) == table.num_rows
 
 
+def test_rows_with_equal_keys_are_ordered_by_the_other_columns() -> None:
+    table = rows.usage(rates=(5, 6, 7))
+    equal = table.set_column(7, "ts_ms", pa.array([1, 1, 1]))
+    assert parquet_files.write_parquet(USAGE_SAMPLE, equal, {}) == parquet_files.write_parquet(
+        USAGE_SAMPLE, equal.take([2, 0, 1]), {}
+    )
+
+
 def quota_entries(*values: float) -> pa.Table:
     texts = {column.name: "" for column in QUOTA_ENTRY.columns if column.kind is ColumnKind.TEXT}
     numbers = {"observed_at_ms": 1, "quota_units": 5, "day": rows.day(0)}
@@ -62,6 +70,23 @@ def test_nan_values_are_read_back() -> None:
     content = parquet_files.write_parquet(QUOTA_ENTRY, entries, {})
     values = of(content, QUOTA_ENTRY).read(["value"])["value"].to_pylist()
     assert [repr(value) for value in values] == ["nan", "inf", "-0.0"]
+
+
+def test_a_file_has_compressed_row_groups_with_statistics_and_its_sort_order() -> None:
+    many = rows.usage(users=[f"u{n}" for n in range(700)], rates=range(100))
+    content = parquet_files.write_parquet(USAGE_SAMPLE, many, {"kquota": "{}"})
+    file = pq.ParquetFile(pa.BufferReader(content))
+    assert [file.metadata.row_group(at).num_rows for at in range(2)] == [65_536, 4_464]
+    column = file.metadata.row_group(0).column(USAGE_SAMPLE.names.index("user"))
+    assert (column.compression, column.has_dictionary_page) == ("ZSTD", True)
+    assert column.statistics.min == "u0"
+    names = [
+        USAGE_SAMPLE.names[sorting_column.column_index]
+        for sorting_column in file.metadata.row_group(0).sorting_columns
+    ]
+    assert tuple(names) == USAGE_SAMPLE.key
+    assert file.schema_arrow.equals(arrow_tables.schema(USAGE_SAMPLE))
+    assert of(content).texts["kquota"] == "{}"
 
 
 def key(user: str) -> tuple[str, ...]:
@@ -109,3 +134,17 @@ def test_row_groups_that_are_larger_than_kquota_writes_them_are_refused(tmp_path
     pq.write_table(many, tmp_path / "x", row_group_size=140_000)
     with pytest.raises(LakeDamaged, match="has row groups of more than 131,072 rows"):
         TableFile(table_store.opened(str(tmp_path)), "x", USAGE_SAMPLE)
+
+
+def test_a_column_that_was_added_later_is_missing_in_an_older_file() -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(quota_entries(1.0).drop_columns(["quota_units"]), sink)
+    old = of(bytes(sink.getvalue()), QUOTA_ENTRY).read(QUOTA_ENTRY.names)
+    typed = arrow_tables.typed(QUOTA_ENTRY, old, ["quota_units"], "x")
+    assert typed["quota_units"].to_pylist() == [None]
+
+
+def test_a_file_has_the_table_that_it_is_read_as() -> None:
+    content = parquet_files.write_parquet(TARGET_UP, rows.up(), {})
+    with pytest.raises(LakeDamaged, match="has other columns than usage_sample"):
+        of(content)
