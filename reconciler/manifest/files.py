@@ -168,7 +168,7 @@ def _too_much(name: str) -> Problem:
 
 
 def _too_many(location: str, count: int, maximum: int) -> Problem:
-    words = f"{count} files are more than the {maximum} that may be read (reading.maxFiles)"
+    words = f"{count} files are more than the {maximum} that may be read; name fewer paths"
     return Problem(location, 0, 0, words)
 
 
@@ -307,7 +307,7 @@ def _too_large(display_path: str, max_bytes: int) -> Problem:
         display_path,
         0,
         0,
-        f"is larger than the {max_bytes} bytes that may be read (reading.maxFileBytes)",
+        f"is larger than the {max_bytes} bytes that may be read; split it",
     )
 
 

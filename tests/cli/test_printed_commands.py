@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
+from reconciler.cli.framework import familiar_words
 from reconciler.cli.main import cli
 from reconciler.render.table import Style, fold_lines
 from tests.cli.command_tree import OPTION, command_of, options_of
@@ -101,9 +102,10 @@ def test_commands_in_printed_texts_exist_with_their_options() -> None:
 
 
 OTHER_PROGRAMS = {
+    "other tools": " ".join(word for word in familiar_words.OPTIONS if word.startswith("--")),
     "kafka-client-quotas": "--add --alter --any --defaults --delete --describe --names --resolve --validate-only",
     "Kafka's tools": "--allow-principal --entity-type --operation",
-    "kubectl, helm": "--all-namespaces --as --create-namespace --dry-run --from-file --from-literal --no-hooks --overwrite"
+    "kubectl, helm": "--all-namespaces --as --create-namespace --from-file --from-literal --no-hooks --overwrite"
     " --patch --patch-file --previous --replicas --reset-then-reuse-values --selector --set --show-labels"
     " --type --values --wait",
     "Spark": "--archives --conf --deploy-mode --driver-memory --executor-cores --executor-memory"
@@ -140,7 +142,7 @@ def all_options() -> set[str]:
 
 
 def test_every_option_that_an_error_or_a_hint_names_exists() -> None:
-    printed = ("kafka-client-quotas", "Kafka's tools", "kubectl, helm")
+    printed = ("other tools", "kafka-client-quotas", "Kafka's tools", "kubectl, helm")
     own = options_of(cli).union(*(OTHER_PROGRAMS[program].split() for program in printed))
     programs = (
         "git/",

@@ -13,6 +13,8 @@ from typing import Any, Final, TypeVar
 import click
 from msgspec import Struct
 
+from reconciler.cli.framework import familiar_words
+
 F = TypeVar("F", bound=Callable[..., Any])
 Headings = Mapping[str, Sequence[str]]
 """Flags by heading, in the order of the help."""
@@ -197,8 +199,10 @@ class LazyGroup(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve as click does; suggest the nearest name for an unknown one."""
+        """Resolve as click does; suggest what an unknown command is called here."""
         if args and args[0] not in self._entries and not args[0].startswith("-"):
+            if args[0] in familiar_words.COMMANDS:
+                ctx.fail(f"unknown command {args[0]!r}; use {familiar_words.COMMANDS[args[0]]}")
             near = difflib.get_close_matches(args[0], self._entries, n=1)
             suffix = f" Did you mean {near[0]}?" if near else ""
             ctx.fail(f"unknown command {args[0]!r}.{suffix}")

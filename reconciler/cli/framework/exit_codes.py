@@ -12,6 +12,7 @@ import click
 
 from reconciler.base.installation import incomplete_installation
 from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.familiar_words import OPTIONS
 from reconciler.errors import KquotaError, ManifestErrors, PlanRefused, Problem, StalePlan
 
 DEBUG_VARIABLE: Final = "KQUOTA_DEBUG"
@@ -129,6 +130,8 @@ def _print_error(console: Console, error: BaseException) -> ExitCode:
 
 
 def _usage_hint(error: click.ClickException) -> str:
+    if isinstance(error, click.NoSuchOption) and error.option_name in OPTIONS:
+        return f"use {OPTIONS[error.option_name]}"
     context = error.ctx if isinstance(error, click.UsageError) else None
     return "" if context is None else f"see {context.command_path} --help"
 
