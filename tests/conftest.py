@@ -159,24 +159,27 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None, object, object]:
     """Mark stories and thorough tests before `-m` selects; then sort the tests by the table of groups."""
-    if config.args == config.getini("testpaths") and not config.option.markexpr:
-        missing = groups.patterns_without_tests([item.nodeid for item in items])
-        if missing:
-            raise pytest.UsageError(f"tests/groups.py: no test matches {', '.join(missing)}")
+    servers = {item.nodeid for item in items if item.get_closest_marker("integration")}
+    whole = config.args == config.getini("testpaths") and not config.option.markexpr
+    faults = groups.faults_of_tables([item.nodeid for item in items], servers, whole=whole)
+    if faults:
+        report = pytest.CollectReport(groups.TABLES, "failed", "\n".join(faults), [])
+        config.hook.pytest_collectreport(report=report)
     for item in items:
-        if item.get_closest_marker("integration"):
-            if not groups.may_need_servers(item.nodeid):
-                raise pytest.UsageError(f"{item.nodeid}: mark integration tests in their own file")
-            if groups.group_of(item.nodeid) is None:
-                raise pytest.UsageError(f"{item.nodeid}: tests/groups.py has no group for it")
-            if groups.is_story(item.nodeid):
-                item.add_marker("story")
-        elif groups.is_thorough(item.nodeid):
+        if item.nodeid in servers and groups.is_story(item.nodeid):
+            item.add_marker("story")
+        elif item.nodeid not in servers and groups.is_thorough(item.nodeid):
             item.add_marker("thorough")
     result = yield
     if groups.is_scheduled(config):
         groups.sort_items(items)
     return result
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """End the run for a fault of the tables; in a worker of xdist an exception would be lost, so its controller ends."""
+    if report.failed and report.nodeid == groups.TABLES and "PYTEST_XDIST_WORKER" not in os.environ:
+        raise pytest.UsageError(str(report.longrepr))
 
 
 @pytest.hookimpl(trylast=True)

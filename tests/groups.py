@@ -9,6 +9,7 @@ thorough tests before the others, so that no long unit is left for the end.
 import functools
 import re
 from collections import defaultdict
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parents[1]
+TABLES = "tests/groups.py"
 WITHOUT_SERVERS = "without servers"
 STORIES_ALONE = "story"
 MAIN_CLAIMS = "story or not (integration or thorough)"
@@ -59,7 +61,6 @@ GROUPS = (
     _group("chart and image", r"tests/(charts|packaging)/"),
     _group("pages in Chromium", r"tests/render/"),
     _group("alerts and metrics", r"tests/(alerts|metrics)/"),
-    _group("the test servers", r"tests/servers/"),
 )
 
 
@@ -149,13 +150,30 @@ def is_thorough_throughout(path: str) -> bool:
     )
 
 
-def patterns_without_tests(nodes: list[str]) -> list[str]:
-    """Return the patterns of the tables that match no node id, because a test was renamed or removed."""
-    return [
-        pattern
+def faults_of_tables(nodes: list[str], servers: AbstractSet[str], *, whole: bool) -> list[str]:
+    """Return what is wrong between the tables and the collected tests, in sentences.
+
+    Args:
+        nodes: Node ids of the collected tests.
+        servers: Those of integration tests.
+        whole: Whether all tests are collected, so that each pattern must match one.
+    """
+    faults = [
+        f"{TABLES}: no test matches {pattern}, because it was renamed or removed"
         for pattern in (*STORIES, *THOROUGH, *(group.pattern.pattern for group in GROUPS))
-        if not any(re.match(pattern, node) for node in nodes)
+        if whole and not any(re.match(pattern, node) for node in nodes)
     ]
+    faults += [
+        f"{node}: mark integration tests in their own file"
+        for node in nodes
+        if node in servers and not may_need_servers(node)
+    ]
+    faults += [
+        f"{node}: {TABLES} has no group for it"
+        for node in nodes
+        if node in servers and group_of(node) is None
+    ]
+    return faults
 
 
 def group_of(node: str) -> Group | None:
