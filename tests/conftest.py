@@ -160,8 +160,8 @@ def pytest_collection_modifyitems(
 ) -> Generator[None, object, object]:
     """Mark stories and thorough tests before `-m` selects; then sort the tests by the table of groups."""
     servers = {item.nodeid for item in items if item.get_closest_marker("integration")}
-    whole = config.args == config.getini("testpaths") and not config.option.markexpr
-    faults = groups.faults_of_tables([item.nodeid for item in items], servers, whole=whole)
+    complete = config.args == config.getini("testpaths") and not config.option.markexpr
+    faults = groups.faults_of_tables([item.nodeid for item in items], servers, complete=complete)
     if faults:
         report = pytest.CollectReport(groups.TABLES, "failed", "\n".join(faults), [])
         config.hook.pytest_collectreport(report=report)

@@ -150,18 +150,18 @@ def is_thorough_throughout(path: str) -> bool:
     )
 
 
-def faults_of_tables(nodes: list[str], servers: AbstractSet[str], *, whole: bool) -> list[str]:
+def faults_of_tables(nodes: list[str], servers: AbstractSet[str], *, complete: bool) -> list[str]:
     """Return what is wrong between the tables and the collected tests, in sentences.
 
     Args:
         nodes: Node ids of the collected tests.
         servers: Those of integration tests.
-        whole: Whether all tests are collected, so that each pattern must match one.
+        complete: Whether all tests are collected, so that each pattern must match one.
     """
     faults = [
         f"{TABLES}: no test matches {pattern}, because it was renamed or removed"
         for pattern in (*STORIES, *THOROUGH, *(group.pattern.pattern for group in GROUPS))
-        if whole and not any(re.match(pattern, node) for node in nodes)
+        if complete and not any(re.match(pattern, node) for node in nodes)
     ]
     faults += [
         f"{node}: mark integration tests in their own file"

@@ -13,7 +13,7 @@ from reconciler.base.clock import SystemClock
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.records import record_store
 from reconciler.kube.records.config_maps import config_maps, read
-from reconciler.kube.records.stored_records import StoredRecords
+from reconciler.kube.records.stored_records import LoopMemory, StoredRecords
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
@@ -132,10 +132,6 @@ def cluster(kube: KubeCluster, kube_namespace: str) -> Iterator[str]:
 def test_an_override_is_recorded_for_the_operator_and_listed_and_ended(
     kube: KubeCluster, kube_namespace: str, cluster: str
 ) -> None:
-    status = {"status": {"clusterId": f"id-{kube_namespace}"}}
-    patch = "application/merge-patch+json"
-    path = f"/apis/kafka-quotas.io/v1alpha1/quotaclusters/{cluster}/status"
-    kube.api.call("PATCH", path, status, kind=patch).need()
     owner = Owner(document=f"{kube_namespace}/alice", since=1.0)
     applied = Recorded(
         entity=entity(user="alice"), key=Key.PRODUCER_BYTE_RATE, value=1048576.0, owner=owner
@@ -147,7 +143,11 @@ def test_an_override_is_recorded_for_the_operator_and_listed_and_ended(
                 api,
                 kube_namespace,
                 f"id-{kube_namespace}",
-                lambda stored: replace(stored, owned=stored.owned.with_changes([applied])),
+                lambda stored: replace(
+                    stored,
+                    owned=stored.owned.with_changes([applied]),
+                    memory=LoopMemory(manager=cluster),
+                ),
             )
 
     asyncio.run(apply())
