@@ -5,6 +5,7 @@ document). Its type declares all its fields (:func:`typed`). Duplicate keys, unk
 another kind and another format are refused, as after manual edits or a broken transfer.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
@@ -109,10 +110,14 @@ def converted(
     Raises:
         ConfigError: A field is missing, unknown or of another type; with its place.
     """
-    try:
+
+    def convert() -> T:
         return msgspec.convert(value, kind, str_keys=True, dec_hook=hook)
+
+    try:
+        return convert()
     except msgspec.ValidationError as error:
-        raise edited(_words_of(str(error)), location) from error
+        raise edited(_words_of(str(error), value, convert), location) from error
     except (ValueError, RecursionError) as error:  # half of a surrogate pair; nested too deep
         raise edited(f"it has a value that no document has ({error})", location) from error
 
@@ -144,10 +149,20 @@ _OTHER_TYPE: Final = "Expected "
 """How msgspec begins to say what is wrong with a value; its names and types are in backticks."""
 
 
-def _words_of(message: str) -> str:
-    """Return what msgspec says of a value in the words of these documents."""
+_STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)|\[\.\.\.\]")
+"""A step of a path of msgspec: an index, a field or, as ``[...]``, any name."""
+
+
+def _words_of(message: str, document: object, convert: Callable[[], object]) -> str:
+    """Return what msgspec says of a value in the words of these documents.
+
+    Args:
+        message: The message of msgspec.
+        document: What it is about.
+        convert: Reads the document again.
+    """
     words, _, place = message.partition(" - at `")
-    path = place.rpartition("$")[2].rstrip("`").removeprefix(".") or "the document"
+    path = _with_names(place.rpartition("$")[2], document, convert) or "the document"
     if place.startswith("key` in "):
         path = f"a name in {path}"
     if words.startswith(_UNKNOWN):
@@ -163,3 +178,33 @@ def _words_of(message: str) -> str:
         types = words.removeprefix(_OTHER_TYPE).replace("`", "")
         words = f"should be {types.replace(', got ', ', not ')}"
     return f"{path} {words}"
+
+
+def _with_names(path: str, value: Any, convert: Callable[[], object]) -> str:  # noqa: ANN401 - JSON
+    """Return a path with the names that msgspec leaves out: the first of several whose value is refused alone."""
+    steps = ""
+    for step in _STEP.finditer(path.rstrip("`")):
+        index, name = step.groups()
+        if index:
+            steps, value = f"{steps}[{index}]", value[int(index)]
+            continue
+        name = name or _name_at_fault(value, convert)
+        steps, value = f"{steps}.{name}", value[name]
+    return steps.removeprefix(".")
+
+
+def _name_at_fault(entries: dict[str, Any], convert: Callable[[], object]) -> str:
+    """Return the first name whose entry is refused alone."""
+    copy = dict(entries)
+    try:
+        for name, entry in copy.items():
+            entries.clear()
+            entries[name] = entry
+            with suppress(msgspec.ValidationError):
+                _ = convert()
+                continue
+            return name
+    finally:
+        entries.clear()
+        entries.update(copy)
+    raise AssertionError("the document was refused")

@@ -4,6 +4,7 @@ Each write is a commit on top of the one that was read, so ``git log refs/kquota
 writers cannot overwrite each other: ``update-ref`` and ``push --force-with-lease`` check the old value.
 """
 
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +26,7 @@ _AUTHOR: Final = {
 }
 
 
-class GitRefs(Struct, frozen=True, kw_only=True):
+class GitRefs(Struct, frozen=True, kw_only=True, dict=True):
     """Refs of one repository; its remote ``origin``, if there is one, has the authoritative ones."""
 
     top: Path  # any directory inside the repository
@@ -37,7 +38,7 @@ class GitRefs(Struct, frozen=True, kw_only=True):
         Raises:
             GitError: The remote cannot be reached, or the ref has no such file.
         """
-        commit = self._fetch(ref) if self._is_shared() else self._local(ref)
+        commit = self._fetch(ref) if self._is_shared else self._local(ref)
         if commit == _NOTHING:
             return None
         _, content = run(
@@ -61,7 +62,7 @@ class GitRefs(Struct, frozen=True, kw_only=True):
         tree = self._write_object(("mktree", "-z"), f"100644 blob {blob}\t{self.file}\0".encode())
         parents = () if expected is None else ("-p", expected)
         commit = self._write_object(("commit-tree", tree, *parents, "-m", message), b"")
-        if self._is_shared():
+        if self._is_shared:
             self._push(ref, commit, expected or "")
             old = self._local(ref)
         code, _ = run(self.top, ("update-ref", ref, commit, old), answers=(0, 1, 128))
@@ -69,7 +70,9 @@ class GitRefs(Struct, frozen=True, kw_only=True):
             raise _overtaken(ref)
         return commit
 
+    @cached_property
     def _is_shared(self) -> bool:
+        """Whether there is a remote; git is asked once, since a run reads and writes several times."""
         _, answer = run(self.top, ("remote",))
         return _REMOTE.encode() in answer.split()
 

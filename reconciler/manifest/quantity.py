@@ -93,6 +93,15 @@ def parse_integer(text: str) -> int:
     return exact.numerator
 
 
+def whole_number(value: str | int) -> int:
+    """Return a whole number that a project states, which may be written as a quantity.
+
+    Raises:
+        QuotaValueError: It is a text, and not a quantity of a whole number.
+    """
+    return parse_integer(value) if isinstance(value, str) else value
+
+
 def manifest_whole(text: str) -> int:
     """Return the whole number of a manifest's quantity.
 

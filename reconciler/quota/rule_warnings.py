@@ -8,9 +8,10 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.quota.entity import level
+from reconciler.quota.entity import Entity, level
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, Key, key_columns
+from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.planner.desired_state import Declaration, DesiredState
 from reconciler.quota.planner.impact import shadows
 from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
@@ -64,6 +65,31 @@ class AcceptedWarning(Struct, frozen=True, kw_only=True, gc=False):
         }
 
 
+class FetchSize(Struct, frozen=True, kw_only=True, gc=False):
+    """What a project states about its consumers."""
+
+    entities: tuple[EntityPattern, ...]  # empty = all
+    size: int  # bytes of one partition that they fetch at once
+
+
+class WarningSettings(Struct, frozen=True, kw_only=True, gc=False):
+    """The part of the trusted project that decides about warnings."""
+
+    accepted: tuple[AcceptedWarning, ...] = ()
+    fetch_sizes: tuple[FetchSize, ...] = ()  # the first that matches an entity applies
+
+    def fetch_size(self, subject: Entity) -> int:
+        """Return the bytes of one partition that consumers of an entity fetch at once."""
+        for stated in self.fetch_sizes:
+            if not stated.entities or any(item.matches(subject) for item in stated.entities):
+                return stated.size
+        return DEFAULT_FETCH
+
+
+NO_SETTINGS: Final = WarningSettings()
+"""No warning is accepted, and nothing is stated."""
+
+
 class RuleWarning(Struct, frozen=True, kw_only=True, gc=False):
     """A warning about one rule."""
 
@@ -84,13 +110,15 @@ class RuleWarning(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def warnings(
-    desired: DesiredState, live: QuotaState | None = None, accepted: Sequence[AcceptedWarning] = ()
+    desired: DesiredState,
+    live: QuotaState | None = None,
+    settings: WarningSettings = NO_SETTINGS,
 ) -> tuple[RuleWarning, ...]:
     """Return the warnings about the documents' rules, sorted by place; accepted ones with the reason.
 
     Args:
         live: The live quotas, if known: a live limit may hide rules, declared or not.
-        accepted: Warnings that the project accepts, in addition to the documents themselves.
+        settings: What the project states, and the warnings that it accepts beside the documents themselves.
     """
     found_warnings = [
         RuleWarning(claim=claim, kind=kind, message=message, key=key)
@@ -98,7 +126,7 @@ def warnings(
         for kind, message, key in (
             *_unmatched_names(claim),
             *_shared_client_ids(claim),
-            *_starvation(claim),
+            *_starvation(claim, settings.fetch_size(claim.entity)),
             *_acceptances(claim),
         )
     ]
@@ -110,7 +138,7 @@ def warnings(
         found_warnings,
         key=lambda warning: (warning.claim.path, warning.claim.line, warning.message),
     )
-    return tuple(_mark_accepted(warning, accepted) for warning in ordered)
+    return tuple(_mark_accepted(warning, settings.accepted) for warning in ordered)
 
 
 def _mark_accepted(warning: RuleWarning, accepted: Sequence[AcceptedWarning]) -> RuleWarning:
@@ -163,15 +191,18 @@ def _shared_client_ids(claim: Declaration) -> _Advice:
         yield WarningKind.SHARED_CLIENT_ID, message, None
 
 
-def _starvation(claim: Declaration) -> _Advice:
-    """Yield a consumer limit so small that one default fetch exceeds several seconds of it (empty responses follow)."""
+def _starvation(claim: Declaration, size: int) -> _Advice:
+    """Yield a consumer limit so small that one fetch exceeds several seconds of it (empty responses follow)."""
     key = Key.CONSUMER_BYTE_RATE
     rate = claim.limits[COLUMN_OF[key]]
-    if rate is not None and 0 < rate * STARVED_SECONDS <= DEFAULT_FETCH:
+    if rate is not None and 0 < rate * STARVED_SECONDS <= size:
+        source = (
+            "1 MiB by default" if size == DEFAULT_FETCH else f"{size:,}, as spec.simulate states"
+        )
         message = (
-            f"{key} {rate:,.0f}: one fetch of max.partition.fetch.bytes (1 MiB by default) holds"
-            f" {DEFAULT_FETCH / rate:,.0f} s of this limit, so consumers get about half of it (KAFKA-9677); allow more than"
-            f" {DEFAULT_FETCH // STARVED_SECONDS:,} bytes/s, or set max.partition.fetch.bytes below one second of the limit"
+            f"{key} {rate:,.0f}: one fetch of max.partition.fetch.bytes ({source}) holds"
+            f" {size / rate:,.0f} s of this limit, so consumers get about half of it (KAFKA-9677); allow more than"
+            f" {size // STARVED_SECONDS:,} bytes/s, or set max.partition.fetch.bytes below one second of the limit"
         )
         yield WarningKind.STARVED_FETCH, message, key
 

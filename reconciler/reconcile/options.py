@@ -16,7 +16,7 @@ from reconciler.quota.planner.plan import PlanRemainder, QuotaChange
 from reconciler.quota.policy import Rules
 from reconciler.quota.precedence import Principal
 from reconciler.quota.results.report import RunOrigin
-from reconciler.quota.rule_warnings import AcceptedWarning
+from reconciler.quota.rule_warnings import NO_SETTINGS, WarningSettings
 
 
 class ValidationMode(StrEnum):
@@ -79,7 +79,7 @@ class ReconcileOptions(Struct, frozen=True, kw_only=True):
     own_principal: Principal | None = None
     # Wait after each request until it is visible; above 50,000 changed keys this is always done.
     pace: bool = False
-    accepted_warnings: tuple[AcceptedWarning, ...] = ()  # warnings that the trusted project accepts
+    warnings: WarningSettings = NO_SETTINGS  # what the trusted project decides about warnings
     origin: RunOrigin = field(default_factory=RunOrigin)  # author and source of the run
 
 

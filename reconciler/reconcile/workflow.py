@@ -128,9 +128,7 @@ def preview(
             if options.assess
             else None,
             warnings=_warnings(plan, options, observation, budgets),
-            advice=advise(desired, observation.live, options.accepted_warnings)
-            if options.advise
-            else (),
+            advice=advise(desired, observation.live, options.warnings) if options.advise else (),
             policy=rules.in_force,
             drift_mode=rules.drift,
             created_at=observation.at,

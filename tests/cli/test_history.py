@@ -35,6 +35,15 @@ def test_the_last_apply_is_undone_without_its_file_name(kquota, twice, sandbox):
     assert sandbox.values()[USER_A]["producer_byte_rate"] == 10 * 2**20
 
 
+def test_history_says_which_command_each_outcome_is_of(kquota, twice):
+    override = ("override", "user=a", "producer_byte_rate=5Mi", "--for", "1h", "--reason", "x")
+    assert kquota(*override, "--yes").code == 0
+    assert kquota("rollback", "--last", "--yes").code == 0
+    lines = kquota("history").out.splitlines()
+    assert lines[0].split()[:2] == ["started", "command"]
+    assert [line.split()[1] for line in lines[1:]] == ["rollback", "override", "apply", "apply"]
+
+
 @pytest.mark.parametrize("words", [(), ("--last", "x.json")])
 def test_a_rollback_needs_a_file_or_last(kquota, twice, words):
     ran = kquota("rollback", "--yes", *words)

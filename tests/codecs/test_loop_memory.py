@@ -143,7 +143,7 @@ def test_malformed_counts_of_removals_are_refused(row, words) -> None:
         ({"removals": []}, "removals should be object, not array"),
         (
             {"removals": {"eu": [COUNT | {"count": -1}]}},
-            r"removals\[...\]\[0\]\.count should be int",
+            r"removals\.eu\[0\]\.count should be int",
         ),
     ],
 )

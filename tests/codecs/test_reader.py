@@ -46,6 +46,7 @@ class Thing(
     later: str | UnsetType = UNSET
     named: dict[Literal["n"], int] = {}
     parts: list[Part]
+    tables: dict[str, dict[str, int]] = {}
 
 
 def thing(text: str) -> Thing:
@@ -71,7 +72,11 @@ THING = Thing(format=2, parts=[Part(1), Part(2, "y")], anything={"b": [1.5], "a"
         ({"more": 1}, "the document should be an object without the unknown field 'more'"),
         ({"a\nb`": 1}, r"the document should be an object without the unknown field 'a\\nb`'"),
         ({"named": {"m": 1}}, "a name in named should be another word than 'm'"),
-        ({"named": {"n": "1"}}, r"named\[\.\.\.\] should be int, not str"),
+        ({"named": {"n": "1"}}, r"named\.n should be int, not str"),
+        (
+            {"tables": {"a": {}, "b.c": {"d": 1, "e": ""}}},
+            r"tables\.b\.c\.e should be int, not str",
+        ),
         ({"parts": [{"aNumber": 1, "word": "\ud800"}]}, "it has a value that no document has"),
         ({"later": None}, "later should be str, not null"),
     ],

@@ -1,5 +1,7 @@
 """A file under a separate ref: history, compare-and-swap, and sharing through a remote."""
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,22 @@ def test_two_clones_share_one_remote_and_cannot_overwrite_each_other(tmp_path: P
     with pytest.raises(InventoryLocked):
         first_refs.write(REF, b"mine", expected=first, message="c")
     assert first_refs.read(REF) == (second, b"two")
+
+
+def test_git_is_asked_once_whether_there_is_a_remote(
+    top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    log, program = tmp_path / "log", tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    refs = GitRefs(top=top)
+    first = refs.write(REF, b"one", expected=None, message="a")
+    assert refs.read(REF) == (first, b"one")
+    _ = refs.write(REF, b"two", expected=first, message="b")
+    commands = [line.split()[-1] for line in log.read_text().splitlines()]
+    assert commands.count("remote") == 1
 
 
 def test_an_unreachable_remote_is_an_error_not_an_empty_inventory(top: Path, tmp_path: Path):

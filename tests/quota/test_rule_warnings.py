@@ -5,10 +5,13 @@ from msgspec.structs import replace
 
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
+from reconciler.quota.patterns import EntityPattern, NamePattern
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.rule_warnings import (
     AcceptedWarning,
+    FetchSize,
     WarningKind,
+    WarningSettings,
     unmatched_names,
     warnings,
 )
@@ -123,7 +126,7 @@ def accepted(
 ) -> list[tuple[str, str]]:
     return [
         (str(warning.kind), warning.accepted)
-        for warning in warnings(merge(documents), accepted=project)
+        for warning in warnings(merge(documents), settings=WarningSettings(accepted=project))
     ]
 
 
@@ -164,6 +167,16 @@ def test_a_consumer_limit_below_the_rate_of_one_default_fetch_causes_a_warning(
     (warning,) = warnings(merge([document(entity(user="a"), consumer_byte_rate=rate)]))
     assert (warning.kind, warning.key) == (WarningKind.STARVED_FETCH, Key.CONSUMER_BYTE_RATE)
     assert f"holds {seconds} s of this limit" in warning.message
+
+
+def test_the_fetch_size_that_the_project_states_decides_and_not_the_default() -> None:
+    small = FetchSize(entities=(EntityPattern(user=NamePattern(prefix="small-")),), size=65_536)
+    settings = WarningSettings(fetch_sizes=(small, FetchSize(entities=(), size=10_485_760)))
+    fine = document(entity(user="small-1"), consumer_byte_rate=74_000.0)
+    starved = document(entity(user="large"), 2, consumer_byte_rate=1_000_000.0)
+    (warning,) = warnings(merge([fine, starved]), settings=settings)
+    assert (warning.claim, warning.kind) == (starved, WarningKind.STARVED_FETCH)
+    assert "(10,485,760, as spec.simulate states) holds 10 s of this limit" in warning.message
 
 
 def test_producer_limits_and_larger_consumer_limits_cause_no_warning() -> None:

@@ -200,11 +200,12 @@ async def prepared_run(
     """Lock the records, connect a client, and make a plan with ``prepare``.
 
     Args:
-        command: Name of the command, for locks and the audit log.
+        command: Name of the command, for the lock and the outcome.
         outcome_path: File of the outcome; ``None`` = named by time and cluster.
     """
     async with open_runtime(notices, target, records, command=command, writes=True) as runtime:
         options, prepared = await prepare(runtime)
+        options = replace(options, origin=replace(options.origin, command=command))
         yield ApplyRun(
             target=target,
             next_command=next_command,

@@ -150,7 +150,7 @@ async def override_run(
 
     Args:
         any_value: Whether values outside the bounds, or like a slip of the unit, are allowed.
-        command: Name of the command, for locks and the audit log.
+        command: Name of the command, for the lock and the outcome.
         next_words: The command to run after an incomplete run.
 
     Raises:

@@ -33,6 +33,7 @@ from reconciler.quota.planner.guards import Guard, Guards, NewlyUnlimited, check
 from reconciler.quota.policy import STRICTNESS, DriftMode, Policy, Rules
 from reconciler.quota.precedence import Principal
 from reconciler.quota.results.report import RunOrigin
+from reconciler.quota.rule_warnings import NO_SETTINGS
 from reconciler.quota.state import QuotaState
 from reconciler.reconcile import PreparedPlan, ReconcileOptions, ValidationMode, prepare
 
@@ -125,7 +126,7 @@ def reconcile_options(
         confirm_sync=limits.confirm_sync,
         validation=ValidationMode(limits.validate),
         only=_only(limits.only, None if complete else desired),
-        accepted_warnings=() if target.project is None else target.project.accepted_warnings,
+        warnings=NO_SETTINGS if target.project is None else target.project.warnings,
         origin=origin,
     )
 

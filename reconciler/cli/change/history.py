@@ -37,7 +37,7 @@ def history(console: Console, *, where: TargetRequest) -> ExitCode:
         whose = "" if where.cluster is None else f" to {escaped(where.cluster)}"
         console.note(f"no outcomes: nothing was applied{whose} from this folder")
         return ExitCode.DONE
-    heads = ("started", "cluster", "changes", "by", "outcome")
+    heads = ("started", "command", "cluster", "changes", "by", "outcome")
     console.fact("\n".join(table(rows, heads=heads, style=console.style)) + "\n")
     console.hint("to undo one: kquota rollback OUTCOME; the newest: kquota rollback --last")
     return ExitCode.DONE
@@ -54,8 +54,9 @@ def _row(path: Path) -> tuple[str, ...]:
     try:
         outcome = read_outcome(read_text(path), location=str(path))
     except KquotaError:
-        return "cannot be read", "", "", "", name
+        return "cannot be read", "", "", "", "", name
     origin = outcome.origin
     applied = f"{outcome.count('APPLIED'):,} of {len(outcome.pairs):,} applied"
     cluster = origin.cluster or outcome.cluster_id
-    return instant(outcome.started_at), escaped(cluster), applied, escaped(origin.author), name
+    texts = origin.command, cluster, applied, origin.author
+    return instant(outcome.started_at), *map(escaped, texts), name

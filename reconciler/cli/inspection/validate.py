@@ -83,7 +83,7 @@ def _targets(cluster_options: TargetRequest, paths: Sequence[str]) -> "Sequence[
 def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[SourceFinding]":
     from reconciler.base.clock import SystemClock
     from reconciler.quota.planner.desired_state import conflict_problems, merge
-    from reconciler.quota.rule_warnings import warnings
+    from reconciler.quota.rule_warnings import NO_SETTINGS, warnings
     from reconciler.render.source_findings import SourceFinding, findings_of
 
     yield from _connection_findings(target)
@@ -92,8 +92,8 @@ def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[S
     for declarations in loaded.by_cluster.values():
         desired = merge(declarations, now=SystemClock().now())
         yield from findings_of(conflict_problems(desired.conflicts), rule="conflict")
-        accepted = () if target.project is None else target.project.accepted_warnings
-        for warning in warnings(desired, accepted=accepted):
+        settings = NO_SETTINGS if target.project is None else target.project.warnings
+        for warning in warnings(desired, settings=settings):
             if warning.accepted:
                 continue
             path, _, line = warning.place.rpartition(":")

@@ -107,8 +107,8 @@ def parsed(text: str, source: str, common: DialectTable | None = None) -> Dialec
         raise TelemetryError(f"is not TOML: {wrong}", location=source) from wrong
     try:
         file = converted(table, _DialectFile, "", hook=_pattern)
-        refusals = [_reasons(row.refuse) for row in file.dialects]
-        refuse = _reasons(file.common.refuse)
+        refusals = [_reasons(row.refuse, f"dialect[{at}]") for at, row in enumerate(file.dialects)]
+        refuse = _reasons(file.common.refuse, "common")
     except ConfigError as error:
         raise TelemetryError(
             error.message, location=source, hint="see docs/recorded-use-operations.md"
@@ -139,10 +139,12 @@ def parsed(text: str, source: str, common: DialectTable | None = None) -> Dialec
     )
 
 
-def _reasons(refuse: Mapping[str, str]) -> dict[str, DropReason]:
-    unknown = sorted(set(refuse.values()) - _REASONS.keys())
-    if unknown:
-        raise ConfigError(f"refuse: {unknown[0]!r} should be one of {', '.join(sorted(_REASONS))}")
+def _reasons(refuse: Mapping[str, str], place: str) -> dict[str, DropReason]:
+    for label, word in refuse.items():
+        if word not in _REASONS:
+            raise ConfigError(
+                f"{place}.refuse.{label} should be one of {', '.join(sorted(_REASONS))}, not {word!r}"
+            )
     return {label: _REASONS[word] for label, word in refuse.items()}
 
 

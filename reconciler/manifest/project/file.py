@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from reconciler.base.redaction import QuietRepr
 from reconciler.errors import ConfigError, ManifestErrors, Problem, QuotaValueError
-from reconciler.manifest import explanation
+from reconciler.manifest import explanation, quantity
 from reconciler.manifest.cluster_selector import NAME_LABEL, Labels, selection_labels
 from reconciler.manifest.document import text_of
 from reconciler.manifest.project.cluster import (
@@ -21,6 +21,7 @@ from reconciler.manifest.project.cluster import (
     bounds_of,
     capacity_number,
     from_spec,
+    pattern_of,
 )
 from reconciler.manifest.schema_names import CLUSTER, PROJECT, QUOTA
 from reconciler.manifest.syntax import yaml_parser
@@ -33,7 +34,13 @@ from reconciler.manifest.syntax.nodes import (
     place,
     to_json,
 )
-from reconciler.quota.rule_warnings import AcceptedWarning, WarningKind
+from reconciler.quota.rule_warnings import (
+    DEFAULT_FETCH,
+    AcceptedWarning,
+    FetchSize,
+    WarningKind,
+    WarningSettings,
+)
 
 FILE_NAME: Final = "kquota.yaml"
 """Name of a project file."""
@@ -78,7 +85,7 @@ class Project(QuietRepr, Struct, frozen=True, kw_only=True, gc=False):
 
     path: str  # the file, for display, and to be excluded from the manifests
     clusters: tuple[ProjectCluster, ...]  # in the order of the file; at least one
-    accepted_warnings: tuple[AcceptedWarning, ...]
+    warnings: WarningSettings
     simulate: Mapping[str, Any]  # the what-if policy, as written
     # Each document as written, to compare revisions. Hidden: it may contain secrets.
     documents: Mapping[str, Json]
@@ -324,14 +331,31 @@ def _built(project_documents: _ProjectDocuments, path: str) -> Project:
     return Project(
         path=path,
         clusters=tuple(clusters),
-        accepted_warnings=tuple(
+        warnings=_warning_settings(spec),
+        simulate=spec.get("simulate", {}),
+        documents=documents,
+    )
+
+
+def _warning_settings(spec: Mapping[str, Any]) -> WarningSettings:
+    simulate: Mapping[str, Any] = spec.get("simulate", {})
+    return WarningSettings(
+        accepted=tuple(
             AcceptedWarning(
                 kind=WarningKind(rule["warning"]), document=rule["document"], reason=rule["reason"]
             )
             for rule in spec.get("acceptedWarnings", ())
         ),
-        simulate=spec.get("simulate", {}),
-        documents=documents,
+        fetch_sizes=tuple(map(_fetch_size, simulate.get("consumers", ()))),
+    )
+
+
+def _fetch_size(consumers: Mapping[str, Any]) -> FetchSize:
+    partition = consumers.get("maxPartitionFetchBytes", DEFAULT_FETCH)
+    sizes = partition, consumers.get("fetchMaxBytes", partition)
+    return FetchSize(
+        entities=tuple(map(pattern_of, consumers.get("entities", ()))),
+        size=min(map(quantity.whole_number, sizes)),
     )
 
 

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from reconciler.errors import QuotaValueError
-from reconciler.manifest import quantity
 from reconciler.manifest.project.cluster import bounds_of, pattern_of, seconds
+from reconciler.manifest.quantity import whole_number
 from reconciler.quota.entity import Entity
 from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.planner.desired_state import Declaration
@@ -138,8 +138,8 @@ def _stated(
 def _consumers(spec: Spec) -> Clients:
     """Return what is known about some consumers. The number of partitions per fetch is known only if it is configured."""
     partitions: int | None = spec.get("partitions")
-    partition = _bytes(spec.get("maxPartitionFetchBytes", DEFAULT_PARTITION_BYTES))
-    at_most = _bytes(spec.get("fetchMaxBytes", DEFAULT_FETCH_BYTES))
+    partition = whole_number(spec.get("maxPartitionFetchBytes", DEFAULT_PARTITION_BYTES))
+    at_most = whole_number(spec.get("fetchMaxBytes", DEFAULT_FETCH_BYTES))
     least = min(at_most, partition * (partitions or 1))
     return Clients(
         is_produce=False,
@@ -150,7 +150,7 @@ def _consumers(spec: Spec) -> Clients:
 
 
 def _producers(spec: Spec) -> Clients:
-    batch = _bytes(spec.get("batchBytes", DEFAULT_BATCH_BYTES))
+    batch = whole_number(spec.get("batchBytes", DEFAULT_BATCH_BYTES))
     record = _span(spec, "recordBytes", UNSTATED_PRODUCERS.part_bytes)
     if "recordBytes" in spec:
         record = Span(record.least + RECORD_OVERHEAD, record.most + RECORD_OVERHEAD)
@@ -168,12 +168,8 @@ def _span(spec: Spec, name: str, otherwise: Span) -> Span:
     """Return a stated number as a span, or what is plausible."""
     if name not in spec:
         return otherwise
-    stated = _bytes(spec[name])
+    stated = whole_number(spec[name])
     return Span(stated, stated)
-
-
-def _bytes(value: str | int) -> int:
-    return quantity.parse_integer(value) if isinstance(value, str) else value
 
 
 def _tier(name: str, spec: Spec) -> Tier:

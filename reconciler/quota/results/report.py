@@ -36,6 +36,7 @@ class RunOrigin(
     """Author and source of a plan or run. For display only."""
 
     author: str = ""  # a person or a pipeline
+    command: str = ""  # `apply`, `override` or `rollback`; "" = a plan, or a run of a loop
     commit: str = ""  # commit of the manifests, "" outside a repository
     # Name of the cluster in the project or in Kubernetes, "" if only its address is known.
     cluster: str = ""

@@ -4,6 +4,7 @@ import pytest
 
 from reconciler.errors import ConfigError, ManifestErrors
 from reconciler.manifest.project.file import InventoryLocation, parse
+from reconciler.quota.entity import entity
 from reconciler.quota.grants import Permission
 from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
@@ -167,6 +168,19 @@ def test_unset_settings_have_their_defaults() -> None:
     )
     assert not cluster.sync_confirmed
     assert cluster.grants == ()
+
+
+def test_stated_fetch_sizes_of_consumers_are_those_of_one_partition() -> None:
+    consumers = """\
+    consumers:
+      - {entities: [{user: {exact: a}}], maxPartitionFetchBytes: 2Mi, fetchMaxBytes: 64Ki}
+      - {entities: [{user: {exact: b}}], maxPartitionFetchBytes: 2Mi}
+      - {connections: 1}
+"""
+    text = f"{V}kind: QuotaProject\nspec:\n  simulate:\n{consumers}---\n{PROD}"
+    settings = parse(text).warnings
+    users = entity(user="a"), entity(user="b"), entity(user="c")
+    assert [settings.fetch_size(user) for user in users] == [65_536, 2_097_152, 1_048_576]
 
 
 def test_the_repr_of_a_project_contains_no_secret() -> None:
