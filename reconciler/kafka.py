@@ -34,17 +34,7 @@ from reconciler.errors import (
     WrongCluster,
 )
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, EntityParts, Slot, entity
-from reconciler.quota.filters import ALL, ANY, AnyName, Component, Filter, exactly
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.outcome import (
-    Alteration,
-    Applied,
-    Held,
-    OpenAlteration,
-    Rejected,
-    Result,
-    Unknown,
-)
 from reconciler.quota.precedence import (
     EffectiveLimit,
     OverriddenLimit,
@@ -53,7 +43,27 @@ from reconciler.quota.precedence import (
     UnrankedLimit,
     resolve,
 )
-from reconciler.quota.state import Cluster, ClusterDescription, Limits, Node, QuotaState, Visibility
+from reconciler.quota.state import (
+    ALL,
+    ANY,
+    Alteration,
+    AnyName,
+    Applied,
+    Cluster,
+    ClusterDescription,
+    Component,
+    Filter,
+    Held,
+    Limits,
+    Node,
+    OpenAlteration,
+    QuotaState,
+    Rejected,
+    Result,
+    Unknown,
+    Visibility,
+    exactly,
+)
 
 __all__ = [
     "ABSENT",

@@ -8,11 +8,17 @@ from typing import Protocol
 
 from reconciler.base.protocols import Progress
 from reconciler.quota.entity import Entity
-from reconciler.quota.filters import Filter
-from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.ownership import OwnershipRecords, Pair, RecordChange
 from reconciler.quota.results.audit_entry import AuditEntry
-from reconciler.quota.state import Cluster, ClusterDescription, QuotaState, Visibility
+from reconciler.quota.state import (
+    Alteration,
+    Cluster,
+    ClusterDescription,
+    Filter,
+    QuotaState,
+    Result,
+    Visibility,
+)
 
 Validator = Callable[[str, Sequence[Alteration]], Mapping[Entity, Result]]
 """``validator(behaves_as, alterations)``: one result per entity by Kafka's rules of that release line, without a broker."""

@@ -8,8 +8,7 @@ import click
 
 from reconciler.cli import client_quotas, main
 from reconciler.cli.client_quotas_arguments import PROGRAM
-from reconciler.cli.framework.commands import CONTEXT
-from reconciler.cli.framework.exit_codes import MEANINGS, PRECEDENCE_TEXT
+from reconciler.cli.framework.commands import CONTEXT, MEANINGS, PRECEDENCE_TEXT
 from tools import modes
 
 PATH: Final = "docs/commands.md"

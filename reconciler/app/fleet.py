@@ -11,8 +11,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.notices import Notice, NoticeLog, Notices
-from reconciler.app.requests import CONCURRENCY
+from reconciler.app.requests import CONCURRENCY, Notice, NoticeLog, Notices
 from reconciler.errors import ClientError, Interrupted, KquotaError, PlanRefused
 from reconciler.quota.results.report import Outcome, Preview
 from reconciler.render.fleet_summary import FleetOutcome, FleetRow

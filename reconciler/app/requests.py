@@ -1,14 +1,17 @@
-"""Requests of use cases as plain values. Imports nothing slow, so that a command line can create them at once."""
+"""Requests of use cases as plain values, and receivers of their messages. Imports nothing slow: a command line creates them at once."""
 
+import logging
+from collections.abc import Iterable
+from enum import Enum, auto
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import fields
 
+from reconciler.base.escaping import escaped
 from reconciler.errors import UsageError
-
-if TYPE_CHECKING:
-    from reconciler.quota.entity import Entity
+from reconciler.quota.entity import Entity, entity_text
 
 CONCURRENCY: Final = 100
 """Clusters at the same time. One that never answers occupies a slot until its deadline."""
@@ -49,13 +52,25 @@ class TargetRequest(Struct, frozen=True, kw_only=True):
         return self.bootstrap_server is not None
 
 
-class PlanLimits(Struct, frozen=True, kw_only=True):
-    """Typed limits of a plan; ``None`` keeps the trusted configuration."""
+class RecordUse(Enum):
+    """Which ownership records a run uses."""
 
+    OWN = auto()  # those of this project; those of another project are refused
+    TAKE_OVER = auto()  # records of another project become records of this one
+    ANY = auto()  # those of any project, by a run that writes nothing, or only what its user named
+    NONE = auto()
+
+
+class PlanRequest(Struct, frozen=True, kw_only=True):
+    """The typed paths and options that decide what a plan is; ``None`` keeps the trusted configuration."""
+
+    paths: tuple[str, ...] = ()  # relative to the current folder; empty = those of the project
+    validate: str = "auto"
+    take_over: bool = False
+    no_inventory: bool = False
     policy: str | None = None
     confirm_sync: str | None = None
-    validate: str = "auto"
-    only: "tuple[Entity, ...]" = ()
+    only: tuple[Entity, ...] = ()
     correct_drift: bool = False
     force: bool = False
     max_removals: int | None = None
@@ -66,18 +81,31 @@ class PlanLimits(Struct, frozen=True, kw_only=True):
     allow_defaults: bool = False
     allow_empty: bool = False
 
-
-class RecordSource(Struct, frozen=True, kw_only=True):
-    """The ownership records that a run uses."""
-
-    no_inventory: bool = False  # use none
-    take_over: bool = False  # records of another project become records of this one
-    # Whether those of any project are used: by a run that writes only what its user named. Not an option.
-    any_project: bool = False
-
     def __post_init__(self) -> None:
         if self.no_inventory and self.take_over:
             raise UsageError("--take-over is about the records that --no-inventory does not use")
+
+    @property
+    def records(self) -> RecordUse:
+        """The records of a run that writes."""
+        if self.no_inventory:
+            return RecordUse.NONE
+        return RecordUse.TAKE_OVER if self.take_over else RecordUse.OWN
+
+    @property
+    def selection(self) -> tuple[str, ...]:
+        """The words that select the same plan: what is not the default, without what validates or records it."""
+        words: list[str] = []
+        for option in fields(self)[_FIRST_OF_SELECTION:]:
+            value, name = getattr(self, option.name), f"--{option.name.replace('_', '-')}"
+            if isinstance(value, tuple):
+                words += [word for entity in self.only for word in (name, entity_text(entity))]
+            elif value != option.default:
+                words += [name] if value is True else [name, str(value)]
+        return (*words, *(("--", *self.paths) if self.paths else ()))
+
+
+_FIRST_OF_SELECTION: Final = PlanRequest.__struct_fields__.index("no_inventory")
 
 
 class ExportLayout(Struct, frozen=True, kw_only=True):
@@ -143,3 +171,85 @@ class PostRequest(Struct, frozen=True, kw_only=True):
             raise UsageError(
                 "--sha needs --pull or --head-repo: a commit may be in several repositories"
             )
+
+
+_LOG: Final = logging.getLogger("reconciler.loop")
+
+
+class TextReceiver(Protocol):
+    """A receiver of texts."""
+
+    def note(self, text: str) -> None:
+        """Receive a message about what happens."""
+
+    def warning(self, text: str) -> None:
+        """Receive a warning."""
+
+    def hint(self, text: str) -> None:
+        """Receive advice on what to do next; "" = none."""
+
+
+class Notices(TextReceiver, Protocol):
+    """A receiver of texts and progress; a command line prints them, a library user may log them."""
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        """Receive progress of long work; a total of 0 = unknown. Called often."""
+
+
+class Notice(Struct, frozen=True, kw_only=True):
+    """A message of a use case."""
+
+    kind: str  # `note`, `warning` or `hint`
+    text: str
+
+
+class NoticeLog:
+    """Stores the texts of one of several concurrent clusters in order of arrival. Implements ``Notices``."""
+
+    def __init__(self) -> None:
+        self.notices: list[Notice] = []
+
+    def note(self, text: str) -> None:
+        """Store a note."""
+        self.notices.append(Notice(kind="note", text=text))
+
+    def warning(self, text: str) -> None:
+        """Store a warning."""
+        self.notices.append(Notice(kind="warning", text=text))
+
+    def hint(self, text: str) -> None:
+        """Store a hint."""
+        self.notices.append(Notice(kind="hint", text=text))
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        """Do nothing: the run reports the number of finished clusters."""
+
+
+class LoggedNotices:
+    """Logs the texts about one cluster. Implements ``Notices``."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = escaped(cluster)
+
+    def note(self, text: str) -> None:
+        """Log a note."""
+        _LOG.info("%s: %s", self._cluster, text)
+
+    def warning(self, text: str) -> None:
+        """Log a warning."""
+        _LOG.warning("%s: %s", self._cluster, text)
+
+    def hint(self, text: str) -> None:
+        """Log advice."""
+        if text:
+            self.note(text)
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        """Do nothing: a loop has no one who waits for it."""
+
+
+def replay(notices: Iterable[Notice], to: TextReceiver) -> None:
+    """Send stored texts to another receiver."""
+    say = {"note": to.note, "warning": to.warning, "hint": to.hint}
+    for notice in notices:
+        say[notice.kind](notice.text)

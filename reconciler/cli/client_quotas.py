@@ -20,9 +20,8 @@ from reconciler.cli.client_quotas_arguments import (
     operation_of,
     read_call,
 )
-from reconciler.cli.framework.commands import CONTEXT, flag, option
+from reconciler.cli.framework.commands import CONTEXT, ExitCode, flag, option, run_mapped
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode, run_mapped
 from reconciler.errors import UsageError
 from reconciler.quota.entity import parts
 from reconciler.quota.state import QuotaState, set_values
@@ -116,7 +115,7 @@ def command(
 async def _describe(
     console: Console, client: "QuotaClient", call: ClientQuotasArguments
 ) -> ExitCode:
-    from reconciler.quota.filters import filter_of
+    from reconciler.quota.state import filter_of
 
     state = await client.describe(filter_of(call.entity, call.any_names, strict=False))
     blocks = [
@@ -154,7 +153,7 @@ async def _resolve(
 
 
 async def _alter(console: Console, client: "QuotaClient", call: ClientQuotasArguments) -> ExitCode:
-    from reconciler.quota.outcome import Applied, OpenAlteration, Rejected, Unknown
+    from reconciler.quota.state import Applied, OpenAlteration, Rejected, Unknown
 
     operations = (*call.add.items(), *((key, None) for key in call.delete))
     alteration = OpenAlteration(entity=call.entity, operations=operations)

@@ -1,7 +1,7 @@
 """Arguments and output lines of ``kafka-client-quotas``: comma lists, and checks of combinations.
 
 KIP-546 does not specify quoting. Entities are written as in kquota: ``--names`` takes, and the output has, the
-names of :mod:`reconciler.quota.entity_forms`.
+names of :mod:`reconciler.quota.entity`.
 """
 
 import math
@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from reconciler.base.escaping import escaped
 from reconciler.errors import QuotaValueError, UsageError
-from reconciler.quota.entity import ENTITY_TYPES, EntityParts
-from reconciler.quota.entity_forms import parts_text, read_parts
+from reconciler.quota.entity import ENTITY_TYPES, EntityParts, parts_text, read_parts
 from reconciler.render import units
 
 

@@ -11,9 +11,8 @@ from typing import Final
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import ExitCode, command
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.errors import KquotaError, UsageError
 
 _MOST: Final = 1_000

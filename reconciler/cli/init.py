@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 import reconciler
-from reconciler.cli.framework.commands import command, option
+from reconciler.cli.framework.commands import ExitCode, command, option
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FOLDER
 from reconciler.errors import UsageError
 

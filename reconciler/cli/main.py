@@ -8,10 +8,17 @@ from typing import Final
 import click
 
 from reconciler import __version__
-from reconciler.cli.framework.commands import CommandEntry, LazyGroup, command
+from reconciler.cli.framework.commands import (
+    MEANINGS,
+    PRECEDENCE_TEXT,
+    CommandEntry,
+    ExitCode,
+    LazyGroup,
+    command,
+    run_mapped,
+)
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.diagnostics import escape_diagnostics
-from reconciler.cli.framework.exit_codes import MEANINGS, PRECEDENCE_TEXT, ExitCode, run_mapped
 from reconciler.errors import UsageError
 
 _COMMANDS: Final = {

@@ -17,10 +17,9 @@ from reconciler.app.clusters.targets import (
 )
 from reconciler.app.event_loop import run
 from reconciler.app.fleet import ClusterResult, FleetProgress, Work, run_fleet
-from reconciler.app.notices import replay
-from reconciler.app.requests import CONCURRENCY, TargetRequest
+from reconciler.app.requests import CONCURRENCY, TargetRequest, replay
+from reconciler.cli.framework.commands import ExitCode, report_error, worst
 from reconciler.cli.framework.console import Console, ConsoleNotices, ProgressLine
-from reconciler.cli.framework.exit_codes import ExitCode, report_error, worst
 
 if TYPE_CHECKING:
     from reconciler.app.change.plan import ClusterPlan

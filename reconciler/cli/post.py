@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from reconciler.app.requests import PostRequest
 from reconciler.base.installation import needs
-from reconciler.cli.framework.commands import flag, group, option
+from reconciler.cli.framework.commands import ExitCode, flag, group, option
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, OptionPack
 from reconciler.errors import ForgeError, KquotaError
 

@@ -15,16 +15,14 @@ from collections import deque
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Final, Generic
 
-from reconciler.base.backoff import Deadline
-from reconciler.base.protocols import Progress
+from reconciler.base.protocols import Deadline, Progress
 from reconciler.client.client_config import ALTER_DEADLINE, ALTER_SECONDS
 from reconciler.client.network.cluster import ClusterConnections
 from reconciler.client.network.requests import GOOD, ClientRequest, RequestFailed, ResponseStatus
 from reconciler.client.wire_translation import APPLIED, Subject, alteration_request, results_of
 from reconciler.errors import BrokerError, ClientError, EncodeError, QuotaValueError, RequestTimeout
-from reconciler.quota.entity import ABSENT, Entity, EntityParts, is_legal, parts
-from reconciler.quota.entity_forms import parts_text
-from reconciler.quota.outcome import (
+from reconciler.quota.entity import ABSENT, Entity, EntityParts, is_legal, parts, parts_text
+from reconciler.quota.state import (
     MAX_OPERATIONS,
     Alteration,
     OpenAlteration,

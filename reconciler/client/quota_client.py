@@ -9,9 +9,8 @@ import math
 from collections.abc import Awaitable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, Final, Self, TypeAlias
 
-from reconciler.base.backoff import Deadline
 from reconciler.base.clock import SystemClock
-from reconciler.base.protocols import Clock, Progress
+from reconciler.base.protocols import Clock, Deadline, Progress
 from reconciler.client import cluster_info, visibility
 from reconciler.client.alteration_sender import (
     AlterationSender,
@@ -32,11 +31,20 @@ from reconciler.errors import (
     WrongCluster,
 )
 from reconciler.quota.entity import Entity, EntityParts
-from reconciler.quota.filters import ALL, Filter
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.outcome import Alteration, OpenAlteration, Result
 from reconciler.quota.precedence import Principal, Resolution, resolve_all
-from reconciler.quota.state import Cluster, ClusterDescription, Node, QuotaState, Visibility
+from reconciler.quota.state import (
+    ALL,
+    Alteration,
+    Cluster,
+    ClusterDescription,
+    Filter,
+    Node,
+    OpenAlteration,
+    QuotaState,
+    Result,
+    Visibility,
+)
 from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS, DESCRIBE_CLUSTER
 from reconciler.wire.messages import describe_client_quotas
 

@@ -25,11 +25,19 @@ from reconciler.client.events import SILENT, ClientEvents
 from reconciler.client.quota_client import VISIBLE_SECONDS, QuotaClient
 from reconciler.errors import AuthenticationError, QuotaValueError, WrongCluster
 from reconciler.quota.entity import Entity, EntityParts
-from reconciler.quota.filters import ALL, Filter
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.outcome import Alteration, OpenAlteration, Result
 from reconciler.quota.precedence import Principal, Resolution
-from reconciler.quota.state import Cluster, ClusterDescription, QuotaState, Visibility
+from reconciler.quota.state import (
+    ALL,
+    Alteration,
+    Cluster,
+    ClusterDescription,
+    Filter,
+    OpenAlteration,
+    QuotaState,
+    Result,
+    Visibility,
+)
 
 _Answer = TypeVar("_Answer")
 

@@ -11,14 +11,20 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from reconciler.base.backoff import Backoff, Deadline
-from reconciler.base.protocols import Clock
+from reconciler.base.protocols import Backoff, Clock, Deadline
 from reconciler.errors import ClientError
 from reconciler.quota.entity import Entity
-from reconciler.quota.filters import ALL, Filter, exactly
 from reconciler.quota.keys import COLUMNS, Key, same_value
-from reconciler.quota.outcome import Alteration
-from reconciler.quota.state import NO_LIMITS, Node, QuotaState, Visibility
+from reconciler.quota.state import (
+    ALL,
+    NO_LIMITS,
+    Alteration,
+    Filter,
+    Node,
+    QuotaState,
+    Visibility,
+    exactly,
+)
 
 POLL: Final = Backoff(first=0.02, cap=0.1)
 """A broker shows a change 10 ms to 1 s after the acknowledgement; describing one entity is cheap for it."""

@@ -9,10 +9,21 @@ from typing import Final, TypeVar, cast
 
 from reconciler.errors import ProtocolError, TooManyItems
 from reconciler.quota.entity import ENTITY_TYPES, Entity, is_legal, parts
-from reconciler.quota.filters import ANY, Filter
 from reconciler.quota.keys import COLUMNS
-from reconciler.quota.outcome import Alteration, Applied, OpenAlteration, Rejected, Result
-from reconciler.quota.state import ForeignEntity, ForeignValues, Limits, QuotaState, set_values
+from reconciler.quota.state import (
+    ANY,
+    Alteration,
+    Applied,
+    Filter,
+    ForeignEntity,
+    ForeignValues,
+    Limits,
+    OpenAlteration,
+    QuotaState,
+    Rejected,
+    Result,
+    set_values,
+)
 from reconciler.wire.error_codes import NONE, error_code
 from reconciler.wire.messages import describe_client_quotas
 from reconciler.wire.messages.alter_client_quotas import Alteration as WireAlteration

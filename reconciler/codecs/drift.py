@@ -13,8 +13,7 @@ from reconciler.codecs.plan_rows import (
 )
 from reconciler.codecs.reader import edited, typed, values_of
 from reconciler.errors import QuotaValueError
-from reconciler.quota.entity import EntityParts, from_parts, parts
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import EntityParts, entity_text, from_parts, parts
 from reconciler.quota.keys import Key, WrittenValue
 from reconciler.quota.overrides import Override
 from reconciler.quota.planner.plan import Finding

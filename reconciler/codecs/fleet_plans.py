@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from reconciler.codecs.plan import checked_preview, refuse_printed, simulation_of
 from reconciler.codecs.plan_file import PlanFile
@@ -11,7 +12,7 @@ from reconciler.codecs.plan_rows import PlanPart
 from reconciler.codecs.reader import typed
 from reconciler.errors import ConfigError
 from reconciler.quota.results.report import Preview
-from reconciler.render.fleet_summary import FleetOutcome, FleetRow
+from reconciler.render.fleet_summary import FleetRow
 from reconciler.render.json_values import Json
 
 if TYPE_CHECKING:
@@ -36,22 +37,12 @@ class ClusterPlanRow(PlanPart, frozen=True, kw_only=True):
     plan: PlanFile
 
 
-class SummaryRow(PlanPart, frozen=True, kw_only=True):
-    """What became of one cluster."""
-
-    changes: int | None
-    cluster: str
-    drift: int | None
-    refused: int | None
-    result: FleetOutcome
-
-
 class PlansFile(PlanPart, frozen=True, kw_only=True, tag_field="kind", tag=KIND):
     """The document of the saved plans of several clusters."""
 
     format: Literal[1]
     plans: list[ClusterPlanRow]
-    summary: list[SummaryRow]
+    summary: list[FleetRow]
 
 
 def plans_document(
@@ -62,7 +53,7 @@ def plans_document(
         "kind": KIND,
         "format": FORMAT,
         "plans": [{"cluster": cluster, "plan": plan} for cluster, plan in plans],
-        "summary": [to_builtins(_summary_row(row)) for row in rows],
+        "summary": to_builtins(_summary(rows)),
     }
 
 
@@ -71,19 +62,13 @@ def saved_plans(plans: Iterable[tuple[str, PlanFile]], rows: Sequence[FleetRow])
     return PlansFile(
         format=FORMAT,
         plans=[ClusterPlanRow(cluster=cluster, plan=plan) for cluster, plan in plans],
-        summary=list(map(_summary_row, rows)),
+        summary=_summary(rows),
     )
 
 
-def _summary_row(row: FleetRow) -> SummaryRow:
-    """Return what became of a cluster, without the duration: equal runs give equal documents."""
-    return SummaryRow(
-        changes=row.changes,
-        cluster=row.cluster,
-        drift=row.drift,
-        refused=row.refused,
-        result=row.outcome,
-    )
+def _summary(rows: Sequence[FleetRow]) -> list[FleetRow]:
+    """Return the rows without durations: equal runs give equal documents."""
+    return [replace(row, seconds=0.0) for row in rows]
 
 
 def read_plans(text: str, *, location: str) -> tuple[tuple[FleetRow, ...], tuple[FleetPlan, ...]]:
@@ -97,17 +82,6 @@ def read_plans(text: str, *, location: str) -> tuple[tuple[FleetRow, ...], tuple
     except ConfigError:
         refuse_printed(text, location)
         raise
-    rows = tuple(
-        FleetRow(
-            cluster=row.cluster,
-            outcome=row.result,
-            changes=row.changes,
-            drift=row.drift,
-            refused=row.refused,
-            seconds=0.0,
-        )
-        for row in file.summary
-    )
     plans = tuple(
         FleetPlan(
             cluster=row.cluster,
@@ -116,4 +90,4 @@ def read_plans(text: str, *, location: str) -> tuple[tuple[FleetRow, ...], tuple
         )
         for row in file.plans
     )
-    return rows, plans
+    return tuple(file.summary), plans

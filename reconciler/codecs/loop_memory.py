@@ -8,7 +8,7 @@ from msgspec import Meta, Struct, field
 from reconciler.codecs.reader import Document, decoded, edited, typed, values_of
 from reconciler.errors import QuotaValueError
 from reconciler.quota.drift_tracker import CorrectionHistory
-from reconciler.quota.entity_forms import read_slots
+from reconciler.quota.entity import read_slots
 from reconciler.quota.keys import COLUMNS, Key, WrittenValue, read_key_columns
 from reconciler.quota.ownership import Moment
 from reconciler.quota.planner.removal_guard import RemovalCount

@@ -14,15 +14,13 @@ from reconciler.base.compact_json import exact
 from reconciler.codecs.plan_rows import Time, moment_of, time_of
 from reconciler.codecs.reader import edited, typed
 from reconciler.errors import ConfigError, QuotaValueError
-from reconciler.quota.entity import EntityParts, from_parts, parts
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import EntityParts, entity_text, from_parts, parts
 from reconciler.quota.keys import Key, WrittenValue
-from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause, DeletionPolicy
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, RunOrigin
-from reconciler.quota.state import Visibility
+from reconciler.quota.state import Applied, Held, Rejected, Result, Unknown, Visibility
 from reconciler.render.json_values import Json, dump_pieces, read_value, written_value
 
 KIND: Final = "kquota-outcome"

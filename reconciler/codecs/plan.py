@@ -16,8 +16,7 @@ from reconciler.codecs.plan_file import FORMAT, PlanFile, plan_file, preview_of
 from reconciler.codecs.plan_rows import printed_finding
 from reconciler.codecs.reader import edited, typed
 from reconciler.errors import ConfigError, QuotaValueError, StalePlan
-from reconciler.quota.entity import level
-from reconciler.quota.entity_forms import entity_json, entity_text
+from reconciler.quota.entity import entity_json, entity_text, level
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.impact import (
     Impact,
@@ -101,8 +100,14 @@ def _complete_notes(document: dict[str, Any], preview: Preview) -> None:
             _ = claim.pop("selection", None), claim.pop("until", None)
     for row, violation in zip(document["violations"], preview.violations, strict=True):
         text = None if violation.entity is None else entity_text(violation.entity)
+        file, _, line = row.pop("place").rpartition(":")
         del row["cause"]
-        row.update(row.pop("place") or _NO_PLACE, text=text, allowWith=violation.allow_with)
+        row.update(
+            file=file or None,
+            line=int(line) if file else None,
+            text=text,
+            allowWith=violation.allow_with,
+        )
     for row in document["advice"]:
         row.update(row.pop("claim"))
     for row, use in zip(document.get("budgets", ()), preview.budgets, strict=True):

@@ -5,24 +5,21 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta
 
-from reconciler.codecs.budget_uses import BudgetRow, budget_row
-from reconciler.codecs.impact import ImpactPart, impact_part
+from reconciler.codecs.impact import BudgetRow, ImpactPart, budget_row, impact_part
 from reconciler.codecs.plan_rows import (
     ChangeRow,
     ClaimRow,
     FindingRow,
-    PlaceRow,
+    Place,
     PlanPart,
     change_row,
     claim_row,
     finding_row,
-    place_row,
 )
 from reconciler.codecs.reader import values_of
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import Entity, EntityParts, from_parts, parts
 from reconciler.quota.keys import Key, SetValue
-from reconciler.quota.outcome import Rejected
 from reconciler.quota.ownership import Moment
 from reconciler.quota.planner.desired_state import DeclarationConflict
 from reconciler.quota.planner.effects import Effect, Fallback, change_factor
@@ -31,6 +28,7 @@ from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.results.report import Preview, RunOrigin, ValidationResult
 from reconciler.quota.rule_warnings import RuleWarning, WarningKind
+from reconciler.quota.state import Rejected
 from reconciler.render.json_values import Json, read_set_value, read_value, written_set_value
 
 KIND: Final = "kquota-plan"
@@ -65,7 +63,7 @@ class ViolationRow(PlanPart, frozen=True, kw_only=True):
     guard: Guard
     key: Key | None
     message: str
-    place: PlaceRow | None
+    place: Place
 
     def violation(self) -> Violation:
         """Return the violation."""
@@ -74,7 +72,7 @@ class ViolationRow(PlanPart, frozen=True, kw_only=True):
             message=self.message,
             entity=None if self.entity is None else from_parts(self.entity),
             key=self.key,
-            place="" if self.place is None else self.place.text,
+            place=self.place,
             cause=self.cause,
         )
 
@@ -261,7 +259,7 @@ def _violation_row(violation: Violation) -> ViolationRow:
         guard=violation.guard,
         key=violation.key,
         message=violation.message,
-        place=place_row(violation.place),
+        place=violation.place,
     )
 
 

@@ -11,8 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from reconciler.errors import QuotaValueError
-from reconciler.quota.entity import Entity, EntityParts, from_parts, parts
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import Entity, EntityParts, entity_text, from_parts, parts
 from reconciler.quota.keys import Key, WrittenValue, key_columns
 from reconciler.quota.ownership import Moment, Owner
 from reconciler.quota.planner.desired_state import Declaration
@@ -25,6 +24,9 @@ from reconciler.render.json_values import read_value, written_value
 
 Time: TypeAlias = Annotated[datetime, Meta(tz=True)]
 """A time with its zone, such as ``2025-11-21T12:00:00Z``."""
+
+Place: TypeAlias = Annotated[str, Meta(pattern=r"\A(?:[^\0]+:[0-9]{1,9})?\Z")]
+"""``path:line`` of a declaration; "" = none."""
 
 
 class PlanPart(
@@ -67,24 +69,6 @@ def claim_row(claim: Declaration, key: Key) -> ClaimRow:
         selection=claim.selection_of(key),
         until=claim.until,
     )
-
-
-class PlaceRow(PlanPart, frozen=True):
-    """File and line of a declaration."""
-
-    file: Annotated[str, Meta(min_length=1)]
-    line: int
-
-    @property
-    def text(self) -> str:
-        """``path:line``."""
-        return f"{self.file}:{self.line}"
-
-
-def place_row(place: str) -> PlaceRow | None:
-    """Return the place of a text ``path:line``; ``None`` for ""."""
-    path, _, line = place.rpartition(":")
-    return PlaceRow(path, int(line)) if path else None
 
 
 # ---- changes ---------------------------------------------------------------------------------

@@ -185,26 +185,22 @@ def _with_names(path: str, value: Any, convert: Callable[[], object]) -> str:  #
     steps = ""
     for step in _STEP.finditer(path.rstrip("`")):
         index, name = step.groups()
-        if index:
-            steps, value = f"{steps}[{index}]", value[int(index)]
-            continue
-        name = name or _name_at_fault(value, convert)
-        steps, value = f"{steps}.{name}", value[name]
+        name = name or index or _name_at_fault(value, convert)
+        steps += f"[{index}]" if index else f".{name}"
+        value = value[int(index)] if index else value[name]
     return steps.removeprefix(".")
 
 
 def _name_at_fault(entries: dict[str, Any], convert: Callable[[], object]) -> str:
     """Return the first name whose entry is refused alone."""
-    copy = dict(entries)
-    try:
-        for name, entry in copy.items():
-            entries.clear()
-            entries[name] = entry
-            with suppress(msgspec.ValidationError):
-                _ = convert()
-                continue
-            return name
-    finally:
+    copy, name = dict(entries), ""
+    for name, entry in copy.items():
         entries.clear()
-        entries.update(copy)
-    raise AssertionError("the document was refused")
+        entries[name] = entry
+        with suppress(msgspec.ValidationError):
+            _ = convert()
+            continue
+        break
+    entries.clear()
+    entries.update(copy)
+    return name

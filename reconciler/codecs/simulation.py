@@ -12,7 +12,7 @@ import msgspec
 from reconciler.base.compact_json import compact
 from reconciler.codecs.reader import converted, edited
 from reconciler.errors import QuotaValueError
-from reconciler.quota.entity_forms import canonical_text, read_canonical
+from reconciler.quota.entity import canonical_text, read_canonical
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import ImpactRow, Simulation
 from reconciler.usage.impact.verdict import ImpactVerdict

@@ -11,8 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from reconciler.codecs.reader import Document, edited, typed
 from reconciler.errors import QuotaValueError
-from reconciler.quota.entity import Entity, EntityParts, from_parts, parts
-from reconciler.quota.entity_forms import parts_text
+from reconciler.quota.entity import Entity, EntityParts, from_parts, parts, parts_text
 from reconciler.quota.keys import COLUMNS, Key, SetValue
 from reconciler.quota.state import ForeignValues, Limits, QuotaState, limits_of, set_values
 from reconciler.render.json_values import read_set_value, written_set_value

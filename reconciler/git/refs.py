@@ -65,8 +65,7 @@ class GitRefs(Struct, frozen=True, kw_only=True, dict=True):
         if self._is_shared:
             self._push(ref, commit, expected or "")
             old = self._local(ref)
-        code, _ = run(self.top, ("update-ref", ref, commit, old), answers=(0, 1, 128))
-        if code != 0:
+        if run(self.top, ("update-ref", ref, commit, old), answers=(0, 1, 128))[0] != 0:
             raise _overtaken(ref)
         return commit
 

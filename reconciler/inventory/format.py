@@ -33,8 +33,7 @@ from msgspec import Meta, Struct
 from reconciler.base import bounded_json
 from reconciler.base.compact_json import exact, lines
 from reconciler.errors import InventoryError, QuotaValueError
-from reconciler.quota.entity import Entity, sort_key
-from reconciler.quota.entity_forms import read_slots
+from reconciler.quota.entity import Entity, read_slots, sort_key
 from reconciler.quota.keys import COLUMNS, Key, read_key_columns
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import Intent, Owner, OwnershipRecord, OwnershipRecords, Pair

@@ -233,7 +233,13 @@ def _wrong_type(error: _Error, root: Node, at: Path) -> _Sentences:
     if isinstance(node, ScalarNode) and node.text.endswith("%") and "number" in kinds:
         yield location, f"{path_text(at)}: write the percentage without %: {node.text[:-1].strip()}"
         return
-    if isinstance(node, ScalarNode) and node.plain and _can_be_quoted(kinds, node.text):
+    # The field is text, and YAML readers read the scalar differently.
+    if (
+        isinstance(node, ScalarNode)
+        and node.plain
+        and kinds == ["string"]
+        and not is_text(node.text)
+    ):
         yield location, f"{path_text(at)}: {quote_it(node.text)}"
         return
     if isinstance(node, ScalarNode) and node.plain and meaning(node.text) is None:
@@ -286,11 +292,6 @@ _EXAMPLES: Final[Mapping[Path, str]] = {
 def _example(at: Path) -> str:
     example = _EXAMPLES.get(at)
     return "" if example is None else f" such as {example}"
-
-
-def _can_be_quoted(kinds: Sequence[str], text: str) -> bool:
-    """Whether the field is text and YAML readers read the scalar differently."""
-    return kinds == ["string"] and not is_text(text)
 
 
 def _describe_node(node: Node | None) -> str:

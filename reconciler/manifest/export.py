@@ -10,8 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from reconciler.errors import QuotaValueError
-from reconciler.quota.entity import Entity, parts
-from reconciler.quota.entity_forms import name_key
+from reconciler.quota.entity import Entity, name_key, parts
 from reconciler.quota.patterns import EntityForm, form
 from reconciler.quota.planner.desired_state import Declaration
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from reconciler.quota.entity_forms import sanitized
+from reconciler.quota.entity import sanitized
 from reconciler.quota.planner.plan import TEMPORARY, Plan
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliation, WithheldChange

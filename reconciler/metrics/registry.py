@@ -21,7 +21,7 @@ from reconciler import __version__
 from reconciler.metrics import families, reconciliation_values
 from reconciler.metrics.families import MetricFamily, MetricKind
 from reconciler.quota.drift_tracker import DriftObservation
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import entity_text
 from reconciler.quota.results.report import Reconciliation
 from reconciler.quota.state import QuotaState
 

@@ -8,8 +8,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.quota.entity import Entity, level
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import Entity, entity_text, level
 from reconciler.quota.keys import COLUMN_OF, Key, key_columns
 from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.planner.desired_state import Declaration, DesiredState

@@ -1,15 +1,17 @@
-"""What brokers answer about a cluster: its quotas, brokers, rights of the principal, and who shows a change.
+"""What brokers are asked about quotas and answer: states of a cluster, operations with their results, and filters.
 
 Quotas are an immutable map (entity, key) -> value; unknown keys and entity types are stored separately.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
 from functools import cached_property
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
-from reconciler.quota.entity import Entity, EntityParts, canonical_address, sort_key
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import Entity, EntityParts, canonical_address, parts, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns
 
 Limits: TypeAlias = KeyColumns[float | None]
@@ -168,3 +170,159 @@ class Visibility(Struct, frozen=True, kw_only=True, gc=False):
     def everywhere(self) -> bool:
         """Whether at least one broker shows the change and none lags; unreachable brokers do not count."""
         return not self.lagging and bool(self.visible)
+
+
+# Larger requests were measured and not taken: docs/adr/request-size.md.
+MAX_OPERATIONS: Final = 2_000
+"""Operations per request; the broker's limit is 10,000 resulting records (QuorumController.MAX_RECORDS_PER_USER_OP)."""
+
+
+_NO_PERMISSION: Final = frozenset({29, 30, 31})
+"""TOPIC_, GROUP_ and CLUSTER_AUTHORIZATION_FAILED."""
+
+
+class Alteration(Struct, frozen=True, gc=False):
+    """The operations for one entity in one request.
+
+    Attributes:
+        entity: The entity whose quotas change.
+        operations: ``(key, value)``; ``None`` removes the key. Each key occurs at most once.
+    """
+
+    entity: Entity
+    operations: tuple[tuple[str, float | None], ...]
+
+
+class OpenAlteration(Struct, frozen=True, gc=False):
+    """The operations for one entity of any types, which the broker checks (KIP-546).
+
+    Attributes:
+        entity: ``(type, name)`` of each part, ``None`` for the default.
+        operations: ``(key, value)``; ``None`` removes the key. Each key occurs at most once.
+    """
+
+    entity: EntityParts
+    operations: tuple[tuple[str, float | None], ...]
+
+
+# Four outcomes, no boolean: docs/adr/operation-outcomes.md.
+class Applied(Struct, frozen=True, gc=False):
+    """The controller acknowledged the operation (or, for validate-only, would have)."""
+
+
+class Rejected(Struct, frozen=True, kw_only=True, gc=False):
+    """The broker refused the operation.
+
+    Attributes:
+        code: Kafka's error code.
+        name: Name of the error code, for example ``INVALID_REQUEST``.
+        message: The broker's message, or a message of kquota if the broker sent none.
+    """
+
+    code: int
+    name: str
+    message: str
+
+    @property
+    def lacks_permission(self) -> bool:
+        """Whether the principal of kquota lacks a permission, so that no document is at fault."""
+        return self.code in _NO_PERMISSION
+
+
+class Held(Struct, frozen=True, kw_only=True, gc=False):
+    """Not sent, because other operations of this plan must take effect first.
+
+    Attributes:
+        waits_for: The entities whose operations did not take effect, sorted.
+    """
+
+    waits_for: tuple[Entity, ...]
+
+
+class Unknown(Struct, frozen=True, kw_only=True, gc=False):
+    """Sent without a usable response: the operation may or may not have taken effect.
+
+    Attributes:
+        reason: One sentence.
+    """
+
+    reason: str
+
+
+Result: TypeAlias = Applied | Rejected | Held | Unknown
+
+
+class AnyName(Enum):
+    """Type of :data:`ANY`: any name, and the default."""
+
+    ANY = "any"
+
+
+ANY: Final = AnyName.ANY
+Match: TypeAlias = str | AnyName | None
+"""An exact name, ``DEFAULT`` (``None``) or ``ANY``."""
+
+
+class Component(Struct, frozen=True, kw_only=True, gc=False):
+    """The condition on one entity type.
+
+    Attributes:
+        entity_type: ``user``, ``client-id``, ``ip``, or any other type: the broker decides which are valid (KIP-546).
+        match: An exact name, ``DEFAULT``, or ``ANY`` for both named and default.
+    """
+
+    entity_type: str
+    match: Match
+
+
+class Filter(Struct, frozen=True, kw_only=True, gc=False):
+    """Components combined with AND.
+
+    Attributes:
+        components: At most one per entity type.
+        strict: Whether an entity must have exactly the listed types. A strict filter without
+            components matches nothing; an open one without components matches everything.
+
+    Raises:
+        QuotaValueError: A type is empty or repeated.
+    """
+
+    components: tuple[Component, ...] = ()
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        types = [component.entity_type for component in self.components]
+        for kind in types:
+            if not kind or types.count(kind) > 1:
+                raise QuotaValueError(f"filter: entity type {kind!r} is empty or given twice")
+
+    def matches(self, subject: Entity) -> bool:
+        """Whether a describe with this filter returns the entity."""
+        return self.matches_parts(parts(subject))
+
+    def matches_parts(self, entity_parts: EntityParts) -> bool:
+        """Whether a describe with this filter returns an entity of any types."""
+        present = dict(entity_parts)
+        if self.strict and (not self.components or len(present) != len(self.components)):
+            return False
+        return all(
+            component.entity_type in present
+            and (component.match is ANY or component.match == present[component.entity_type])
+            for component in self.components
+        )
+
+
+ALL: Final = Filter()
+"""Matches all quotas of a cluster, which one describe returns as a consistent snapshot."""
+
+
+def filter_of(named: EntityParts, any_types: Iterable[str] = (), *, strict: bool) -> Filter:
+    """Return the filter for entities with these parts, and with any name or the default of further types."""
+    components = [Component(entity_type=kind, match=name) for kind, name in named]
+    components += [Component(entity_type=kind, match=ANY) for kind in any_types]
+    return Filter(components=tuple(components), strict=strict)
+
+
+def exactly(subject: Entity) -> Filter:
+    """Return the filter that matches only this entity."""
+    return filter_of(parts(subject), strict=True)

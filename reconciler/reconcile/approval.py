@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from reconciler.base.escaping import escaped
 from reconciler.errors import StalePlan
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import entity_text
 from reconciler.quota.keys import Key, same_value
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.effects import Fallback, fallbacks

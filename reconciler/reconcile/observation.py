@@ -10,10 +10,8 @@ from msgspec.structs import replace
 from reconciler.base.protocols import Clock
 from reconciler.base.redaction import QuietRepr
 from reconciler.errors import PlanRefused, UsageError, WrongCluster
-from reconciler.quota.entity import Entity, sort_key
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import Entity, entity_text, sort_key
 from reconciler.quota.keys import COLUMN_OF, same_value
-from reconciler.quota.outcome import Alteration, Result, Unknown
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     NOBODY,
@@ -29,7 +27,7 @@ from reconciler.quota.planner.intent_settlement import Settlement, has_landed, s
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Action, Cause, Policy, Rules
 from reconciler.quota.precedence import Principal, principals_with_quotas
-from reconciler.quota.state import Cluster, QuotaState
+from reconciler.quota.state import Alteration, Cluster, QuotaState, Result, Unknown
 from reconciler.reconcile.options import NewOverride, ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.ownership_records import restore
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable
 
-from reconciler.quota.outcome import Applied, Rejected, Unknown
 from reconciler.quota.ownership import (
     NOBODY,
     DriftObserved,
@@ -23,6 +22,7 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility
+from reconciler.quota.state import Applied, Rejected, Unknown
 
 
 def intents(changes: Iterable[QuotaChange], *, now: float) -> tuple[RecordChange, ...]:

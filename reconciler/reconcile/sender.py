@@ -12,11 +12,18 @@ from typing import Final, TypeVar
 from reconciler.errors import KquotaError
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Alteration, Applied, Held, Result, Unknown
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import SendBatch, SendSchedule, chunks
-from reconciler.quota.state import QuotaState, Visibility
+from reconciler.quota.state import (
+    Alteration,
+    Applied,
+    Held,
+    QuotaState,
+    Result,
+    Unknown,
+    Visibility,
+)
 from reconciler.reconcile.options import ReconcilePorts
 from reconciler.reconcile.visibility import WITNESSES, VisibilityProbes, deadline_seconds
 

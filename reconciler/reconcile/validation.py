@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from reconciler.errors import AuthorizationError, PlanRefused
 from reconciler.quota.entity import Entity
-from reconciler.quota.outcome import Alteration, Rejected, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import batches, chunks
 from reconciler.quota.results.report import ValidationResult
+from reconciler.quota.state import Alteration, Rejected, Result, Unknown
 from reconciler.reconcile.observation import Observation
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts, ValidationMode
 

@@ -5,13 +5,11 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from reconciler.errors import KquotaError
-from reconciler.quota.filters import ALL
 from reconciler.quota.keys import same_value
-from reconciler.quota.outcome import Applied, Result, Unknown
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.results.report import PairOutcome, PairVisibility
-from reconciler.quota.state import QuotaState, Visibility
+from reconciler.quota.state import ALL, Applied, QuotaState, Result, Unknown, Visibility
 from reconciler.reconcile.options import ReconcilePorts
 from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.visibility import deadline_seconds

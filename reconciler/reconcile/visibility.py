@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from reconciler.errors import KquotaError
-from reconciler.quota.filters import exactly
 from reconciler.quota.keys import Key, same_value
-from reconciler.quota.outcome import Alteration
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.state import Visibility
+from reconciler.quota.state import Alteration, Visibility, exactly
 from reconciler.reconcile.options import ReconcilePorts
 
 AT_LEAST_SECONDS: Final = 30.0

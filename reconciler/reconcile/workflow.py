@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.errors import KquotaError, ManifestErrors, PlanRefused, StalePlan
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import entity_text
 from reconciler.quota.ownership import ProjectNamed, RecordChange, pair_of
 from reconciler.quota.planner.budgets import BudgetUse, budget_warnings
 from reconciler.quota.planner.comparison import compare
@@ -21,7 +21,7 @@ from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Outcome, Preview, ValidationResult
 from reconciler.quota.rule_warnings import warnings as advise
 from reconciler.quota.state import QuotaState
-from reconciler.reconcile import audit_entries, ownership_records
+from reconciler.reconcile import ownership_records
 from reconciler.reconcile.approval import written_differences
 from reconciler.reconcile.observation import (
     Observation,
@@ -33,7 +33,13 @@ from reconciler.reconcile.observation import (
 )
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.ownership_records import refused_overrides
-from reconciler.reconcile.run_records import close_settled, interruption, lost_outcome, record
+from reconciler.reconcile.run_records import (
+    close_settled,
+    intent_entries,
+    interruption,
+    lost_outcome,
+    record,
+)
 from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.validation import validate
 from reconciler.reconcile.verification import judge, observe_again
@@ -193,7 +199,7 @@ async def apply(
     )
     try:
         if ports.audit is not None:
-            ports.audit.append(audit_entries.intent_entries(lost, intended))
+            ports.audit.append(intent_entries(lost, intended))
         before_sending(lost)
     except KquotaError as error:
         sender.failure = error

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import entity_text
 from reconciler.quota.planner.budgets import BudgetMeasure, BudgetUse, Share
 from reconciler.quota.results.report import Preview
 from reconciler.render.sections import CellText, Section, TableForm, name, number, state, text

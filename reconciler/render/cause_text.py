@@ -5,8 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from reconciler.quota.entity import Entity
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import Entity, entity_text
 from reconciler.quota.planner.permitted_plan import NOTE_RETAINED
 from reconciler.quota.planner.plan import TEMPORARY, Finding, Plan
 from reconciler.quota.policy import Action, Cause

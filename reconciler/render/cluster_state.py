@@ -6,8 +6,14 @@ from enum import StrEnum
 from msgspec import Struct
 
 from reconciler.base.escaping import escaped
-from reconciler.quota.entity import ENTITY_TYPES, LEVEL_NAMES, canonical_address
-from reconciler.quota.entity_forms import entity_json, entity_text, parts_text
+from reconciler.quota.entity import (
+    ENTITY_TYPES,
+    LEVEL_NAMES,
+    canonical_address,
+    entity_json,
+    entity_text,
+    parts_text,
+)
 from reconciler.quota.keys import Key, same_value
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import Pair

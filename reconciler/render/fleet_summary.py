@@ -22,15 +22,23 @@ class FleetOutcome(StrEnum):
     FAILED = "failed"
 
 
-class FleetRow(Struct, frozen=True, kw_only=True, gc=False):
+class FleetRow(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    gc=False,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    rename={"outcome": "result"},
+):
     """One cluster of a run."""
 
-    cluster: str
-    outcome: FleetOutcome
     changes: int | None = None  # number of planned or applied changes; None = unknown
+    cluster: str
     drift: int | None = None
     refused: int | None = None  # number of guard violations and refusals of the broker
-    seconds: float  # duration, without the time spent waiting for a free slot
+    outcome: FleetOutcome
+    seconds: float = 0.0  # duration, without the time spent waiting for a free slot
 
 
 def _number(value: int | None) -> str:

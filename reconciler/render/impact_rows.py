@@ -6,8 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler.base.escaping import quoted
-from reconciler.quota.entity import ENTITY_TYPES, EntityParts
-from reconciler.quota.entity_forms import entity_text, parts_text
+from reconciler.quota.entity import ENTITY_TYPES, EntityParts, entity_text, parts_text
 from reconciler.quota.planner.effects import Direction, bit_slips, unranked_limits
 from reconciler.quota.planner.impact import (
     AffectedPrincipal,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import entity_text
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.results.report import Preview
 from reconciler.render.cause_text import counts

@@ -7,8 +7,7 @@ computed from rows. Names are quoted (``escaping.quoted``) but not yet escaped f
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.outcome import Held, Rejected, Unknown
+from reconciler.quota.entity import entity_text
 from reconciler.quota.planner.effects import Direction, Effect
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Cause
@@ -19,6 +18,7 @@ from reconciler.quota.results.report import (
     PairVisibility,
     Preview,
 )
+from reconciler.quota.state import Held, Rejected, Unknown
 from reconciler.render.cause_text import (
     DRIFT,
     REASONS,

@@ -6,7 +6,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from reconciler.errors import Problem
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import entity_text
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Preview
 from reconciler.render.recorded_use import RecordedUse

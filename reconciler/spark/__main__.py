@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reconciler.base.text_files import check_place, write_text
+from reconciler.cli.framework.commands import ExitCode, run_mapped
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode, run_mapped
 from reconciler.cli.main import main as kquota
 from reconciler.errors import UsageError
 

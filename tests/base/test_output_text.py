@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from reconciler.base import escaping
 from reconciler.base.output_text import json_text, output_text
 from reconciler.base.redaction import remember
+from reconciler.cli.framework.commands import report_error
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.diagnostics import traceback_text
-from reconciler.cli.framework.exit_codes import report_error
 from reconciler.cli.framework.logs import JsonLogFormatter, OneLineFormatter
 from reconciler.codecs.state import state_document
 from reconciler.errors import KquotaError
@@ -26,7 +26,7 @@ from reconciler.inventory.audit_log import StreamAuditLog
 from reconciler.kube.status.conditions import bounded
 from reconciler.kube.status.events import ResourceEvent
 from reconciler.manifest.writer import Declaration, document_text
-from reconciler.quota import entity_forms
+from reconciler.quota import entity as entity_forms
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of

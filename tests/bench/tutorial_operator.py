@@ -12,8 +12,7 @@ import kopf
 
 from reconciler.client import ClientConfig, QuotaClient
 from reconciler.manifest.document import DocumentDeclined, from_resource
-from reconciler.quota.outcome import Alteration, Applied
-from reconciler.quota.state import set_values
+from reconciler.quota.state import Alteration, Applied, set_values
 
 
 @kopf.on.startup()

@@ -7,7 +7,7 @@ import pytest
 from reconciler.cli import client_quotas
 from reconciler.client import ClientConfig, QuotaClient
 from reconciler.quota.entity import from_parts
-from reconciler.quota.outcome import Alteration, Applied
+from reconciler.quota.state import Alteration, Applied
 from reconciler.sandbox import SandboxSettings, profile_named
 from tests.cli.brokers import SandboxThread
 from tests.cli.kip_examples import EXAMPLES

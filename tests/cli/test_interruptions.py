@@ -15,7 +15,7 @@ import pytest
 
 from reconciler.cli.change.apply_output import STOPPING
 from reconciler.kafka import ClientConfig, SyncQuotaClient
-from reconciler.quota.outcome import MAX_OPERATIONS
+from reconciler.quota.state import MAX_OPERATIONS
 from tests.cli.projects import project, quota
 from tests.servers.certs import Authority
 from tests.servers.processes import HANG_SECONDS

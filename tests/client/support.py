@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler.client import ClientConfig, ClientEvents, QuotaClient
 from reconciler.quota.entity import Entity, entity
-from reconciler.quota.outcome import Alteration
+from reconciler.quota.state import Alteration
 from tests.fakes.clock import FakeClock
 from tests.fakes.manual_clock import TurnedClock
 from tests.fakes.scripted_broker import ScriptedBroker

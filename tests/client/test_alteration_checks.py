@@ -7,7 +7,7 @@ import pytest
 from reconciler.client.alteration_sender import check_alterations, check_open_alterations
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import ABSENT, Entity, entity
-from reconciler.quota.outcome import Alteration, OpenAlteration
+from reconciler.quota.state import Alteration, OpenAlteration
 
 ALICE = entity(user="alice")
 RATE = ("producer_byte_rate", 1.0)

@@ -12,11 +12,13 @@ from reconciler.client.client_config import ClientConfig
 from reconciler.client.quota_client import QuotaClient
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
-from reconciler.quota.filters import ANY, Component, Filter
-from reconciler.quota.outcome import (
+from reconciler.quota.state import (
+    ANY,
     MAX_OPERATIONS,
     Alteration,
     Applied,
+    Component,
+    Filter,
     OpenAlteration,
     Rejected,
     Result,

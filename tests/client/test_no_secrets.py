@@ -23,7 +23,7 @@ from reconciler.client.network.requests import ResponseStatus
 from reconciler.client.wire_translation import results_of
 from reconciler.errors import KquotaError
 from reconciler.quota.entity import entity
-from reconciler.quota.outcome import Rejected
+from reconciler.quota.state import Rejected
 from reconciler.wire.apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from reconciler.wire.messages.alter_client_quotas import AlterClientQuotasResponse
 from tests.client.auth.test_oidc import Endpoint, token

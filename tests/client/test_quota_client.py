@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from reconciler.errors import AuthorizationError, RequestTimeout
-from reconciler.quota.filters import ANY, Component, Filter
-from reconciler.quota.outcome import Alteration
+from reconciler.quota.state import ANY, Alteration, Component, Filter
 from reconciler.wire.apis import (
     API_VERSIONS,
     DESCRIBE_CLIENT_QUOTAS,

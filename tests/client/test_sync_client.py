@@ -17,8 +17,8 @@ from reconciler.client.quota_client import QuotaClient
 from reconciler.client.sync_client import SyncQuotaClient
 from reconciler.errors import ClientError, QuotaValueError
 from reconciler.quota.entity import Entity
-from reconciler.quota.outcome import Applied, Result, Unknown
 from reconciler.quota.precedence import Principal, Resolution
+from reconciler.quota.state import Applied, Result, Unknown
 from reconciler.wire.apis import ALTER_CLIENT_QUOTAS
 from tests.client.support import ALICE, BOB, RATE, config, setting
 from tests.fakes import scripted_broker as acts

@@ -4,13 +4,11 @@ import asyncio
 
 import pytest
 
-from reconciler.base.backoff import Deadline
+from reconciler.base.protocols import Deadline
 from reconciler.client.visibility import FEW, VisibilityWait, shows
 from reconciler.errors import RequestTimeout
 from reconciler.quota.entity import Entity, entity
-from reconciler.quota.filters import Filter
-from reconciler.quota.outcome import Alteration
-from reconciler.quota.state import Node, QuotaState, Visibility
+from reconciler.quota.state import Alteration, Filter, Node, QuotaState, Visibility
 from tests.fakes.clock import FakeClock
 
 NODES = [Node(id=number, host=f"b{number}", port=9092) for number in (1, 2)]

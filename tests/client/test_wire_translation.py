@@ -10,8 +10,7 @@ from reconciler.client.wire_translation import (
 )
 from reconciler.errors import ProtocolError
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.filters import ANY, Component, Filter
-from reconciler.quota.outcome import Alteration, Rejected
+from reconciler.quota.state import ANY, Alteration, Component, Filter, Rejected
 from reconciler.wire.error_codes import INVALID_REQUEST, NONE
 from reconciler.wire.messages import describe_client_quotas
 from reconciler.wire.messages.alter_client_quotas import AlterClientQuotasResponse

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import Entity, level
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Rejected
 from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.desired_state import Declaration, DeclarationConflict
 from reconciler.quota.planner.effects import Direction, Effect, Fallback, change_factor
@@ -25,7 +24,7 @@ from reconciler.quota.policy import Action, Cause, DeletionPolicy, DriftMode, Po
 from reconciler.quota.precedence import EffectiveLimit, Principal, UnrankedLimit, bucket
 from reconciler.quota.results.report import Preview, RunOrigin, ValidationResult
 from reconciler.quota.rule_warnings import RuleWarning, WarningKind
-from reconciler.quota.state import NO_LIMITS
+from reconciler.quota.state import NO_LIMITS, Rejected
 from tests.quota.strategies import ENTITIES
 
 T = TypeVar("T")

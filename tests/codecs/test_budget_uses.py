@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.codecs.budget_uses import BudgetRow, budget_row
+from reconciler.codecs.impact import BudgetRow, budget_row
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EVERYTHING

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from reconciler.codecs.outcome import outcome_document, outcome_pieces, read_outcome, read_undo
 from reconciler.errors import ConfigError
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility
+from reconciler.quota.state import Applied, Held, Rejected, Unknown
 from reconciler.render.json_values import dump
 from tests.quota.strategies import ENTITIES
 from tests.render.previews import golden, result

@@ -172,8 +172,8 @@ def edited(change) -> tuple[str, str]:
         (lambda d: d["violations"][0].update(guard="mood"), r"violations\[0\]\.guard"),
         (lambda d: d["violations"][0].update(allowWith="--please"), "unknown field 'allowWith'"),
         (
-            lambda d: d["violations"][0].update(place="quotas/9.yaml:8"),
-            r"violations\[0\]\.place should be object \| null, not str",
+            lambda d: d["violations"][0].update(place="quotas/9.yaml:x"),
+            r"violations\[0\]\.place should be str matching regex",
         ),
         (lambda d: d["violations"][0].update(entity=[["x", "y"]]), r"violations\[0\]: .*unknown"),
         (lambda d: d["conflicts"][0].update(note="hello"), "unknown field 'note'"),

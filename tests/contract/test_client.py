@@ -10,10 +10,20 @@ from reconciler.client.client_config import ClientConfig
 from reconciler.client.quota_client import QuotaClient
 from reconciler.errors import AuthenticationError, AuthorizationError
 from reconciler.quota.entity import DEFAULT, Entity, entity
-from reconciler.quota.filters import ALL, ANY, Component, Filter, exactly
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Alteration, Applied, Rejected
-from reconciler.quota.state import Limits, QuotaState, limits_of
+from reconciler.quota.state import (
+    ALL,
+    ANY,
+    Alteration,
+    Applied,
+    Component,
+    Filter,
+    Limits,
+    QuotaState,
+    Rejected,
+    exactly,
+    limits_of,
+)
 from tests.contract.expectations import CONNECTION, CONSUMER, PRODUCER, REQUEST
 from tests.contract.targets import Target
 

@@ -9,10 +9,19 @@ from reconciler.client.client_config import ClientConfig
 from reconciler.client.quota_client import QuotaClient
 from reconciler.ports import QuotaStore
 from reconciler.quota.entity import DEFAULT, Entity, entity
-from reconciler.quota.filters import ALL, ANY, Component, Filter, exactly
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Alteration, Applied, Rejected, Result
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import (
+    ALL,
+    ANY,
+    Alteration,
+    Applied,
+    Component,
+    Filter,
+    QuotaState,
+    Rejected,
+    Result,
+    exactly,
+)
 from tests.contract.conftest import TARGETS
 from tests.contract.targets import Target
 from tests.fakes.cluster import FakeCluster

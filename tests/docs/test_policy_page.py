@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from reconciler.cli.options.plan import limit_options
+from reconciler.cli.options.plan import plan_options
 from reconciler.manifest.project.file import parse
 from reconciler.quota.planner.guards import ALLOWED_WITH, Guard, Guards, NewlyUnlimited
 
@@ -45,7 +45,7 @@ def test_the_flags_exist():
     flags = {
         flag for _, option in ALLOWED_WITH.values() for flag in re.findall(r"--[\w-]+", option)
     }
-    command = limit_options(lambda **_: None)
+    command = plan_options(lambda **_: None)
     options = {name for option in command.__click_params__ for name in option.opts}
     assert flags <= options
 

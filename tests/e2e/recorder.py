@@ -17,9 +17,8 @@ from reconciler.client import ClientConfig, QuotaClient
 from reconciler.errors import KquotaError
 from reconciler.ports import QuotaStore
 from reconciler.quota.entity import Entity
-from reconciler.quota.filters import ALL
 from reconciler.quota.keys import COLUMNS
-from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result
+from reconciler.quota.state import ALL, Alteration, Applied, Held, Rejected, Result
 from tests.histories.register import Read, RegisterHistory, Write, WriteOutcome
 from tests.servers.processes import HANG_SECONDS
 

@@ -7,13 +7,12 @@ from reconciler.client import ClientConfig, QuotaClient
 from reconciler.errors import KquotaError
 from reconciler.ports import Inventory, QuotaStore
 from reconciler.quota.entity import Entity
-from reconciler.quota.filters import ALL
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.results.report import Outcome
-from reconciler.quota.state import limits_of
+from reconciler.quota.state import ALL, limits_of
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, apply, prepare
 from tests.servers import raw_quotas
 from tests.servers.kafka import KafkaCluster

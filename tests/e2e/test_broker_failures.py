@@ -11,7 +11,7 @@ from reconciler.errors import AuthorizationError
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Alteration, Applied
+from reconciler.quota.state import Alteration, Applied
 from reconciler.reconcile import apply, prepare
 from tests.e2e.runs import EVERYTHING, addresses, config, desired_state, ports, reconciled, settled
 from tests.servers.kafka import KafkaCluster

@@ -15,8 +15,8 @@ from reconciler.client import QuotaClient
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.ports import QuotaStore
 from reconciler.quota.entity import Entity, entity
-from reconciler.quota.outcome import Alteration, Rejected, Result
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.state import Alteration, Rejected, Result
 from reconciler.reconcile import ReconcilePorts, apply, prepare
 from tests.e2e.recorder import RecordedStore, recording
 from tests.e2e.runs import (

@@ -12,10 +12,21 @@ from dataclasses import dataclass, field
 from reconciler.base.protocols import Progress
 from reconciler.errors import ConnectError
 from reconciler.quota.entity import Entity, is_legal
-from reconciler.quota.filters import ALL, Filter
 from reconciler.quota.keys import COLUMNS, RULES, Key
-from reconciler.quota.outcome import Alteration, Applied, Rejected, Result, Unknown
-from reconciler.quota.state import Cluster, ClusterDescription, Node, QuotaState, Visibility
+from reconciler.quota.state import (
+    ALL,
+    Alteration,
+    Applied,
+    Cluster,
+    ClusterDescription,
+    Filter,
+    Node,
+    QuotaState,
+    Rejected,
+    Result,
+    Unknown,
+    Visibility,
+)
 from tests.fakes.clock import FakeClock
 
 LOST, LANDED, LATE = "lost", "landed", "late"

@@ -3,8 +3,7 @@
 import pytest
 
 from reconciler.errors import ForgeError
-from reconciler.forge.drift_issue import update_issue
-from reconciler.forge.marker import Marker, with_state
+from reconciler.forge.sticky_comment import Marker, update_issue, with_state
 from tests.forge.github_api import BOT, Refusal
 
 PROD = Marker(kind="drift", label="prod")

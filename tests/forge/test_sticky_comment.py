@@ -3,8 +3,7 @@
 import pytest
 
 from reconciler.errors import ForgeError, UsageError
-from reconciler.forge.marker import Marker, fingerprint, state_of, with_state
-from reconciler.forge.sticky_comment import post
+from reconciler.forge.sticky_comment import Marker, fingerprint, post, state_of, with_state
 from tests.forge.github_api import BOT, Account, Refusal
 
 PROD = Marker(kind="plan", label="prod")

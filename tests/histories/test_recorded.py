@@ -5,7 +5,7 @@ from typing import Any
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Alteration, Applied, Rejected, Result, Unknown
+from reconciler.quota.state import Alteration, Applied, Rejected, Result, Unknown
 from tests.e2e.recorder import RecordedStore, Recording
 
 ALICE = entity(user="alice")

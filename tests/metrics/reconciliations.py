@@ -4,7 +4,6 @@ from reconciler.errors import KquotaError
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.planner.budgets import Budget, BudgetMeasure, BudgetUse
 from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
@@ -18,6 +17,7 @@ from reconciler.quota.results.report import (
     ValidationResult,
     WithheldChange,
 )
+from reconciler.quota.state import Applied, Held, Rejected, Result, Unknown
 
 ALICE, BOB = entity(user="alice"), entity(user="bob")
 RATE = Key.PRODUCER_BYTE_RATE

@@ -15,11 +15,20 @@ from msgspec.structs import replace
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMNS, RULES, Key
-from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import SendBatch, SendSchedule, chunks
 from reconciler.quota.policy import Cause
-from reconciler.quota.state import Limits, QuotaState, limits_of
+from reconciler.quota.state import (
+    Alteration,
+    Applied,
+    Held,
+    Limits,
+    QuotaState,
+    Rejected,
+    Result,
+    Unknown,
+    limits_of,
+)
 
 USERS = ("alice", "<default>", "", "zoë 日本")
 CLIENTS = ("app", "<default>", "", "\u2028x")

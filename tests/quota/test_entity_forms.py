@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.quota import entity_forms
+from reconciler.quota import entity as entity_forms
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity, parts
 from tests.base.test_escaping import NASTY
 

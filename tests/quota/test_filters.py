@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.filters import ALL, ANY, Component, Filter, exactly
+from reconciler.quota.state import ALL, ANY, Component, Filter, exactly
 from tests.quota.log_model import ENTITIES
 
 PAIR = entity(user="alice", client_id="app")

@@ -14,13 +14,12 @@ from msgspec.structs import replace
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Applied, Held
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner import send_order
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import SendBatch, SendSchedule
 from reconciler.quota.policy import Cause
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import Applied, Held, QuotaState
 from tests.hypothesis_profiles import count_examples
 from tests.quota.log_model import (
     ALL_WELL,

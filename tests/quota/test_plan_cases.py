@@ -5,7 +5,6 @@ from msgspec.structs import replace
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Applied
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     NOBODY,
@@ -45,7 +44,7 @@ from reconciler.quota.policy import (
     Rules,
 )
 from reconciler.quota.results.report import PairOutcome, PairVisibility, expired_overrides
-from reconciler.quota.state import QuotaState, limits_of
+from reconciler.quota.state import Applied, QuotaState, limits_of
 from reconciler.reconcile import ownership_records
 from tests.policies import CHANGING, CREATING
 

@@ -2,7 +2,7 @@
 
 from reconciler.quota.ownership import IntentEnded, RecordDropped
 from reconciler.quota.results.report import RunOrigin
-from reconciler.reconcile.audit_entries import settled_pairs
+from reconciler.reconcile.run_records import settled_pairs
 from reconciler.render.terminal import outcome_text
 from tests.fakes.cluster import LOST
 from tests.reconcile.scenarios import ALICE, ANYONE, BOB, RATE, World, documents

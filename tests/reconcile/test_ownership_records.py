@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.ownership import (
     NOBODY,
     IntentEnded,
@@ -18,7 +17,7 @@ from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import PairOutcome, PairVisibility
-from reconciler.quota.state import NO_LIMITS
+from reconciler.quota.state import NO_LIMITS, Applied, Held, Rejected, Unknown
 from reconciler.reconcile import ownership_records
 from reconciler.reconcile.ownership_records import restore
 from tests.quota.strategies import inventories, pairs

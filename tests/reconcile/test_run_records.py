@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from reconciler.errors import InventoryError
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.quota.outcome import Unknown
 from reconciler.quota.ownership import Pair, RecordChange
 from reconciler.quota.results.audit_entry import AuditEntry
 from reconciler.quota.results.report import Outcome
+from reconciler.quota.state import Unknown
 from reconciler.reconcile.run_records import lost_outcome, record
 from tests.reconcile.scenarios import ALICE, BOB, RATE, World, documents
 

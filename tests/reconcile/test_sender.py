@@ -6,9 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.errors import Interrupted
-from reconciler.quota.outcome import Unknown
 from reconciler.quota.results.report import Outcome, PairVisibility
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import QuotaState, Unknown
 from reconciler.reconcile import prepare
 from reconciler.reconcile.sender import PlanSender
 from tests.reconcile.scenarios import ALICE, ALICE_SHOP, ANYONE, RATE, World, documents

@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from reconciler.errors import AuthorizationError, PlanRefused
-from reconciler.quota.outcome import Applied, Rejected
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import Applied, QuotaState, Rejected
 from reconciler.reconcile import Observation, ValidationMode, preview
 from reconciler.reconcile.validation import validate
 from tests.reconcile.scenarios import ALICE, BOB, RATE, World, documents

@@ -5,11 +5,10 @@ import asyncio
 import pytest
 
 from reconciler.errors import ConnectError
-from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import PairVisibility
-from reconciler.quota.state import Visibility
+from reconciler.quota.state import Applied, Held, Rejected, Unknown, Visibility
 from reconciler.reconcile.verification import judge
 from tests.reconcile.scenarios import ALICE, RATE, World, documents, state
 

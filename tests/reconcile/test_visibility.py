@@ -3,7 +3,7 @@
 import asyncio
 import math
 
-from reconciler.quota.outcome import Alteration
+from reconciler.quota.state import Alteration
 from reconciler.reconcile.visibility import VisibilityProbes
 from tests.reconcile.scenarios import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, World, documents
 

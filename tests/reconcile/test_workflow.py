@@ -15,7 +15,6 @@ from reconciler.errors import (
 )
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import COLUMN_OF
-from reconciler.quota.outcome import MAX_OPERATIONS
 from reconciler.quota.ownership import (
     Intent,
     IntentStarted,
@@ -28,6 +27,7 @@ from reconciler.quota.planner.desired_state import conflict_problems, merge
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.policy import Cause, DriftMode
 from reconciler.quota.results.report import PairVisibility, RunOrigin
+from reconciler.quota.state import MAX_OPERATIONS
 from reconciler.reconcile import NewOverride, apply, prepare
 from reconciler.reconcile.workflow import FRESH_SECONDS
 from tests.fakes.cluster import LATE, LOST

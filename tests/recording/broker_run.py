@@ -15,7 +15,7 @@ import yaml
 
 from reconciler.client import ClientConfig, QuotaClient
 from reconciler.quota.entity import DEFAULT, Entity, entity
-from reconciler.quota.outcome import Alteration, Applied
+from reconciler.quota.state import Alteration, Applied
 from tests.recording.runs import TELEMETRY_LIMIT, Group, Level, Run
 from tests.servers import exporter, tools
 from tests.servers.kafka import KafkaCluster

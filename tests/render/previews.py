@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import DriftObserved, OverrideSet, Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.comparison import compare
@@ -27,7 +26,15 @@ from reconciler.quota.results.report import (
     ValidationResult,
 )
 from reconciler.quota.rule_warnings import warnings
-from reconciler.quota.state import QuotaState, Visibility, limits_of
+from reconciler.quota.state import (
+    Applied,
+    Held,
+    QuotaState,
+    Rejected,
+    Unknown,
+    Visibility,
+    limits_of,
+)
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "render"
 RATE, CONSUME, SHARE = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE, Key.REQUEST_PERCENTAGE

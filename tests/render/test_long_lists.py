@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from reconciler.quota.entity import entity
-from reconciler.quota.outcome import Rejected
 from reconciler.quota.results.report import ValidationResult
+from reconciler.quota.state import Rejected
 from reconciler.render.terminal import SHOWN_TROUBLE, plan_text
 from tests.render.previews import empty
 

@@ -10,8 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity, entity_text
 from reconciler.quota.keys import COLUMNS, RULES, Key
 from reconciler.quota.planner.effects import Direction, fallbacks, unranked_limits
 from reconciler.quota.planner.impact import assess, own_entity

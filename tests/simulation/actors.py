@@ -20,11 +20,18 @@ from reconciler.errors import ClientError, Interrupted, KquotaError, WrongCluste
 from reconciler.inventory.audit_log import FileAuditLog
 from reconciler.inventory.file import FileInventory, RecordsFile
 from reconciler.quota.entity import Entity
-from reconciler.quota.outcome import Alteration, Applied, Result, Unknown
 from reconciler.quota.ownership import SETTLING_SECONDS, OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.results.report import RunOrigin
-from reconciler.quota.state import ClusterDescription, QuotaState, Visibility
+from reconciler.quota.state import (
+    Alteration,
+    Applied,
+    ClusterDescription,
+    QuotaState,
+    Result,
+    Unknown,
+    Visibility,
+)
 from reconciler.reconcile import (
     NewOverride,
     ReconcileOptions,

@@ -3,11 +3,10 @@
 from collections.abc import Collection, Iterator, Sequence
 
 from reconciler.quota.entity import Entity
-from reconciler.quota.outcome import Alteration, Applied, Held, Unknown
 from reconciler.quota.ownership import Intent, Pair
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.results.report import PairOutcome
-from reconciler.quota.state import QuotaState, set_values
+from reconciler.quota.state import Alteration, Applied, Held, QuotaState, Unknown, set_values
 
 Clients = dict[Entity, tuple[str, ...]]
 Levels = dict[str, tuple[Entity, ...]]

@@ -6,13 +6,12 @@ from itertools import product
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Alteration
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.guards import Guard, Guards
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.removal_guard import RemovalCount
 from reconciler.quota.results.report import Outcome, Preview, Reconciliation, WithheldChange
-from reconciler.quota.state import QuotaState, Visibility
+from reconciler.quota.state import Alteration, QuotaState, Visibility
 from tests.simulation.brokers import SimulatedBrokers
 from tests.simulation.guard_model import refusal_of, refusals
 from tests.simulation.hold_model import HoldModel

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Alteration, Applied, Held
 from reconciler.quota.ownership import Intent, IntentStarted, Owner, OwnershipRecords
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.guards import Guard, Guards, Violation
@@ -22,7 +21,7 @@ from reconciler.quota.results.report import (
     ValidationResult,
     WithheldChange,
 )
-from reconciler.quota.state import QuotaState, Visibility, limits_of
+from reconciler.quota.state import Alteration, Applied, Held, QuotaState, Visibility, limits_of
 from reconciler.reconcile import Observation, ReconcileOptions, preview
 from reconciler.sandbox.broker_rules.image import QuotaRecord
 from tests.reconcile.scenarios import OPEN

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Unknown
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     NOBODY,
@@ -27,7 +26,15 @@ from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.temporary_limits import below_overrides
 from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, IgnoreRule, Policy, Rules
 from reconciler.quota.results.report import PairOutcome
-from reconciler.quota.state import QuotaState, limits_of
+from reconciler.quota.state import (
+    Alteration,
+    Applied,
+    Held,
+    QuotaState,
+    Rejected,
+    Unknown,
+    limits_of,
+)
 from tests.quota.log_model import CHANCES, CROWD, as_ends, changes_between, drive, states
 from tests.simulation.guard_model import refusal_of, refusals
 from tests.simulation.hold_model import HoldModel

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import COLUMN_OF, Key
-from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import (
     NO_RECORD,
@@ -40,7 +39,16 @@ from reconciler.quota.planner.send_order import SendSchedule
 from reconciler.quota.planner.temporary_limits import without_refused
 from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.quota.results.report import PairOutcome, Visibility
-from reconciler.quota.state import QuotaState, limits_of
+from reconciler.quota.state import (
+    Alteration,
+    Applied,
+    Held,
+    QuotaState,
+    Rejected,
+    Result,
+    Unknown,
+    limits_of,
+)
 from reconciler.reconcile import ownership_records
 from reconciler.reconcile.ownership_records import restore
 from reconciler.reconcile.verification import judge

@@ -5,7 +5,7 @@ An outcome is written before the first request, as if the run ended there, and r
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,8 +20,7 @@ from reconciler.app.change.plan_preparation import (
 )
 from reconciler.app.clusters.runtime import Runtime, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.notices import Notices
-from reconciler.app.requests import PlanLimits, RecordSource
+from reconciler.app.requests import Notices, PlanRequest, RecordUse
 from reconciler.errors import Interrupted, KquotaError, ManifestErrors, PlanRefused, StalePlan
 from reconciler.quota.results.report import Outcome, Preview
 from reconciler.reconcile import (
@@ -136,9 +135,7 @@ async def apply_run(
     notices: Notices,
     target: ClusterTarget,
     *,
-    paths: Sequence[str],
-    limits: PlanLimits,
-    sources: RecordSource,
+    request: PlanRequest,
     saved: SavedPlan | None,
     expect_digest: str | None,
     max_age: float,
@@ -148,7 +145,6 @@ async def apply_run(
     """Prepare the plan of one cluster, ready to be applied inside the context.
 
     Args:
-        paths: Manifests, relative to the current folder; empty = those of the project.
         saved: A saved plan that must still have the same effect; ``None`` = apply the manifests.
         expect_digest: Digest of the approved effect; ``None`` = any.
         max_age: Maximum age of a saved plan, in seconds.
@@ -160,8 +156,8 @@ async def apply_run(
         ManifestErrors: A document is invalid.
         ClientError: The cluster cannot be queried.
     """
-    task = task_for(notices, target, paths, limits, sources)
-    check_piped(task, paths)
+    task = task_for(notices, target, request)
+    check_piped(task)
     task = replace(task, options=replace(task.options, pace=pace))
 
     async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:
@@ -173,11 +169,11 @@ async def apply_run(
             check_digest(prepared.preview, expect_digest)
         return replace(task.options, own_principal=runtime.own_principal), prepared
 
-    words = ("apply" if saved is None else "plan", *paths)
+    words = ("apply" if saved is None else "plan", *request.paths)
     async with prepared_run(
         notices,
         target,
-        task.records,
+        request.records,
         prepare,
         command="apply",
         next_command=target.command(*words),
@@ -190,7 +186,7 @@ async def apply_run(
 async def prepared_run(
     notices: Notices,
     target: ClusterTarget,
-    records: RecordSource,
+    records: RecordUse,
     prepare: Prepare,
     *,
     command: str,

@@ -9,9 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.app.change.plan_preparation import PlanTask, limit_findings, with_warnings
-from reconciler.app.clusters.record_stores import read_only_inventory
-from reconciler.app.clusters.runtime import by_rules
-from reconciler.app.notices import Notices
+from reconciler.app.clusters.runtime import by_rules, read_only_inventory
+from reconciler.app.requests import Notices
 from reconciler.base.clock import SystemClock
 from reconciler.base.text_files import read_text
 from reconciler.codecs.state import read_state
@@ -58,7 +57,7 @@ async def plan_on(task: PlanTask, cluster: OfflineCluster) -> PreparedPlan:
 
 def _inventory(task: PlanTask, clock: SystemClock) -> Inventory:
     return (
-        MemoryInventory() if task.records.no_inventory else read_only_inventory(task.target, clock)
+        MemoryInventory() if task.request.no_inventory else read_only_inventory(task.target, clock)
     )
 
 

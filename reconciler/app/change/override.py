@@ -8,18 +8,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.app.change.apply import ApplyRun, prepared_run
-from reconciler.app.change.plan_preparation import limit_findings, origin_of, reconcile_options
+from reconciler.app.change.plan_preparation import limit_findings, reconcile_options
 from reconciler.app.clusters.documents import documents_or_warning
-from reconciler.app.clusters.record_stores import current_principal, read_only_inventory
-from reconciler.app.clusters.runtime import Runtime, connect_client, expected_cluster
+from reconciler.app.clusters.runtime import (
+    Runtime,
+    connect_client,
+    current_principal,
+    expected_cluster,
+    read_only_inventory,
+)
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.notices import Notices
-from reconciler.app.requests import PlanLimits, RecordSource
+from reconciler.app.requests import Notices, PlanRequest, RecordUse
 from reconciler.base.clock import SystemClock
 from reconciler.codecs.outcome import RollbackSource
 from reconciler.errors import PlanRefused
-from reconciler.quota.entity import Entity, sort_key
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import Entity, entity_text, sort_key
 from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import Pair
@@ -159,15 +162,15 @@ async def override_run(
     """
 
     async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:
-        limits = PlanLimits(validate=validate)
+        request = PlanRequest(validate=validate)
         return await _prepare_override(
-            notices, target, runtime, change, limits, any_value=any_value
+            notices, target, runtime, change, request, any_value=any_value
         )
 
     async with prepared_run(
         notices,
         target,
-        RecordSource(any_project=True),
+        RecordUse.ANY,
         prepare,
         command=command,
         next_command=target.command(*next_words),
@@ -190,17 +193,11 @@ async def _prepare_override(
     target: ClusterTarget,
     runtime: Runtime,
     change: OverrideChange,
-    limits: PlanLimits,
+    request: PlanRequest,
     *,
     any_value: bool,
 ) -> tuple[ReconcileOptions, PreparedPlan]:
-    options = reconcile_options(
-        target,
-        limits,
-        complete=True,
-        removals_known=True,
-        origin=origin_of(target),
-    )
+    options = reconcile_options(target, request)
     observation = await observe(runtime.ports, options)
     # Not instead of the configured id: the values of one cluster must not reach another that the project also names.
     check_cluster(observation.cluster_id, change.cluster_id)

@@ -14,8 +14,7 @@ from reconciler.app.change.plan_preparation import PlanTask, knowing, prepare_ta
 from reconciler.app.clusters.project_files import name_in
 from reconciler.app.clusters.runtime import open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.notices import Notices
-from reconciler.app.requests import EvidenceRequest, PlanLimits, RecordSource
+from reconciler.app.requests import EvidenceRequest, Notices, PlanRequest, RecordUse
 from reconciler.base.regular_files import read_regular
 from reconciler.errors import GitError
 from reconciler.manifest.loader import load_files
@@ -73,29 +72,24 @@ async def plan_cluster(
     notices: Notices,
     target: ClusterTarget,
     *,
-    paths: Sequence[str] = (),
-    limits: PlanLimits,
-    sources: RecordSource,
+    request: PlanRequest,
     evidence: EvidenceRequest | None = None,
     principals: Sequence[Principal] = (),
     offline: bool = False,
     snapshot: Path | None = None,
-    selection: tuple[str, ...] = (),
 ) -> ClusterPlan:
     """Return the plan of one cluster.
 
     Args:
-        paths: Manifests, relative to the current folder; empty = those of the project.
         evidence: Recorded use; ``None`` = not used.
         snapshot: Quotas of the cluster, for an offline plan.
-        selection: Paths and limits as words of a command line.
 
     Raises:
         ManifestErrors: A document is invalid.
         UsageError: The options contradict each other.
         ClientError: The cluster cannot be queried.
     """
-    task = knowing(task_for(notices, target, paths, limits, sources), principals)
+    task = knowing(task_for(notices, target, request), principals)
     callback = None
     if offline:
         prepared = await plan_offline(notices, task, snapshot)
@@ -107,11 +101,11 @@ async def plan_cluster(
         used = await asyncio.to_thread(simulate_plan, notices, task, prepared, evidence, callback)
         if used is not None:
             preview, simulation = used.preview, used.simulation
-    changed = changed_documents(target, task.desired, typed_paths=bool(paths))
+    changed = changed_documents(target, task.desired, typed_paths=bool(request.paths))
     return ClusterPlan(
         target=target,
         prepared=prepared,
-        preview=replace(preview, changed_documents=changed, selection=selection),
+        preview=replace(preview, changed_documents=changed, selection=request.selection),
         simulation=simulation,
     )
 
@@ -120,7 +114,7 @@ async def _prepare(
     notices: Notices, task: PlanTask, *, asks_callback: bool
 ) -> tuple[PreparedPlan, str | None]:
     """Return the plan, and if evidence is used the brokers' quota callback: a custom one makes evidence unusable."""
-    records = replace(task.records, any_project=True)
+    records = RecordUse.NONE if task.request.no_inventory else RecordUse.ANY
     async with open_runtime(notices, task.target, records, command="plan", writes=False) as runtime:
         prepared = await prepare_task(task, runtime)
         return prepared, await quota_callback(runtime.client) if asks_callback else None

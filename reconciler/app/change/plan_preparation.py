@@ -15,16 +15,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler import __version__
-from reconciler.app.clusters.documents import STDIN, load, reading
-from reconciler.app.clusters.record_stores import check_records, current_principal
-from reconciler.app.clusters.runtime import Runtime
+from reconciler.app.clusters.documents import STDIN, ClusterDocuments, load, reading
+from reconciler.app.clusters.runtime import Runtime, check_records, current_principal
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.notices import Notices
-from reconciler.app.requests import PlanLimits, RecordSource
+from reconciler.app.requests import Notices, PlanRequest
 from reconciler.base.text_files import read_text
 from reconciler.errors import GitError, PlanRefused, UsageError
-from reconciler.quota.entity import Entity
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import Entity, entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.comparison import compare
@@ -93,41 +90,34 @@ def knowing(task: "PlanTask", principals: Iterable[Principal]) -> "PlanTask":
 
 
 def reconcile_options(
-    target: ClusterTarget,
-    limits: PlanLimits,
-    *,
-    complete: bool,
-    removals_known: bool,
-    origin: RunOrigin,
-    desired: DesiredState | None = None,
+    target: ClusterTarget, request: PlanRequest, documents: ClusterDocuments | None = None
 ) -> ReconcileOptions:
     """Return the options of this run: the trusted configuration, tightened or relaxed by typed options.
 
     Args:
-        complete: Whether every configured document was read.
-        removals_known: Whether records or a revision show the owned limits.
-        desired: The desired state, if only some documents were read: only their entities are written.
+        documents: The documents that were read, if they decide what is written: of some alone only their entities.
 
     Raises:
         UsageError: ``--policy`` is looser than the configured policy.
     """
     settings = target.settings
+    is_complete = documents is None or documents.complete
     return ReconcileOptions(
         rules=settings.rules(
-            policy=_policy(target, limits.policy),
-            drift=DriftMode.CORRECT if limits.correct_drift else None,
-            complete=complete,
+            policy=_policy(target, request.policy),
+            drift=DriftMode.CORRECT if request.correct_drift else None,
+            complete=is_complete,
             configured=bool(target.project_cluster.manifests),
-            removals_known=removals_known,
-            force=limits.force,
+            removals_known=not request.no_inventory,
+            force=request.force,
         ),
-        guards=_guards(settings.guards, limits),
-        expected_cluster_id=settings.expected_cluster_id or limits.confirm_sync,
-        confirm_sync=limits.confirm_sync,
-        validation=ValidationMode(limits.validate),
-        only=_only(limits.only, None if complete else desired),
+        guards=_guards(settings.guards, request),
+        expected_cluster_id=settings.expected_cluster_id or request.confirm_sync,
+        confirm_sync=request.confirm_sync,
+        validation=ValidationMode(request.validate),
+        only=_only(request.only, None if documents is None or is_complete else documents.desired),
         warnings=NO_SETTINGS if target.project is None else target.project.warnings,
-        origin=origin,
+        origin=origin_of(target),
     )
 
 
@@ -154,17 +144,17 @@ def _policy(target: ClusterTarget, typed: str | None) -> Policy:
     return policy
 
 
-def _guards(configured: Guards, limits: PlanLimits) -> Guards:
+def _guards(configured: Guards, request: PlanRequest) -> Guards:
     changed: dict[str, Any] = {
         name: value
         for name, value in (
-            ("max_removals", limits.max_removals),
-            ("max_removed_percent", limits.max_removed_percent),
-            ("max_change_factor", limits.max_change_factor),
-            ("newly_unlimited", NewlyUnlimited.LIST if limits.allow_newly_unlimited else None),
-            ("allow_small_values", limits.allow_small_values or None),
-            ("protect_defaults", False if limits.allow_defaults else None),
-            ("allow_empty", limits.allow_empty or None),
+            ("max_removals", request.max_removals),
+            ("max_removed_percent", request.max_removed_percent),
+            ("max_change_factor", request.max_change_factor),
+            ("newly_unlimited", NewlyUnlimited.LIST if request.allow_newly_unlimited else None),
+            ("allow_small_values", request.allow_small_values or None),
+            ("protect_defaults", False if request.allow_defaults else None),
+            ("allow_empty", request.allow_empty or None),
         )
         if value is not None
     }
@@ -215,45 +205,25 @@ class PlanTask(Struct, frozen=True, kw_only=True):
     target: ClusterTarget
     desired: DesiredState
     options: ReconcileOptions
-    records: RecordSource
-    only: tuple[Entity, ...] = ()  # the entities that were typed; empty = all
+    request: PlanRequest
 
 
-def task_for(
-    notices: Notices,
-    target: ClusterTarget,
-    paths: Sequence[str],
-    limits: PlanLimits,
-    sources: RecordSource,
-) -> PlanTask:
+def task_for(notices: Notices, target: ClusterTarget, request: PlanRequest) -> PlanTask:
     """Read documents, and build the options.
 
     Raises:
         ManifestErrors: A file is invalid, or two documents claim one pair.
         UsageError: Options contradict each other.
     """
-    documents = load(target, paths, progress=reading(notices))
+    documents = load(target, request.paths, progress=reading(notices))
     for warning in documents.warnings:
         notices.warning(str(warning))
     if target.settings.suspend:
         notices.warning(f"{target.display_name} is suspended (spec.suspend): nothing is written")
-    if not sources.no_inventory:
+    if not request.no_inventory:
         check_records(notices, target)
-    options = reconcile_options(
-        target,
-        limits,
-        complete=documents.complete,
-        removals_known=not sources.no_inventory,
-        origin=origin_of(target),
-        desired=documents.desired,
-    )
-    return PlanTask(
-        target=target,
-        desired=documents.desired,
-        options=options,
-        records=sources,
-        only=limits.only,
-    )
+    options = reconcile_options(target, request, documents)
+    return PlanTask(target=target, desired=documents.desired, options=options, request=request)
 
 
 async def prepare_task(task: PlanTask, runtime: Runtime) -> PreparedPlan:
@@ -269,7 +239,7 @@ def with_warnings(prepared: PreparedPlan, task: PlanTask) -> PreparedPlan:
     declared = desired.limits.keys() | {entity for entity, _ in desired.halted}
     warnings = tuple(
         f"--only {entity_text(entity)}: no document, record or live quota has this entity"
-        for entity in task.only
+        for entity in task.request.only
         if entity not in declared
         and entity not in observation.live.limits
         and entity not in observation.owned.records
@@ -303,7 +273,7 @@ _FLAGS: Final = {
 }
 
 
-def check_piped(task: PlanTask, paths: Sequence[str]) -> None:
+def check_piped(task: PlanTask) -> None:
     """Check that all flags that the documents of standard input need are set, before a cluster is queried.
 
     ``kquota export | kquota apply -`` reads its documents once, so a refusal after the describe would waste both runs.
@@ -311,7 +281,7 @@ def check_piped(task: PlanTask, paths: Sequence[str]) -> None:
     Raises:
         PlanRefused: One is missing; the hint lists all missing flags.
     """
-    if STDIN not in paths:
+    if STDIN not in task.request.paths:
         return
     plan = compare(
         desired=task.desired,

@@ -16,18 +16,16 @@ from msgspec import Struct
 
 from reconciler.app.change.outcome_files import OUTCOME_FOLDER
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.notices import TextReceiver
+from reconciler.app.requests import TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.base.durable_files import is_writable
 from reconciler.client import Address, ClientConfig, ClientEvents, QuotaClient, SecurityProtocol
 from reconciler.client.events import Authenticated, Connected
 from reconciler.errors import AuthorizationError, ClientError, KquotaError
-from reconciler.quota.entity import EntityParts, entity
-from reconciler.quota.entity_forms import entity_text, parts_text
-from reconciler.quota.filters import exactly
+from reconciler.quota.entity import EntityParts, entity, entity_text, parts_text
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.precedence import unranked_entities
-from reconciler.quota.state import Cluster, QuotaState
+from reconciler.quota.state import Cluster, QuotaState, exactly
 from reconciler.render.cluster_state import Check, CheckStatus
 from reconciler.render.impact_rows import ranking_doubt
 from reconciler.render.units import age, count
@@ -271,7 +269,7 @@ async def _records(
     target: ClusterTarget, client: QuotaClient, cluster: Cluster
 ) -> AsyncIterator[Check]:
     """Check the inventory, its expired overrides, and the local clock against its times."""
-    from reconciler.app.clusters.record_stores import project_inventory, read_only_inventory
+    from reconciler.app.clusters.runtime import project_inventory, read_only_inventory
 
     clock = SystemClock()
     inventory = project_inventory(target, read_only_inventory(target, clock))
@@ -328,7 +326,7 @@ async def _overrides(
 ) -> Check:
     """Check whether a value of an expired override is still live."""
     from reconciler.app.clusters.documents import documents_or_warning
-    from reconciler.app.notices import NoticeLog
+    from reconciler.app.requests import NoticeLog
     from reconciler.reconcile import Observation
     from reconciler.reconcile.drift import find_expired
 

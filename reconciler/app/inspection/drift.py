@@ -8,8 +8,7 @@ from reconciler.app.change.plan_preparation import observing_options
 from reconciler.app.clusters.documents import documents_or_warning
 from reconciler.app.clusters.runtime import open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.notices import Notices
-from reconciler.app.requests import RecordSource
+from reconciler.app.requests import Notices, RecordUse
 from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.policy import Cause
@@ -69,7 +68,7 @@ async def observe_drift(
     """
     options = observing_options(target)
     async with open_runtime(
-        notices, target, RecordSource(), command="drift", writes=not read_only
+        notices, target, RecordUse.OWN, command="drift", writes=not read_only
     ) as runtime:
         try:
             observation = await observe(runtime.ports, options)

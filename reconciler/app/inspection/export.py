@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from reconciler.app.clusters.documents import load_loosely, read_first_texts
 from reconciler.app.clusters.runtime import connect_client, expected_cluster
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.notices import TextReceiver
-from reconciler.app.requests import ExportLayout
+from reconciler.app.requests import ExportLayout, TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import escaped
 from reconciler.base.text_files import write_new
@@ -18,7 +17,7 @@ from reconciler.errors import QuotaValueError, UsageError
 from reconciler.manifest import writer
 from reconciler.manifest.export import Split, Team, file_names
 from reconciler.manifest.writer import ExportResult, OmittedQuota
-from reconciler.quota.entity_forms import parts_text
+from reconciler.quota.entity import parts_text
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.policy import Policy
 from reconciler.quota.state import QuotaState, set_values

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.app.loop.wait import unless, until_ended, wait_for_event
+from reconciler.app.loop.task_supervisor import unless, until_ended, wait_for_event
 from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, KquotaError
 

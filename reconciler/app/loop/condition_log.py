@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from reconciler.base.escaping import escaped
-from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.outcome import Held, Rejected, Unknown
+from reconciler.quota.entity import entity_text
 from reconciler.quota.results.report import Outcome, Reconciliation
+from reconciler.quota.state import Held, Rejected, Unknown
 from reconciler.render.cause_text import status_word, waits_text
 from reconciler.render.units import instant, quantity
 

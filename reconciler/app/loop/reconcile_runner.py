@@ -9,13 +9,13 @@ from reconciler.app.loop.cluster_loop import LoopOutcome
 from reconciler.base.protocols import Clock
 from reconciler.errors import Interrupted, KquotaError
 from reconciler.quota.drift_tracker import CorrectionHistory, DriftTracker
-from reconciler.quota.outcome import Applied, Rejected, Unknown
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.removal_guard import RemovalCount, counts_after
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliation
+from reconciler.quota.state import Applied, Rejected, Unknown
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, reconcile_cluster, refuse_nothing
 
 Row = TypeVar("Row")

@@ -18,13 +18,18 @@ from reconciler.codecs.outcome import read_outcome
 from reconciler.codecs.plan import read_plan, read_simulation
 from reconciler.codecs.reader import kind_of, typed
 from reconciler.errors import ConfigError, Problem, UsageError
-from reconciler.forge.marker import Kind, Marker, with_state
+from reconciler.forge.sticky_comment import Kind, Marker, with_state
 from reconciler.quota.results.report import Preview
 from reconciler.render.cause_text import counts
-from reconciler.render.markdown import drift_issue, failure
+from reconciler.render.markdown import drift_issue
 from reconciler.render.markdown.comment import CommentContext
 from reconciler.render.markdown.fleet import PostedFleet, PostedPlan, fleet_markdown
-from reconciler.render.markdown.outcome import outcome_markdown
+from reconciler.render.markdown.outcome import (
+    FAILURE_KIND,
+    CommandFailure,
+    failure_markdown,
+    outcome_markdown,
+)
 from reconciler.render.markdown.plan import plan_markdown
 from reconciler.render.recorded_use import RecordedUse
 
@@ -80,7 +85,7 @@ def content_of(request: PostRequest, *, untrusted: str = "") -> PostContent:
         plan_codec.KIND: ("plan", _plan),
         outcome_codec.KIND: ("outcome", _outcome),
         drift_codec.KIND: ("drift", _drift),
-        failure.KIND: ("plan", _failure),
+        FAILURE_KIND: ("plan", _failure),
         fleet_plans_codec.KIND: ("plan", _plans),
     }
     document_kind = kind_of(text, location)
@@ -114,7 +119,7 @@ def _foreign(
         # A page from a fork may contain any script, so the comment does not link to it.
         bare = replace(request, artifact_url="")
         return _plan(bare, text, location, marker, fork=fork)
-    if kind == failure.KIND:
+    if kind == FAILURE_KIND:
         failed = _read_failure(text, location)
         if failed.command == "plan":
             return _failure_content(request, failed, marker, fork=fork)
@@ -234,8 +239,8 @@ def _drift(request: PostRequest, text: str, location: str, marker: Marker) -> Po
     )
 
 
-def _read_failure(text: str, location: str) -> failure.CommandFailure:
-    return typed(text, failure.CommandFailure, format_version=1, location=location)
+def _read_failure(text: str, location: str) -> CommandFailure:
+    return typed(text, CommandFailure, format_version=1, location=location)
 
 
 def _failure(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
@@ -246,12 +251,12 @@ def _failure(request: PostRequest, text: str, location: str, marker: Marker) -> 
 
 
 def _failure_content(
-    request: PostRequest, run_failure: failure.CommandFailure, marker: Marker, *, fork: str = ""
+    request: PostRequest, run_failure: CommandFailure, marker: Marker, *, fork: str = ""
 ) -> PostContent:
     details = run_link(request.details_url)
 
     def body(limit: int, _max_rows: int = 0) -> str:
-        markdown = failure.failure_markdown(
+        markdown = failure_markdown(
             run_failure,
             limit=limit,
             title=request.title or _title(request.label),

@@ -8,18 +8,16 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler import __version__
-from reconciler.app.notices import TextReceiver
 from reconciler.app.post.content import PostContent
-from reconciler.app.requests import PostRequest
+from reconciler.app.requests import PostRequest, TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError, UsageError
 from reconciler.forge import github as host
 from reconciler.forge import github_runner
-from reconciler.forge.drift_issue import IssueResult, update_issue
 from reconciler.forge.rest_client import RestClient, forge_token
 from reconciler.forge.reviewed_plan import reviewed_plan
-from reconciler.forge.sticky_comment import post
+from reconciler.forge.sticky_comment import IssueResult, post, update_issue
 from reconciler.render.markdown.comment import MOST_ROWS
 from reconciler.render.source_findings import findings_of, plan_findings
 

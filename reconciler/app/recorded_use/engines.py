@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from reconciler.app.notices import TextReceiver
+from reconciler.app.requests import TextReceiver
 from reconciler.base.installation import needs
 from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 

@@ -8,13 +8,12 @@ from msgspec import Struct
 
 from reconciler.app.clusters.documents import load_loosely, merge_documents, read_first_texts
 from reconciler.app.clusters.targets import ClusterTarget, targets
-from reconciler.app.notices import TextReceiver
 from reconciler.app.recorded_use.engines import EngineOptions
 from reconciler.app.recorded_use.lakes import opened
 from reconciler.app.recorded_use.recommended_files import WrittenFiles, places, put
 from reconciler.app.recorded_use.selection import ClusterSelection, SelectedCluster, WindowOptions
 from reconciler.app.recorded_use.simulation import policy_for
-from reconciler.app.requests import TargetRequest
+from reconciler.app.requests import TargetRequest, TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
 from reconciler.errors import UsageError

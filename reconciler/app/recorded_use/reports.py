@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reconciler.app.notices import TextReceiver
 from reconciler.app.recorded_use.engines import EngineOptions
 from reconciler.app.recorded_use.lakes import opened
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
+from reconciler.app.requests import TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
 

@@ -3,18 +3,17 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from reconciler.app.change.evidence import what_if_policy
 from reconciler.app.change.plan_preparation import task_for
 from reconciler.app.clusters.targets import offline_targets
-from reconciler.app.notices import Notices, TextReceiver
 from reconciler.app.recorded_use.engines import EngineOptions
 from reconciler.app.recorded_use.lakes import opened
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
-from reconciler.app.requests import PlanLimits, RecordSource, TargetRequest
+from reconciler.app.requests import Notices, PlanRequest, TargetRequest, TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
 from reconciler.errors import UsageError
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from reconciler.quota.planner.desired_state import Declaration
     from reconciler.usage.impact.result_rows import Simulation
     from reconciler.usage.impact.tier_policy import WhatIfPolicy
-
-NO_LIMITS: Final = PlanLimits(validate="none", correct_drift=True)
-"""A simulation writes nothing: ``plan`` and ``apply`` report guards."""
 
 
 class SimulateOptions(Struct, frozen=True, kw_only=True):
@@ -124,7 +120,9 @@ def task_of(
         UsageError: There is no project.
     """
     (target,) = offline_targets(TargetRequest(project=project, cluster=cluster), paths)
-    return task_for(notices, target, paths, NO_LIMITS, RecordSource())
+    # A simulation writes nothing: `plan` and `apply` report guards.
+    request = PlanRequest(paths=tuple(paths), validate="none", correct_drift=True)
+    return task_for(notices, target, request)
 
 
 def _of_manifests(

@@ -12,13 +12,29 @@ from reconciler.app.change.plan_preparation import observing_options
 from reconciler.app.clusters.documents import documents_or_warning
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.inspection.drift import unknown_drift
-from reconciler.app.loop.health import hung_loops, late_loops
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
-from reconciler.app.loop.service import NoWatchMetrics, WatchMetrics, metrics_of, serve_loops
-from reconciler.app.notices import LoggedNotices, Notice, NoticeLog, TextReceiver, replay
-from reconciler.app.requests import MetricsRequest
-from reconciler.app.watch.cluster import ClusterSession, WatchedCluster, open_session
-from reconciler.app.watch.fleet import WatchedClusters
+from reconciler.app.loop.service import (
+    NoWatchMetrics,
+    WatchMetrics,
+    hung_loops,
+    late_loops,
+    metrics_of,
+    serve_loops,
+)
+from reconciler.app.requests import (
+    LoggedNotices,
+    MetricsRequest,
+    Notice,
+    NoticeLog,
+    TextReceiver,
+    replay,
+)
+from reconciler.app.watch.cluster import (
+    ClusterSession,
+    WatchedCluster,
+    WatchedClusters,
+    open_session,
+)
 from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import escaped
 from reconciler.base.protocols import Clock

@@ -13,8 +13,13 @@ import aiohttp
 from msgspec import Struct
 from yarl import URL
 
-from reconciler.base.http.addresses import proxy_for
-from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
+from reconciler.base.http.messages import (
+    HttpRequest,
+    HttpResponse,
+    NoResponse,
+    NoResponseKind,
+    proxy_for,
+)
 from reconciler.base.redaction import QuietRepr, redact_urls
 
 _CHUNK: Final = 256 * 1024

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Final
 import click
 from msgspec.structs import replace
 
-from reconciler.app.requests import PlanLimits, RecordSource, TargetRequest
+from reconciler.app.requests import PlanRequest, TargetRequest
 from reconciler.cli.completion import plan_files
-from reconciler.cli.framework.commands import command, flag, option
+from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.plan import Selection, limit_options, saved_selection, source_options
-from reconciler.cli.options.shared import FILE, format_option, where_options
-from reconciler.cli.options.value_types import DURATION
+from reconciler.cli.options.plan import plan_options, saved_request
+from reconciler.cli.options.shared import DURATION, FILE, format_option, where_options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,8 +59,7 @@ Example:
 )
 @flag("--verbose -v", "Print long lists in full.")
 @where_options(revisions=True)
-@source_options
-@limit_options
+@plan_options
 @format_option("text", "json")
 @click.pass_obj
 def apply(
@@ -78,8 +75,7 @@ def apply(
     continue_on_error: bool,
     verbose: bool,
     where: TargetRequest,
-    sources: RecordSource,
-    limits: PlanLimits,
+    request: PlanRequest,
     output: str,
 ) -> ExitCode:
     """Check the options, plan all clusters, ask for confirmation once, and write."""
@@ -91,6 +87,7 @@ def apply(
 
     console.check_can_ask(yes=yes)
     saved, typed_paths = saved_plan(paths)
+    request = replace(request, paths=tuple(typed_paths), take_over=take_over)
     cluster_targets = targets(where)
     if len(cluster_targets) > 1 and (
         saved is not None or out_path is not None or expect_digest is not None
@@ -99,22 +96,19 @@ def apply(
             "a saved plan, --expect-digest and --out need one cluster; choose it with --cluster"
         )
     if saved is not None:
-        selection = saved_selection(
+        request = saved_request(
             saved.selection,
-            Selection(paths=tuple(typed_paths), limits=limits, sources=sources),
+            request,
             location="the saved plan",
             command=cluster_targets[0].command("apply", paths[0], "--yes"),
             is_asked=not yes,
         )
-        paths, limits, sources = selection.paths, selection.limits, selection.sources
     if out_path is not None:
         check_place(out_path)
     show_config_changes(console, where)
     open_run = partial(
         apply_run,
-        paths=paths,
-        limits=limits,
-        sources=replace(sources, take_over=take_over),
+        request=request,
         saved=saved,
         expect_digest=expect_digest,
         max_age=max_age,

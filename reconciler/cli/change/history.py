@@ -6,9 +6,8 @@ from typing import Final
 import click
 
 from reconciler.app.requests import TargetRequest
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import ExitCode, command
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import where_options
 
 HELP: Final = """List the outcomes of applies, overrides and rollbacks from this folder, the newest first.

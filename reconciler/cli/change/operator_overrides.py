@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import Struct
 
 from reconciler.app.requests import TargetRequest
-from reconciler.cli.framework.commands import flag, option
+from reconciler.cli.framework.commands import ExitCode, flag, option
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, OptionPack
 from reconciler.errors import UsageError
 
@@ -106,10 +105,10 @@ def begin(
     output: str,
 ) -> ExitCode:
     """Record overrides, and wait until the operator has reconciled."""
-    from reconciler.app.clusters.record_stores import current_principal
+    from reconciler.app.clusters.runtime import current_principal
     from reconciler.base.clock import SystemClock
     from reconciler.kube.records import overrides
-    from reconciler.quota.entity_forms import entity_text
+    from reconciler.quota.entity import entity_text
 
     _confirm(console, f"Override {entity_text(entity)} on {where.cluster}?", yes=yes)
     clock = SystemClock()
@@ -143,7 +142,7 @@ def end(
     """End the overrides of an entity: the named keys, or all that it has."""
     from reconciler.base.clock import SystemClock
     from reconciler.kube.records import overrides
-    from reconciler.quota.entity_forms import entity_text
+    from reconciler.quota.entity import entity_text
 
     text = entity_text(entity)
     _confirm(console, f"End overrides of {text} on {where.cluster}?", yes=yes)
@@ -188,7 +187,7 @@ def ending_pairs(
     Raises:
         UsageError: There is no override of a named key, or none of the entity.
     """
-    from reconciler.quota.entity_forms import entity_text
+    from reconciler.quota.entity import entity_text
 
     pairs = frozenset((entity, key) for key in keys)
     pairs = pairs or frozenset(pair for pair in recorded if pair[0] == entity)
@@ -250,7 +249,7 @@ async def _wait_for_reconciliation(
 def _print_overrides(
     console: Console, cluster_id: str, changed: "Sequence[Override]", output: str, becomes: str
 ) -> None:
-    from reconciler.quota.entity_forms import entity_text
+    from reconciler.quota.entity import entity_text
 
     if output == "json":
         from reconciler.base.clock import SystemClock

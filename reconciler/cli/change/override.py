@@ -10,17 +10,17 @@ import click
 from reconciler.app.requests import TargetRequest
 from reconciler.cli.change import operator_overrides
 from reconciler.cli.change.operator_overrides import KubernetesOptions, kubernetes_options
-from reconciler.cli.framework.commands import Group, flag, option
+from reconciler.cli.framework.commands import ExitCode, Group, flag, option
 from reconciler.cli.framework.console import Console, ConsoleNotices
-from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.plan import validate_option
-from reconciler.cli.options.shared import format_option, where_options
-from reconciler.cli.options.value_types import (
+from reconciler.cli.options.shared import (
     ENTITY,
     DurationParameter,
     ReasonParameter,
+    format_option,
     key_named,
     limit,
+    where_options,
 )
 from reconciler.errors import UsageError
 from reconciler.quota.keys import Key

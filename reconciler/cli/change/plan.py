@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Final
 import click
 from msgspec.structs import replace
 
-from reconciler.app.requests import EvidenceRequest, PlanLimits, RecordSource, TargetRequest
-from reconciler.cli.framework.commands import command, flag, option
+from reconciler.app.requests import EvidenceRequest, PlanRequest, TargetRequest
+from reconciler.cli.framework.commands import ExitCode, command, flag, option, worst
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode, worst
 from reconciler.cli.options.plan import (
-    Selection,
     evidence_options,
-    limit_options,
     offline_option,
+    plan_options,
     principals_option,
     snapshot_option,
-    source_options,
 )
 from reconciler.cli.options.shared import FILE, format_option, where_options
 from reconciler.errors import UsageError
@@ -63,8 +60,7 @@ Example:
 @flag("--verbose -v", "Print long lists in full.")
 @principals_option
 @where_options(revisions=True)
-@source_options
-@limit_options
+@plan_options
 @evidence_options
 @format_option("text", "json", "markdown")
 @click.pass_obj
@@ -80,8 +76,7 @@ def plan(
     verbose: bool,
     principals: str | None,
     where: TargetRequest,
-    sources: RecordSource,
-    limits: PlanLimits,
+    request: PlanRequest,
     evidence_request: EvidenceRequest,
     output: str,
 ) -> ExitCode:
@@ -103,14 +98,11 @@ def plan(
     cluster_targets = offline_targets(where, paths, untrusted=True) if offline else targets(where)
     work = partial(
         plan_cluster,
-        paths=paths,
-        limits=limits,
-        sources=sources,
+        request=replace(request, paths=tuple(paths)),
         evidence=evidence_request,
         principals=() if principals is None else read_principals(principals, paths),
         offline=offline,
         snapshot=snapshot,
-        selection=Selection(paths=tuple(paths), limits=limits, sources=sources).words,
     )
 
     results = for_clusters(console, cluster_targets, work, concurrency=where.concurrency)

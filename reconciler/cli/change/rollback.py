@@ -9,12 +9,16 @@ from msgspec.structs import replace
 
 from reconciler.app.requests import TargetRequest
 from reconciler.cli.completion import outcome_files
-from reconciler.cli.framework.commands import command, flag, option
+from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.plan import validate_option
-from reconciler.cli.options.shared import FILE, format_option, where_options
-from reconciler.cli.options.value_types import DurationParameter, ReasonParameter
+from reconciler.cli.options.shared import (
+    FILE,
+    DurationParameter,
+    ReasonParameter,
+    format_option,
+    where_options,
+)
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.app.requests import TargetRequest
-from reconciler.cli.framework.commands import command, flag, option
+from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import format_option, out_option, where_options
-from reconciler.cli.options.value_types import ENTITY
+from reconciler.cli.options.shared import ENTITY, format_option, out_option, where_options
 
 if TYPE_CHECKING:
     from reconciler.quota.entity import Entity

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.app.requests import TargetRequest
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import ExitCode, command
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import format_option, where_options
 
 if TYPE_CHECKING:

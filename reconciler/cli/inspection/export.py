@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from reconciler.app.requests import ExportLayout, PlanLimits, RecordSource, TargetRequest
-from reconciler.cli.framework.commands import command, flag, option
+from reconciler.app.requests import ExportLayout, PlanRequest, TargetRequest
+from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console, ConsoleNotices, ProgressLine
-from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FOLDER, OptionPack, out_option, where_options
 from reconciler.errors import UsageError
 
@@ -187,9 +186,8 @@ def adopt(
     else:
         console.note("every live quota that a manifest can express is already declared")
     left_out = _report_left_out(console, exported, layout)
-    limits = PlanLimits(validate="none")
     with ConsoleNotices(console) as notices:
-        plan = run(plan_cluster(notices, cluster_target, limits=limits, sources=RecordSource()))
+        plan = run(plan_cluster(notices, cluster_target, request=PlanRequest(validate="none")))
     show_plans(console, [plan], "text")
     adopted = {declaration.entity for declaration in exported.declarations}
     changed = [change for change in plan.preview.plan.changes if change.entity in adopted]

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reconciler.cli.framework.commands import command, flag, option
+from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FOLDER
 from reconciler.errors import UsageError
 from reconciler.manifest.foreign.tools import TOOLS, ClusterFormat, read_files
@@ -100,7 +99,7 @@ def _count(number: int, word: str) -> str:
 def remark_lines(remarks: "Iterable[ImportRemark]") -> list[str]:
     """Return an escaped line for each remark: place, entity and limit, text."""
     from reconciler.base.escaping import escaped
-    from reconciler.quota.entity_forms import parts_text
+    from reconciler.quota.entity import parts_text
 
     lines: list[str] = []
     for remark in remarks:

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.app.requests import TargetRequest
-from reconciler.cli.framework.commands import command, option
+from reconciler.cli.framework.commands import ExitCode, command, option
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import format_option, where_options
-from reconciler.cli.options.value_types import NAME
+from reconciler.cli.options.shared import NAME, format_option, where_options
 from reconciler.errors import ClientError, KquotaError, UsageError
 
 if TYPE_CHECKING:
@@ -59,8 +57,11 @@ def resolve(
     output: str,
 ) -> ExitCode:
     """Resolve all clients from one connection, and print the results."""
-    from reconciler.app.clusters.record_stores import read_only_inventory
-    from reconciler.app.clusters.runtime import connect_client, expected_cluster
+    from reconciler.app.clusters.runtime import (
+        connect_client,
+        expected_cluster,
+        read_only_inventory,
+    )
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
     from reconciler.base.clock import SystemClock

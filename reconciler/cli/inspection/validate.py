@@ -7,9 +7,8 @@ import click
 from msgspec.structs import replace
 
 from reconciler.app.requests import TargetRequest
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import ExitCode, command, worst
 from reconciler.cli.framework.console import Console, ConsoleNotices
-from reconciler.cli.framework.exit_codes import ExitCode, worst
 from reconciler.cli.options.shared import format_option, where_options
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def _static_violations(
 
     A plan refuses a likely wrong unit only if it writes the value; whether the value is already live is unknown here.
     """
-    from reconciler.quota.entity_forms import entity_text
+    from reconciler.quota.entity import entity_text
     from reconciler.quota.ownership import OwnershipRecords
     from reconciler.quota.planner.comparison import compare
     from reconciler.quota.planner.guards import Guard, check

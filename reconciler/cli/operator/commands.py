@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from reconciler.base.installation import needs
-from reconciler.cli.framework.commands import flag, group, option
+from reconciler.cli.framework.commands import ExitCode, flag, group, option
 from reconciler.cli.framework.console import Console, ProgressLine
-from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, OptionPack, format_option
-from reconciler.cli.options.value_types import DURATION
+from reconciler.cli.options.shared import DURATION, FILE, OptionPack, format_option
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:

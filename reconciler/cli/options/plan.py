@@ -9,15 +9,12 @@ from collections.abc import Sequence
 from typing import Final
 
 import click
-from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.app.requests import AUTO, EvidenceRequest, PlanLimits, RecordSource
+from reconciler.app.requests import AUTO, EvidenceRequest, PlanRequest
 from reconciler.cli.framework.commands import flag, option
-from reconciler.cli.options.shared import FILE, OptionPack
-from reconciler.cli.options.value_types import ENTITY
+from reconciler.cli.options.shared import ENTITY, FILE, OptionPack
 from reconciler.errors import ConfigError, PlanRefused, UsageError
-from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.policy import Policy
 
 POLICIES: Final = tuple(map(str, Policy))
@@ -31,10 +28,11 @@ validate_option: Final = option(
 )
 """``--validate`` alone, for commands without the options of guards."""
 
-limit_options: Final = OptionPack(
-    "limits",
-    PlanLimits,
+plan_options: Final = OptionPack(
+    "request",
+    PlanRequest,
     (
+        flag("--no-inventory", "Do not use an inventory; treat every live quota as unmanaged."),
         option(
             "--policy",
             "Ownership policy; may only be stricter than the configured one.",
@@ -70,14 +68,7 @@ limit_options: Final = OptionPack(
         flag("--allow-empty", "Allow a plan without any document although limits are owned."),
     ),
 )
-"""The options of :class:`PlanLimits`, passed as ``limits``."""
-
-source_options: Final = OptionPack(
-    "sources",
-    RecordSource,
-    (flag("--no-inventory", "Do not use an inventory; treat every live quota as unmanaged."),),
-)
-"""The options of :class:`RecordSource`, passed as ``sources``."""
+"""The options of :class:`PlanRequest`, passed as ``request``."""
 
 evidence_options: Final = OptionPack(
     "evidence_request",
@@ -109,41 +100,17 @@ principals_option: Final = option(
 _GUARDS: Final = ("max", "allow")
 """Beginnings of the names of options that can open a guard."""
 
-_DEFAULTS: Final = PlanLimits()
 
-
-class Selection(Struct, frozen=True, kw_only=True):
-    """The paths and options of a plan."""
-
-    paths: tuple[str, ...]
-    limits: PlanLimits
-    sources: RecordSource
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words that select the same plan, without options that have their default; what validates it selects nothing."""
-        words: list[str] = ["--no-inventory"] if self.sources.no_inventory else []
-        for field in PlanLimits.__struct_fields__:
-            value, name = getattr(self.limits, field), f"--{field.replace('_', '-')}"
-            if value == getattr(_DEFAULTS, field) or field == "validate":
-                continue
-            if isinstance(value, tuple):
-                words += [word for entity in value for word in (name, entity_text(entity))]
-            else:
-                words += [name] if value is True else [name, str(value)]
-        return (*words, *(("--", *self.paths) if self.paths else ()))
-
-
-def saved_selection(
-    words: Sequence[str], typed: Selection, *, location: str, command: str, is_asked: bool
-) -> Selection:
-    """Return the selection of a saved plan.
+def saved_request(
+    words: Sequence[str], typed: PlanRequest, *, location: str, command: str, is_asked: bool
+) -> PlanRequest:
+    """Return the request of a saved plan.
 
     A file opens no guard by itself: where nobody is asked, the options that open one are typed again.
 
     Args:
-        words: The words in the file.
-        typed: What was typed with the file.
+        words: The selection in the file.
+        typed: What was typed with the file; what validates and records the plan is typed for each run.
         location: Name of the file.
         command: What applies it to its cluster, before the words.
         is_asked: Whether a person confirms the plan.
@@ -153,29 +120,29 @@ def saved_selection(
         UsageError: Another selection was typed.
         PlanRefused: The selection opens a guard, nobody is asked, and the options were not typed.
     """
-    if typed.words and typed.words != tuple(words):
+    if typed.selection and typed.selection != tuple(words):
         raise UsageError(
-            f"{location} was made with {shlex.join(words) or 'no path and no option'}, not with {shlex.join(typed.words)}",
+            f"{location} was made with {shlex.join(words) or 'no path and no option'}, not with {shlex.join(typed.selection)}",
             hint="type the same paths and options, or none",
         )
     try:
-        selection: Selection = _parser.main(list(words), standalone_mode=False, prog_name="plan")
+        request: PlanRequest = _parser.main(list(words), standalone_mode=False, prog_name="plan")
+        request = replace(request, validate=typed.validate, take_over=typed.take_over)
     except (click.ClickException, UsageError) as error:
         raise ConfigError(
             f"its selection cannot be read: {error}", location=location, hint="plan again"
         ) from error
-    guards = [w for w in selection.words if w.startswith("--") and w[2:].startswith(_GUARDS)]
-    if guards and not typed.words and not is_asked:
+    guards = [w for w in request.selection if w.startswith("--") and w[2:].startswith(_GUARDS)]
+    if guards and not typed.selection and not is_asked:
         raise PlanRefused(
             f"the saved plan has options of guards: {' '.join(guards)}",
             hint=f"to confirm them without a question: {command} {shlex.join(words)}",
         )
-    return replace(selection, limits=replace(selection.limits, validate=typed.limits.validate))
+    return request
 
 
 @click.command(add_help_option=False)
 @click.argument("paths", nargs=-1)
-@source_options
-@limit_options
-def _parser(paths: tuple[str, ...], sources: RecordSource, limits: PlanLimits) -> Selection:
-    return Selection(paths=paths, limits=limits, sources=sources)
+@plan_options
+def _parser(paths: tuple[str, ...], request: PlanRequest) -> PlanRequest:
+    return replace(request, paths=paths)

@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.app.requests import MetricsRequest, TargetRequest
-from reconciler.cli.framework.commands import command, flag, option
+from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import format_option, serving_options, where_options
-from reconciler.cli.options.value_types import DURATION
+from reconciler.cli.options.shared import DURATION, format_option, serving_options, where_options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.app.clusters.targets import ClusterTarget
     from reconciler.app.inspection.drift import ObservedDrift
-    from reconciler.app.notices import Notices
+    from reconciler.app.requests import Notices
     from reconciler.app.watch.drift import DriftWatchOptions
 
 HELP: Final = """Show live limits that were changed outside kquota.

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final, Never
 
 import click
 
-from reconciler.cli.framework.commands import command, option
+from reconciler.cli.framework.commands import ExitCode, command, option
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import format_option
 from reconciler.errors import UsageError
 

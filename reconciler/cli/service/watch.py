@@ -7,11 +7,9 @@ from typing import Final
 import click
 
 from reconciler.app.requests import MetricsRequest
-from reconciler.cli.framework.commands import command, option
+from reconciler.cli.framework.commands import ExitCode, command, option
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, FOLDER, serving_options
-from reconciler.cli.options.value_types import DURATION
+from reconciler.cli.options.shared import DURATION, FILE, FOLDER, serving_options
 
 HELP: Final = """Keep every cluster of a project as declared on a branch: fetch, plan and apply until stopped.
 

@@ -6,9 +6,8 @@ import click
 
 from reconciler.app.recorded_use.selection import WindowOptions
 from reconciler.base.clock import SystemClock
-from reconciler.cli.framework.commands import command, option
+from reconciler.cli.framework.commands import ExitCode, command, option
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.usage.options import lake_option, window_options
 from reconciler.errors import UsageError
 

@@ -6,11 +6,9 @@ from typing import Final
 import click
 
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
-from reconciler.cli.framework.commands import command, flag, option
+from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console, ProgressLine
-from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, format_option
-from reconciler.cli.options.value_types import DURATION
+from reconciler.cli.options.shared import DURATION, FILE, format_option
 from reconciler.cli.usage.options import clusters_options, lake_option, window_options
 from reconciler.errors import UsageError
 

@@ -6,9 +6,8 @@ import click
 
 from reconciler.app.recorded_use.recommendation import RecommendOptions, run_recommend
 from reconciler.app.recorded_use.simulation import SimulateOptions, simulated
-from reconciler.cli.framework.commands import command, flag, option
+from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console, ConsoleNotices, ProgressLine
-from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, FOLDER, OptionPack, format_option
 from reconciler.cli.usage.options import (
     clusters_options,

@@ -36,7 +36,7 @@ class InstantParameter(click.ParamType[int]):
             return value
         text = str(value)
         if _AGO.fullmatch(text):
-            from reconciler.cli.options.value_types import DURATION
+            from reconciler.cli.options.shared import DURATION
 
             return -round(DURATION.convert(text, param, ctx) * 1000)
         try:

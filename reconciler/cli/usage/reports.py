@@ -7,9 +7,8 @@ import click
 
 from reconciler.app.recorded_use.client_report import ClientReportOptions, run_client_report
 from reconciler.app.recorded_use.reports import ReportKind, ReportOptions, run_report
-from reconciler.cli.framework.commands import command, option
+from reconciler.cli.framework.commands import ExitCode, command, option
 from reconciler.cli.framework.console import Console, ProgressLine
-from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import OptionPack
 from reconciler.cli.usage.options import (
     InstantParameter,

@@ -2,7 +2,7 @@
 
 A token endpoint's response must not become part of an exception: decoding errors keep their input, and `from None`
 only hides the chain from printing. Errors contain the status, the endpoint's ``error`` and ``error_description``,
-truncated and without secrets, never the body. Retries are those of :mod:`reconciler.base.http.retry`. Needs the extra ``http``.
+truncated and without secrets, never the body. Retries are those of :mod:`reconciler.base.http.messages`. Needs the extra ``http``.
 """
 
 import asyncio
@@ -16,12 +16,19 @@ from typing import Final
 from msgspec import Struct, field
 
 from reconciler.base import bounded_json
-from reconciler.base.backoff import Backoff
-from reconciler.base.http.addresses import is_loopback
 from reconciler.base.http.client import HttpClient, Route
-from reconciler.base.http.messages import HttpRequest, NoResponse
-from reconciler.base.http.retry import POLICIES, Exhausted, Failure, Peer, RetryPolicy, with_retries
-from reconciler.base.protocols import Clock
+from reconciler.base.http.messages import (
+    POLICIES,
+    Exhausted,
+    Failure,
+    HttpRequest,
+    NoResponse,
+    Peer,
+    RetryPolicy,
+    is_loopback,
+    with_retries,
+)
+from reconciler.base.protocols import Backoff, Clock
 from reconciler.base.redaction import redact_url
 from reconciler.base.secret import Secret, scrubbed
 from reconciler.client.auth.sasl import BearerToken

@@ -5,8 +5,7 @@ from typing import Final, NamedTuple
 
 from reconciler.evidence.store import samples
 from reconciler.evidence.store.files.parquet_files import Key
-from reconciler.quota.entity import DEFAULT, Entity
-from reconciler.quota.entity_forms import canonical_text
+from reconciler.quota.entity import DEFAULT, Entity, canonical_text
 from reconciler.quota.state import QuotaState
 from reconciler.usage.samples import (
     KEY_OF,

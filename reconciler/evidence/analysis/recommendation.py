@@ -20,8 +20,7 @@ from reconciler.evidence.store.files.parquet_files import Key, TableFile
 from reconciler.evidence.store.lake import Lake, LakeReader
 from reconciler.evidence.store.recorded_window import RecordedWindow
 from reconciler.evidence.store.stored_days import Unit
-from reconciler.quota.entity import Entity
-from reconciler.quota.entity_forms import canonical_text
+from reconciler.quota.entity import Entity, canonical_text
 from reconciler.usage.impact.result_rows import EvidenceNote, RecommendationRow
 from reconciler.usage.impact.tier_policy import WhatIfPolicy, own_entity
 from reconciler.usage.recommendation.limit_sizes import Advice, SizingCase, SizingRule, Tier

@@ -11,8 +11,7 @@ from reconciler.errors import QuotaValueError, UsageError
 from reconciler.manifest.document import DEFAULT_NAMESPACE
 from reconciler.manifest.export import document_name
 from reconciler.manifest.writer import document_text
-from reconciler.quota.entity import Entity
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import Entity, entity_text
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.state import NO_LIMITS, with_value

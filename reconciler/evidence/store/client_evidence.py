@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from reconciler.errors import QuotaValueError
 from reconciler.evidence.store import quota_snapshots, recorded_window, samples
 from reconciler.evidence.store.lake import LakeReader
-from reconciler.quota.entity import from_parts
-from reconciler.quota.entity_forms import canonical_text
+from reconciler.quota.entity import canonical_text, from_parts
 from reconciler.quota.keys import Key
 from reconciler.quota.results.audit_entry import AuditEntry
 from reconciler.quota.state import QuotaState

@@ -43,7 +43,7 @@ LONGEST_PAUSE: Final = 2.0
 
 
 class LakeClock(Protocol):
-    """The clock that the lake needs; :class:`reconciler.base.protocols.Clock` satisfies it."""
+    """The clock that the lake needs; :class:`reconciler.base.clock.Clock` satisfies it."""
 
     def now(self) -> float:
         """Return seconds since the epoch, UTC."""

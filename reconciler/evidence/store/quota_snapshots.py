@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from reconciler.errors import LakeDamaged, QuotaValueError
 from reconciler.evidence.store.lake import LakeReader
 from reconciler.evidence.store.stored_days import Unit
-from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts
-from reconciler.quota.entity_forms import read_canonical_parts
+from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts, read_canonical_parts
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.state import ForeignEntity, ForeignValues, Limits, QuotaState, limits_of
 from reconciler.usage.impact.recorded_limits import CountingWays, RecordedLimits

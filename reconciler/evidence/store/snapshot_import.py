@@ -15,8 +15,7 @@ from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.quota_snapshots import complete_snapshots, state_of
 from reconciler.evidence.store.stored_days import Unit
-from reconciler.quota.entity import Entity, kinds
-from reconciler.quota.entity_forms import canonical_parts_text, canonical_text
+from reconciler.quota.entity import Entity, canonical_parts_text, canonical_text, kinds
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, set_values
 from reconciler.usage.samples import TYPE_OF, ValueState, day_of, limit_state, limit_units, start_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from reconciler.base.http.addresses import proxy_for
+from reconciler.base.http.messages import proxy_for
 from reconciler.base.redaction import QuietRepr, remember
 from reconciler.errors import ConfigError
 

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from reconciler.app.loop.wait import wait_for_event
+from reconciler.app.loop.task_supervisor import wait_for_event
 from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError, KubernetesConflict, KubernetesError, LeaseLost, NotFound
 from reconciler.kube.api.client import KubernetesApi

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from reconciler.errors import WrongCluster
 from reconciler.kube.api.custom_resources import FINALIZER, Resource
 from reconciler.quota.keys import COLUMN_OF
-from reconciler.quota.outcome import Held
 from reconciler.quota.ownership import (
     NO_RECORD,
     IntentStarted,
@@ -26,6 +25,7 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.removal_guard import REMOVAL_GUARDS
 from reconciler.quota.policy import REMOVING, DeletionPolicy, Policy
 from reconciler.quota.results.report import Outcome, Reconciliation
+from reconciler.quota.state import Held
 
 WITHHELD_SECONDS: Final = 86_400.0
 """How long a deletion waits while the removal guard withholds it, if that is more than the deletion timeout."""

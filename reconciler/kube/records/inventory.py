@@ -33,7 +33,7 @@ from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
 from reconciler.quota.grants import TenantGrant, may_remove
 from reconciler.quota.ownership import OwnershipRecords, RecordChange
-from reconciler.quota.planner.claims import Claim
+from reconciler.quota.planner.desired_state import Claim
 from reconciler.quota.planner.removal_guard import RemovalCount
 from reconciler.quota.policy import DeletionPolicy
 

@@ -21,8 +21,7 @@ from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS, ApiResource
 from reconciler.kube.configuration.cluster_references import read_cluster
 from reconciler.kube.records import record_store
 from reconciler.kube.records.stored_records import StoredRecords
-from reconciler.quota.entity import Entity
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import Entity, entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideSet, Pair

@@ -16,7 +16,7 @@ from reconciler.kube.records.stored_records import differing, part_of
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMNS
 from reconciler.quota.ownership import OwnershipRecord, OwnershipRecords, RecordCounts
-from reconciler.quota.planner.claims import Claim
+from reconciler.quota.planner.desired_state import Claim
 from reconciler.quota.planner.removal_guard import owned_by_tenant
 
 ROOM: Final = 960 * 1024

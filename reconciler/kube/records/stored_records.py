@@ -9,8 +9,7 @@ from msgspec import Struct, field
 
 from reconciler.kube.api.custom_resources import GROUP
 from reconciler.quota.drift_tracker import CorrectionHistory
-from reconciler.quota.entity import Entity
-from reconciler.quota.entity_forms import record_key
+from reconciler.quota.entity import Entity, record_key
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.removal_guard import RemovalCount
 

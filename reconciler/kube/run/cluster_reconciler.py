@@ -35,7 +35,7 @@ from reconciler.kube.status.reconcile_result import ReconcileResult
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.ownership import OwnershipRecords
-from reconciler.quota.planner.claims import Losses, ResolvedClaims
+from reconciler.quota.planner.desired_state import Losses, ResolvedClaims
 from reconciler.quota.planner.plan import PlanRemainder
 from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.results.report import Reconciliation, RunOrigin

@@ -14,7 +14,7 @@ from reconciler.kube.api.resource_paths import CLIENT_QUOTA_DEFINITION, DEFINITI
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.quota.keys import COLUMN_OF, COLUMNS
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecords
-from reconciler.quota.planner.claims import ResolvedClaims
+from reconciler.quota.planner.desired_state import ResolvedClaims
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.removal_guard import counts_as_removal
 from reconciler.quota.policy import Policy, Rules

@@ -16,10 +16,9 @@ from typing import Final
 
 from reconciler.app.event_loop import signals_handled
 from reconciler.app.loop.cluster_loop import LoopIntervals, Work
-from reconciler.app.loop.health import hung_loops, is_late, late_loops
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
-from reconciler.app.loop.task_supervisor import supervise
-from reconciler.app.loop.wait import first_of
+from reconciler.app.loop.service import hung_loops, is_late, late_loops
+from reconciler.app.loop.task_supervisor import first_of, supervise
 from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock
 from reconciler.errors import LeaseLost

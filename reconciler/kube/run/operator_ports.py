@@ -27,9 +27,15 @@ from reconciler.kube.watch import kopf_watcher
 from reconciler.kube.watch.kopf_watcher import EventHandler
 from reconciler.ports import AuditLog, QuotaStore
 from reconciler.quota.entity import Entity
-from reconciler.quota.filters import Filter
-from reconciler.quota.outcome import Alteration, Result
-from reconciler.quota.state import Cluster, ClusterDescription, QuotaState, Visibility
+from reconciler.quota.state import (
+    Alteration,
+    Cluster,
+    ClusterDescription,
+    Filter,
+    QuotaState,
+    Result,
+    Visibility,
+)
 
 Leads = Callable[[], bool]
 """Whether this process certainly holds the Lease now."""

@@ -20,19 +20,21 @@ from reconciler.kube.status.reconcile_result import ReconcileResult
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.entity import Entity
-from reconciler.quota.filters import ALL, Filter, exactly
 from reconciler.quota.ownership import OwnershipRecords
-from reconciler.quota.planner.claims import Losses, ResolvedClaims
+from reconciler.quota.planner.desired_state import Losses, ResolvedClaims
 from reconciler.quota.planner.effects import candidates_by_client
 from reconciler.quota.planner.plan import TEMPORARY, Finding, Plan, PlanRemainder
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import Reconciliation
 from reconciler.quota.state import (
+    ALL,
     NO_LIMITS,
     Cluster,
     ClusterDescription,
+    Filter,
     Limits,
     QuotaState,
+    exactly,
 )
 
 MOST_DESCRIBED: Final = 64

@@ -17,8 +17,7 @@ from reconciler.kube.status.conditions import bounded, conditions
 from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.key_status import KeyStatus, KeyStatusIndex
 from reconciler.kube.status.reasons import PRECEDENCE, Reason, worst
-from reconciler.quota.entity import Entity
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import Entity, entity_text
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import NO_RECORD, Owner, Pair

@@ -26,8 +26,14 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.grants import judge
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.patterns import form
-from reconciler.quota.planner.claims import Claim, ResolvedClaims, resolve_claims
-from reconciler.quota.planner.desired_state import NO_LINES, NO_SELECTIONS, Declaration
+from reconciler.quota.planner.desired_state import (
+    NO_LINES,
+    NO_SELECTIONS,
+    Claim,
+    Declaration,
+    ResolvedClaims,
+    resolve_claims,
+)
 from reconciler.quota.rule_warnings import unmatched_names
 from reconciler.quota.state import set_values
 

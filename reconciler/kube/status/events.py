@@ -14,7 +14,7 @@ from reconciler.base.escaping import escaped_lines
 from reconciler.kube.api.custom_resources import Resource, condition_of
 from reconciler.kube.status.reasons import NAMED, Reason
 from reconciler.manifest.schema_names import QUOTA
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import entity_text
 from reconciler.quota.keys import quantity
 from reconciler.quota.policy import Rules
 from reconciler.quota.results.report import Reconciliation

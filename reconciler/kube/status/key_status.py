@@ -15,12 +15,10 @@ from reconciler.kube.api.custom_resources import time_text
 from reconciler.kube.status.conditions import ReconcileFailure, trouble_of
 from reconciler.kube.status.reasons import Reason
 from reconciler.quota.drift_tracker import DriftObservation
-from reconciler.quota.entity import LEVEL_NAMES, level
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import LEVEL_NAMES, entity_text, level
 from reconciler.quota.keys import same_value
-from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.ownership import OwnershipRecords, Pair
-from reconciler.quota.planner.claims import Losses
+from reconciler.quota.planner.desired_state import Losses
 from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.plan import TEMPORARY, Finding, QuotaChange
 from reconciler.quota.planner.removal_guard import NONE_IS_MADE, REMOVAL_GUARDS
@@ -31,6 +29,7 @@ from reconciler.quota.results.report import (
     Reconciliation,
     WithheldChange,
 )
+from reconciler.quota.state import Applied, Held, Rejected, Unknown
 from reconciler.render.units import number
 
 _T = TypeVar("_T", QuotaChange, Finding)

@@ -17,9 +17,9 @@ from reconciler.kube.status.conditions import ReconcileFailure, bounded, conditi
 from reconciler.kube.status.key_status import violation_text
 from reconciler.kube.status.reasons import Reason, worst
 from reconciler.quota.drift_tracker import DriftObservation
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import entity_text
 from reconciler.quota.ownership import OwnershipRecords, Pair
-from reconciler.quota.planner.claims import Losses
+from reconciler.quota.planner.desired_state import Losses
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy
 from reconciler.quota.results.report import Preview, Reconciliation, WithheldChange

@@ -12,7 +12,7 @@ from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.quota_cluster import NO_SECRET
 from reconciler.kube.status.reasons import Reason
 from reconciler.manifest.project.cluster import QuotaCluster
-from reconciler.quota.planner.claims import Losses
+from reconciler.quota.planner.desired_state import Losses
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Rules
 from reconciler.quota.results.report import Reconciliation

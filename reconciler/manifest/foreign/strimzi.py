@@ -31,7 +31,7 @@ _KEYS: Final = {
 }
 
 
-def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
+def read(files: Files, collector: ImportCollector, cluster: str | None) -> None:
     """Read the quotas of every KafkaUser and Kafka.
 
     Args:

@@ -26,7 +26,7 @@ class _QuotaResource(NamedTuple):
     provider: str  # "" if the format does not say it
 
 
-def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
+def read(files: Files, collector: ImportCollector, cluster: str | None) -> None:
     """Read every quota resource.
 
     Args:

@@ -1,7 +1,7 @@
 """The table of tools whose formats can be read."""
 
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import Struct
 
@@ -11,17 +11,11 @@ from reconciler.manifest.foreign import jikkou, kafka_configs, rpk, strimzi, ter
 from reconciler.manifest.foreign.collector import Files, ImportCollector, ImportResult
 
 
-class ClusterReader(Protocol):
-    """Reads files that may be for several clusters; ``cluster`` is the tool's own name of one."""
-
-    def __call__(self, files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
-        """Read the quotas in the files."""
-
-
 class ClusterFormat(Struct, frozen=True, kw_only=True, gc=False):
     """A format whose files may be for several clusters."""
 
-    read: ClusterReader
+    # Reads the quotas of all clusters in the files, or of one, by the tool's own name of it.
+    read: Callable[[Files, ImportCollector, str | None], None]
     cluster: str  # the tool's term for a cluster
 
 
@@ -56,7 +50,7 @@ def read_files(
     collector = ImportCollector(namespace=namespace)
     reader = TOOLS[tool]
     if isinstance(reader, ClusterFormat):
-        reader.read(files, collector, cluster=source_cluster)
+        reader.read(files, collector, source_cluster)
     elif source_cluster is None:
         reader(files, collector)
     else:

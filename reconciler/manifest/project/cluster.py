@@ -126,7 +126,15 @@ def from_spec(name: str, spec: Spec) -> QuotaCluster:
         if "interval" in spec
         else DEFAULT_INTERVAL,
         scope=tuple(pattern_of(pattern_spec) for pattern_spec in spec.get("scope", ())),
-        ignore=tuple(_ignore_rule(ignore_spec) for ignore_spec in spec.get("ignore", ())),
+        ignore=tuple(
+            IgnoreRule(
+                entities=pattern_of(rule),
+                reason=rule["reason"],
+                keys=frozenset(Key(key) for key in rule.get("keys", ())),
+                until=seconds_of(rule["until"]) if "until" in rule else None,
+            )
+            for rule in spec.get("ignore", ())
+        ),
         guards=_guards(
             guards, granted_ranges(grant.tenant for grant in grants), spec.get("budgets", ())
         ),
@@ -207,15 +215,6 @@ def pattern_of(spec: Spec) -> EntityPattern:
 def _pattern_or_all(spec: Spec) -> EntityPattern:
     has_conditions = any(spec.get(part) for part in ("forms", "user", "clientId", "ip"))
     return pattern_of(spec) if has_conditions else EVERYTHING
-
-
-def _ignore_rule(spec: Spec) -> IgnoreRule:
-    return IgnoreRule(
-        entities=pattern_of(spec),
-        reason=spec["reason"],
-        keys=frozenset(Key(key) for key in spec.get("keys", ())),
-        until=seconds_of(spec["until"]) if "until" in spec else None,
-    )
 
 
 def _guards(spec: Spec, granted: tuple[ValueRange, ...], budgets: Iterable[Spec]) -> Guards:

@@ -34,6 +34,7 @@ from reconciler.manifest.syntax.nodes import (
     place,
     to_json,
 )
+from reconciler.quota.keys import LONG_MAX
 from reconciler.quota.rule_warnings import (
     DEFAULT_FETCH,
     AcceptedWarning,
@@ -304,7 +305,6 @@ def _built(project_documents: _ProjectDocuments, path: str) -> Project:
     spec: Mapping[str, Any] = project_json.get("spec", {})
     project_name: str = project_json.get("metadata", {}).get("name", "")
     special = {settings["name"]: settings for settings in spec.get("clusters", ())}
-    groups = spec.get("clusterGroups", ())
     general_bounds = bounds_of(spec.get("limits", {}))
     clusters: list[ProjectCluster] = []
     documents: dict[str, Json] = {PROJECT: project_json} if project_json else {}
@@ -314,6 +314,10 @@ def _built(project_documents: _ProjectDocuments, path: str) -> Project:
         cluster = from_spec(name, cluster_json["spec"])
         guards = replace(cluster.guards, bounds=cluster.guards.bounds + general_bounds)
         cluster_settings = special.get(name, {})
+        labels = _own_labels(root)
+        for group in spec.get("clusterGroups", ()):
+            if name in group["clusters"]:
+                labels |= group["labels"]
         clusters.append(
             ProjectCluster(
                 cluster=replace(cluster, guards=guards),
@@ -325,7 +329,7 @@ def _built(project_documents: _ProjectDocuments, path: str) -> Project:
                     "auditLog", spec.get("auditLog", ".kquota/audit.jsonl")
                 ),
                 line=root.line,
-                labels=selection_labels(name, _own_labels(root) | _group_labels(name, groups)),
+                labels=selection_labels(name, labels),
             )
         )
     return Project(
@@ -351,21 +355,13 @@ def _warning_settings(spec: Mapping[str, Any]) -> WarningSettings:
 
 
 def _fetch_size(consumers: Mapping[str, Any]) -> FetchSize:
-    partition = consumers.get("maxPartitionFetchBytes", DEFAULT_FETCH)
-    sizes = partition, consumers.get("fetchMaxBytes", partition)
     return FetchSize(
         entities=tuple(map(pattern_of, consumers.get("entities", ()))),
-        size=min(map(quantity.whole_number, sizes)),
+        size=min(
+            quantity.whole_number(consumers.get("maxPartitionFetchBytes", DEFAULT_FETCH)),
+            quantity.whole_number(consumers.get("fetchMaxBytes", LONG_MAX)),
+        ),
     )
-
-
-def _group_labels(name: str, groups: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    return {
-        key: value
-        for group in groups
-        if name in group["clusters"]
-        for key, value in group["labels"].items()
-    }
 
 
 def _inventory(spec: Mapping[str, str] | None) -> InventoryLocation:

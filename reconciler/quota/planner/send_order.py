@@ -30,12 +30,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 from reconciler.quota.entity import ABSENT, Entity, level, sort_key
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import MAX_OPERATIONS, Alteration, Applied, Result, Unknown
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import common_entities
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import MAX_OPERATIONS, Alteration, Applied, QuotaState, Result, Unknown
 
 NAMED_OBSTACLES: Final = 8
 """Maximum number of entities that are listed for a held operation."""
@@ -100,7 +99,7 @@ def batches(changes: Iterable[QuotaChange]) -> tuple[SendBatch, ...]:
 
 
 def chunks(alterations: Sequence[Alteration]) -> Iterator[tuple[Alteration, ...]]:
-    """Yield requests of at most ``MAX_OPERATIONS`` (``quota/outcome.py``), in whole entities.
+    """Yield requests of at most ``MAX_OPERATIONS`` (``quota/state.py``), in whole entities.
 
     Never mix levels in a request: within a level the order is free; between levels it preserves the invariant.
     """

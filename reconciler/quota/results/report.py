@@ -13,7 +13,6 @@ from reconciler.base.redaction import QuietRepr
 from reconciler.errors import KquotaError
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import Entity
-from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideEnded, Owner, OwnershipRecords, Pair
 from reconciler.quota.planner.budgets import BudgetUse, budget_warnings
@@ -24,7 +23,7 @@ from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.results.effect_digest import effect_digest
 from reconciler.quota.rule_warnings import RuleWarning
-from reconciler.quota.state import QuotaState, Visibility
+from reconciler.quota.state import Applied, Held, QuotaState, Rejected, Result, Unknown, Visibility
 
 _NAMES: Final = {"author": "who", "tool_version": "toolVersion"}
 """Fields that documents name otherwise."""

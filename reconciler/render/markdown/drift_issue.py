@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconciler import DOCUMENTATION
 from reconciler.base.escaping import escaped, markdown, prose
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import entity_text
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.results.report import ExpiredOverride
 from reconciler.render.cause_text import DRIFT

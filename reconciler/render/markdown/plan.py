@@ -10,7 +10,7 @@ from typing import Final
 
 from reconciler import DOCUMENTATION
 from reconciler.base.escaping import markdown, prose
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import entity_text
 from reconciler.quota.planner.effects import Direction, Effect
 from reconciler.quota.planner.impact import own_entity
 from reconciler.quota.planner.plan import Finding, QuotaChange

@@ -6,8 +6,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from reconciler.quota.entity import LEVEL_NAMES, Entity, level
-from reconciler.quota.entity_forms import entity_text, parts_text
+from reconciler.quota.entity import LEVEL_NAMES, Entity, entity_text, level, parts_text
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecords
 from reconciler.quota.results.report import Preview
@@ -25,12 +24,7 @@ from reconciler.render.page.writer import (
     paragraph,
 )
 from reconciler.render.plan_summary import headline, problem_groups, summary
-from reconciler.render.recorded_use import (
-    USE_TABLE,
-    RecordedUse,
-    left_out_sentences,
-    refused_title,
-)
+from reconciler.render.recorded_use import USE_TABLE, RecordedUse, left_out_sentences, refused_title
 from reconciler.render.rows import PAGE_ROWS, change_sections, finding_sections
 from reconciler.render.sections import (
     CellText,

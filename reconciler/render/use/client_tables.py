@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from reconciler.quota.entity import ENTITY_TYPES, LEVEL_NAMES
-from reconciler.quota.entity_forms import parts_text
+from reconciler.quota.entity import ENTITY_TYPES, LEVEL_NAMES, parts_text
 from reconciler.render.sections import Section, TableForm, name, number, text
 from reconciler.render.units import UNSET, count
 from reconciler.render.use.report_tables import BOUNDS

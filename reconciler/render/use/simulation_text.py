@@ -3,7 +3,7 @@
 from typing import Final
 
 from reconciler.base.escaping import quoted
-from reconciler.quota.entity_forms import read_canonical
+from reconciler.quota.entity import read_canonical
 from reconciler.render.recorded_use import RecordedUse, ToleranceViolation, UseRow
 from reconciler.render.units import age, count
 from reconciler.render.use.units import (

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from reconciler.base.escaping import quoted
-from reconciler.quota.entity_forms import entity_text, read_canonical
+from reconciler.quota.entity import entity_text, read_canonical
 from reconciler.render.units import UNSET, quantity
 from reconciler.usage.samples import DAY_MS, KEY_OF, MILLION, QuotaType, in_kafka_units
 from reconciler.usage.tags import Bucket, GroupKind

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from reconciler.quota.entity import Entity, parts
-from reconciler.quota.outcome import Alteration, Applied, Rejected
+from reconciler.quota.state import Alteration, Applied, Rejected
 from reconciler.sandbox.broker_rules.alterations import BrokerFailure, alter
 from reconciler.sandbox.broker_rules.image import EMPTY
 from reconciler.sandbox.broker_rules.ip_literals import LOCAL_NAMES

@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, EntityParts, sort_key
-from reconciler.quota.entity_forms import canonical_text
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, EntityParts, canonical_text, sort_key
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.precedence import may_share_client, unranked_parts
 from reconciler.quota.state import QuotaState

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from reconciler.quota.entity import Entity, level
-from reconciler.quota.entity_forms import canonical_text
+from reconciler.quota.entity import Entity, canonical_text, level
 from reconciler.quota.state import QuotaState
 from reconciler.usage.clients import WINDOW_SECONDS
 from reconciler.usage.kernel.series import SampleSeries

@@ -9,7 +9,6 @@ from reconciler.app.loop.condition_log import MOST_LINES, ConditionLog
 from reconciler.errors import ConnectError
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause, DriftMode, Policy
@@ -22,6 +21,7 @@ from reconciler.quota.results.report import (
     ValidationResult,
     WithheldChange,
 )
+from reconciler.quota.state import Applied, Held, Rejected, Unknown
 
 RATE = Key.PRODUCER_BYTE_RATE
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from reconciler.app.loop.cluster_loop import ClusterLoop, LoopIntervals, LoopOutcome, LoopTrigger
-from reconciler.app.loop.health import (
+from reconciler.app.loop.service import (
     GRACE_SECONDS,
     LONGEST_SECONDS,
     hung_loops,

@@ -16,7 +16,6 @@ from reconciler.errors import (
 from reconciler.quota.drift_tracker import DriftTracker
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.planner.guards import Guard
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.removal_guard import RemovalCount
@@ -28,6 +27,7 @@ from reconciler.quota.results.report import (
     Reconciliation,
     WithheldChange,
 )
+from reconciler.quota.state import Applied, Held, Rejected, Result, Unknown
 from tests.fakes.cluster import LOST
 from tests.reconcile.scenarios import ALICE, BOB, OPEN, RATE, SHARE, World, documents
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
-from reconciler.app.watch.branch_follower import BranchFollower, BranchMirror
 from reconciler.app.watch.revision import Revision, RevisionPaths
+from reconciler.app.watch.service import BranchFollower, BranchMirror
 from reconciler.app.watch.state_file import WatchState
 from reconciler.git.repository import CommitTree
 from tests.app.loop.projects import Origin, cluster, quota

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.app.watch.cluster import ClusterSession
-from reconciler.app.watch.fleet import WatchedFleet
+from reconciler.app.watch.cluster import ClusterSession, WatchedFleet
 from reconciler.app.watch.revision import Revision
 from reconciler.app.watch.state_file import WatchState
 from reconciler.errors import AuthenticationError, ConfigError, TaskDied, WrongCluster

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.base.http.addresses import is_loopback, is_plain, proxy_for
+from reconciler.base.http.messages import is_loopback, is_plain, proxy_for
 
 
 @pytest.mark.parametrize(

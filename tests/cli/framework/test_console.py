@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.cli.framework.commands import run_mapped
 from reconciler.cli.framework.console import (
     Console,
     ProgressLine,
     has_colour,
 )
-from reconciler.cli.framework.exit_codes import run_mapped
 from tests.cli.consoles import Screen
 
 

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from reconciler import errors
-from reconciler.cli.framework.exit_codes import (
+from reconciler.cli.framework.commands import (
     MEANINGS,
     PRECEDENCE,
     PRECEDENCE_TEXT,

@@ -1,14 +1,14 @@
 """A selection is read back from its words as it was typed."""
 
 import pytest
-from msgspec.structs import replace
 
-from reconciler.app.requests import PlanLimits, RecordSource
-from reconciler.cli.options.plan import Selection, saved_selection
+from reconciler.app.requests import PlanRequest
+from reconciler.cli.options.plan import saved_request
 from reconciler.quota.entity import DEFAULT, entity
 from tests.quota.strategies import ENTITIES
 
-NOTHING = Selection(paths=(), limits=PlanLimits(), sources=RecordSource())
+NOTHING = PlanRequest()
+OF_EACH_RUN = {"paths", "validate", "take_over", "no_inventory"}
 VALUES = {
     "policy": "Observe",
     "confirm_sync": "-id",
@@ -19,17 +19,18 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(set(PlanLimits.__struct_fields__) - {"validate"}))
+@pytest.mark.parametrize("name", sorted(set(PlanRequest.__struct_fields__) - OF_EACH_RUN))
 def test_each_option_is_read_back(name):
-    limits = replace(PlanLimits(), **{name: VALUES.get(name, True)})
-    typed = Selection(paths=("-", "--yes"), limits=limits, sources=RecordSource(no_inventory=True))
+    options = {name: VALUES.get(name, True)}
+    typed = PlanRequest(paths=("-", "--yes"), no_inventory=True, **options)
     assert (
-        saved_selection(typed.words, NOTHING, location="plan.json", command="", is_asked=True)
+        saved_request(typed.selection, NOTHING, location="plan.json", command="", is_asked=True)
         == typed
     )
 
 
-def test_what_validates_the_plan_is_typed_for_each_run():
-    typed = replace(NOTHING, limits=PlanLimits(validate="none"))
-    assert typed.words == ()
-    assert saved_selection((), typed, location="plan.json", command="", is_asked=True) == typed
+@pytest.mark.parametrize("option", [{"validate": "none"}, {"take_over": True}])
+def test_what_validates_and_records_the_plan_is_typed_for_each_run(option):
+    typed = PlanRequest(**option)
+    assert typed.selection == ()
+    assert saved_request((), typed, location="plan.json", command="", is_asked=True) == typed

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.cli.options.value_types import ENTITY, DurationParameter, ReasonParameter, limit
+from reconciler.cli.options.shared import ENTITY, DurationParameter, ReasonParameter, limit
 from reconciler.errors import UsageError
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.quota.outcome import MAX_OPERATIONS
+from reconciler.quota.state import MAX_OPERATIONS
 from tests.cli.projects import quota
 from tests.cli.watch_process import ENVIRONMENT, Watch, Watched, until
 

@@ -19,7 +19,7 @@ from reconciler.errors import (
     UnsupportedVersion,
     WrongCluster,
 )
-from reconciler.quota.filters import exactly
+from reconciler.quota.state import exactly
 from reconciler.wire.apis import ALTER_CLIENT_QUOTAS, API_VERSIONS, DESCRIBE_CLIENT_QUOTAS
 from reconciler.wire.messages import api_versions
 from tests.client.support import ALICE, RATE, Recorder, client, on_loop, setting

@@ -5,8 +5,15 @@ import math
 import random
 from collections.abc import Iterator
 
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity, kinds
-from reconciler.quota.entity_forms import canonical_parts_text, canonical_text
+from reconciler.quota.entity import (
+    ABSENT,
+    DEFAULT,
+    Entity,
+    canonical_parts_text,
+    canonical_text,
+    entity,
+    kinds,
+)
 from reconciler.quota.keys import COLUMNS, RULES
 from reconciler.quota.patterns import FORMS
 from reconciler.quota.precedence import Principal

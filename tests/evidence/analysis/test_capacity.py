@@ -13,8 +13,7 @@ from reconciler.evidence.analysis.engine import LocalEngine
 from reconciler.evidence.analysis.window import ReportWindow
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.lake import Lake
-from reconciler.quota.entity import entity
-from reconciler.quota.entity_forms import canonical_text
+from reconciler.quota.entity import canonical_text, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.capacity import (

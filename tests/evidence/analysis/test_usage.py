@@ -17,8 +17,7 @@ from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.recorded_window import NO_SAMPLES
 from reconciler.evidence.store.stored_days import UnitContent
-from reconciler.quota.entity import entity
-from reconciler.quota.entity_forms import canonical_text
+from reconciler.quota.entity import canonical_text, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.capacity import CapacityOfCluster

@@ -11,7 +11,7 @@ from reconciler.evidence.store.files import arrow_tables, table_reader, table_st
 from reconciler.evidence.store.files.table_store import TableStore
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.stored_days import Unit
-from reconciler.quota.entity_forms import canonical_parts_text
+from reconciler.quota.entity import canonical_parts_text
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
 from tests.fakes.clock import FakeClock

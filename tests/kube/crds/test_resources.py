@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from reconciler.manifest.document import from_resource
-from reconciler.quota.entity import ABSENT, MAX_DECLARED_NAME_BYTES, MAX_NAME_BYTES, Entity
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import (
+    ABSENT,
+    MAX_DECLARED_NAME_BYTES,
+    MAX_NAME_BYTES,
+    Entity,
+    entity_text,
+)
 from reconciler.quota.keys import Key
 from tests.kube.crds.judging import GROUP, judge
 from tests.kube.crds.resources import SINCE, condition, create, full_keys, set_status

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from reconciler.kube.records.config_maps import read
 from reconciler.kube.records.stored_records import selector
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import entity_text
 from reconciler.quota.ownership import OwnershipRecords
 from tests.kube.e2e.world import Operator, World, eventually
 from tests.servers import ping, raw_quotas

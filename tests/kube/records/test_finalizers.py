@@ -8,7 +8,6 @@ from reconciler.kube.api.custom_resources import FINALIZER, parsed
 from reconciler.kube.records import finalizers
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Applied, Held
 from reconciler.quota.ownership import (
     NO_RECORD,
     Intent,
@@ -29,6 +28,7 @@ from reconciler.quota.results.report import (
     ValidationResult,
     WithheldChange,
 )
+from reconciler.quota.state import Applied, Held
 from tests.policies import removes
 
 ALICE = entity(user="alice")

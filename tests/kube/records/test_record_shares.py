@@ -21,8 +21,7 @@ from reconciler.quota.ownership import (
     OwnershipRecords,
     Recorded,
 )
-from reconciler.quota.planner.claims import Claim
-from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.desired_state import Claim, Declaration
 from reconciler.quota.state import limits_of
 from tests.reconcile.scenarios import ALICE, RATE
 

@@ -17,8 +17,7 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import key_columns
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import Intent, Owner, OwnershipRecord, OwnershipRecords
-from reconciler.quota.planner.claims import ResolvedClaims
-from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.desired_state import Declaration, ResolvedClaims, merge
 from reconciler.quota.policy import DeletionPolicy, Policy, Rules
 from tests.kube.run.test_cluster_reconciler import RATE, SHARE, World
 from tests.kube.worlds import resource

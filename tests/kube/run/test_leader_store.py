@@ -9,9 +9,8 @@ from reconciler.kube.run.operator_ports import KafkaWrites, LeadingStore
 from reconciler.kube.status.conditions import trouble_of
 from reconciler.kube.status.reasons import Reason
 from reconciler.quota.entity import entity
-from reconciler.quota.filters import Filter
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Alteration
+from reconciler.quota.state import Alteration, Filter
 from tests.fakes.cluster import FakeCluster
 
 ALICE = entity(user="alice")

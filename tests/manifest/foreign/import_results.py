@@ -7,8 +7,7 @@ from reconciler.manifest.foreign.collector import ImportResult
 from reconciler.manifest.foreign.tools import read_files
 from reconciler.manifest.loader import load_files
 from reconciler.manifest.writer import documents_text
-from reconciler.quota.entity import parts
-from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.entity import entity_text, parts
 from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.state import set_values
 

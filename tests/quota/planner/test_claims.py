@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.ownership import NO_RECORD, Owner, OwnershipRecords
-from reconciler.quota.planner.claims import Claim, resolve_claims
-from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.desired_state import Claim, Declaration, resolve_claims
 from reconciler.quota.state import limits_of
 
 ALICE = entity(user="alice")

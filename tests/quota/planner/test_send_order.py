@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from reconciler.quota.entity import DEFAULT, entity, level, sort_key
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import (
     MAX_OPERATIONS,
@@ -21,7 +20,7 @@ from reconciler.quota.planner.send_order import (
     chunks,
 )
 from reconciler.quota.policy import Cause
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import Alteration, Applied, Held, QuotaState, Rejected, Result, Unknown
 from tests.hypothesis_profiles import count_examples
 from tests.quota.log_model import (
     CHANCES,

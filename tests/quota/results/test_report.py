@@ -6,7 +6,6 @@ from msgspec.structs import replace
 from reconciler.errors import KquotaError
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideEnded, Owner, OwnershipRecords
 from reconciler.quota.planner.desired_state import Declaration, DeclarationConflict
@@ -24,7 +23,7 @@ from reconciler.quota.results.report import (
     expired_overrides,
 )
 from reconciler.quota.rule_warnings import RuleWarning, WarningKind
-from reconciler.quota.state import NO_LIMITS, Visibility
+from reconciler.quota.state import NO_LIMITS, Applied, Held, Rejected, Unknown, Visibility
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
 BOB = entity(user="bob")

@@ -10,12 +10,11 @@ from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
 from reconciler.base.escaping import escaped
-from reconciler.quota.entity import entity
-from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.outcome import Rejected, Unknown
+from reconciler.quota.entity import entity, entity_text
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import PairOutcome, PairVisibility, RunOrigin, ValidationResult
+from reconciler.quota.state import Rejected, Unknown
 from reconciler.render.markdown.comment import CommentContext, cluster_option
 from reconciler.render.markdown.outcome import outcome_markdown
 from reconciler.render.markdown.plan import plan_markdown

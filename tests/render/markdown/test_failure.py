@@ -5,7 +5,7 @@ import re
 import pytest
 
 from reconciler.errors import Problem
-from reconciler.render.markdown.failure import CommandFailure, failure_markdown
+from reconciler.render.markdown.outcome import CommandFailure, failure_markdown
 
 MARKER = "<!-- kquota:plan:x -->"
 

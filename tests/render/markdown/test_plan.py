@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from reconciler import DOCUMENTATION
 from reconciler.quota.entity import entity
-from reconciler.quota.outcome import Applied
 from reconciler.quota.planner.desired_state import DeclarationConflict, merge
 from reconciler.quota.planner.permitted_plan import NOTE_ORPHAN
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import PairOutcome, PairVisibility, RunOrigin, ValidationResult
 from reconciler.quota.rule_warnings import warnings
+from reconciler.quota.state import Applied
 from reconciler.render.cause_text import sections
 from reconciler.render.markdown.comment import GITHUB_LIMIT, CommentContext
 from reconciler.render.markdown.outcome import outcome_markdown

@@ -1,7 +1,7 @@
 """Validation by a broker's rules, offline."""
 
 from reconciler.quota.entity import entity
-from reconciler.quota.outcome import Alteration, Applied, Rejected
+from reconciler.quota.state import Alteration, Applied, Rejected
 from reconciler.sandbox import PROFILES, validate
 
 ALICE, BOB, PLACE = entity(user="alice"), entity(user="bob"), entity(ip="10.0.0.0/8")

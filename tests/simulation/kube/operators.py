@@ -25,10 +25,16 @@ from reconciler.kube.run.operator_ports import KafkaWrites, LeadingStore, Operat
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.entity import Entity
-from reconciler.quota.outcome import Alteration, Applied, Result
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.results.report import Reconciliation
-from reconciler.quota.state import ClusterDescription, QuotaState, Visibility
+from reconciler.quota.state import (
+    Alteration,
+    Applied,
+    ClusterDescription,
+    QuotaState,
+    Result,
+    Visibility,
+)
 from tests.simulation.kube.api_network import ProcessTransport, ProcessWatch
 from tests.simulation.plan_model import PlanInputs
 from tests.simulation.processes import SimulatedProcess

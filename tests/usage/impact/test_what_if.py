@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.entity_forms import canonical_text
+from reconciler.quota.entity import DEFAULT, canonical_text, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.demand_bounds import FigureBound
