@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler import __version__
+from reconciler.app.clusters.connection import client_config, connection_events
+from reconciler.app.event_loop import run
 from reconciler.cli import client_quotas_arguments as kip
 from reconciler.cli.client_quotas_arguments import (
     PROGRAM,
@@ -22,9 +24,19 @@ from reconciler.cli.client_quotas_arguments import (
 )
 from reconciler.cli.framework.commands import CONTEXT, ExitCode, flag, option, run_mapped
 from reconciler.cli.framework.console import Console
-from reconciler.errors import UsageError
+from reconciler.errors import KquotaError, UsageError
 from reconciler.quota.entity import parts
-from reconciler.quota.state import QuotaState, set_values
+from reconciler.quota.precedence import Principal
+from reconciler.quota.state import (
+    Applied,
+    OpenAlteration,
+    QuotaState,
+    Rejected,
+    Unknown,
+    filter_of,
+    set_values,
+)
+from reconciler.render.cluster_state import anonymous_note, unknown_warnings
 from reconciler.render.units import PER_BROKER
 
 if TYPE_CHECKING:
@@ -97,8 +109,6 @@ def command(
     if bootstrap_server is None and command_config is None:
         raise UsageError("--bootstrap-server is missing")
 
-    from reconciler.app.clusters.connection import client_config, connection_events
-    from reconciler.app.event_loop import run
     from reconciler.client import QuotaClient
 
     config = client_config(
@@ -115,7 +125,6 @@ def command(
 async def _describe(
     console: Console, client: "QuotaClient", call: ClientQuotasArguments
 ) -> ExitCode:
-    from reconciler.quota.state import filter_of
 
     state = await client.describe(filter_of(call.entity, call.any_names, strict=False))
     blocks = [
@@ -129,8 +138,6 @@ async def _describe(
 async def _resolve(
     console: Console, client: "QuotaClient", call: ClientQuotasArguments
 ) -> ExitCode:
-    from reconciler.errors import KquotaError
-    from reconciler.quota.precedence import Principal
 
     names = dict(call.names)
     principal = Principal(
@@ -139,7 +146,6 @@ async def _resolve(
     resolution = (await client.resolve([principal]))[principal]
     if isinstance(resolution, KquotaError):
         raise resolution
-    from reconciler.render.cluster_state import anonymous_note, unknown_warnings
 
     if note := anonymous_note([resolution]):
         console.note(note)
@@ -153,7 +159,6 @@ async def _resolve(
 
 
 async def _alter(console: Console, client: "QuotaClient", call: ClientQuotasArguments) -> ExitCode:
-    from reconciler.quota.state import Applied, OpenAlteration, Rejected, Unknown
 
     operations = (*call.add.items(), *((key, None) for key in call.delete))
     alteration = OpenAlteration(entity=call.entity, operations=operations)

@@ -1,18 +1,24 @@
 """``kquota init``: writes a new project: project file, example document, ``.gitignore``, CI pipelines."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 import reconciler
+from reconciler.base.text_files import write_new
 from reconciler.cli.framework.commands import ExitCode, command, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.options.shared import FOLDER
 from reconciler.errors import UsageError
-
-if TYPE_CHECKING:
-    from reconciler.manifest.project.starter import Workflow
+from reconciler.manifest.project.file import FILE_NAME, parse
+from reconciler.manifest.project.starter import (
+    STATE_FOLDER,
+    Workflow,
+    remaining_settings,
+    starter_files,
+)
+from reconciler.quota.policy import Policy
 
 HELP: Final = """Write a new project: kquota.yaml, an example document and .kquota/.gitignore.
 
@@ -71,11 +77,6 @@ def init(
     folder: Path,
 ) -> ExitCode:
     """Ask for missing options, check the resulting project, write its files."""
-    from reconciler.base.text_files import write_new
-    from reconciler.manifest.project.file import FILE_NAME, parse
-    from reconciler.manifest.project.starter import STATE_FOLDER, remaining_settings, starter_files
-    from reconciler.quota.policy import Policy
-
     bootstrap = bootstrap_server or _reply(console, "Bootstrap servers (HOST:PORT,...)", "")
     if not bootstrap:
         raise UsageError("no bootstrap servers given", hint="pass --bootstrap-server HOST:PORT")
@@ -120,8 +121,7 @@ def _reply(console: Console, text: str, default: str) -> str:
     return console.reply() or default
 
 
-def _workflows(kind: str) -> "list[Workflow]":
-    from reconciler.manifest.project.starter import Workflow
+def _workflows(kind: str) -> list[Workflow]:
 
     pattern, target = _FOLDERS[kind]
     shipped = Path(reconciler.__file__).parent / "cli" / "workflows"

@@ -165,18 +165,14 @@ class Runtime(Struct, frozen=True, kw_only=True):
 
     ports: ReconcilePorts
     client: "QuotaClient"
-    config: "ClientConfig"
     # Releases the lock of the records until they are loaded again, so that others may write them meanwhile.
     unlock: Callable[[], None]
-
-    @property
-    def own_principal(self) -> Principal | None:
-        """Our principal in the cluster, if the login shows it."""
-        return own_principal(self.config)
+    own_principal: Principal | None = None  # our principal in the cluster, if the login shows it
+    # The cluster that must answer; None = any, because nothing was applied yet and no id is configured.
+    expected_cluster_id: str | None = None
 
 
-def own_principal(config: "ClientConfig") -> Principal | None:
-    """Return our principal in a cluster, if the login shows it."""
+def _own_principal(config: "ClientConfig") -> Principal | None:
     user = getattr(config.sasl, "username", None)
     return None if user is None else Principal(user=user, client_id=config.client_id)
 
@@ -235,7 +231,13 @@ async def open_runtime(
                 locks_records=writes,
                 progress=notices.progress,
             )
-            yield Runtime(ports=ports, client=client, config=config, unlock=unlock)
+            yield Runtime(
+                ports=ports,
+                client=client,
+                unlock=unlock,
+                own_principal=_own_principal(config),
+                expected_cluster_id=target.settings.expected_cluster_id,
+            )
 
 
 @contextlib.asynccontextmanager

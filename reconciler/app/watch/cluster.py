@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TypeAlias
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler import __version__
-from reconciler.app.clusters.runtime import open_runtime, recorded_cluster
+from reconciler.app.clusters.runtime import Runtime, open_runtime, recorded_cluster
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.loop.cluster_loop import (
     ClusterLoop,
@@ -33,20 +33,8 @@ from reconciler.base.protocols import Clock
 from reconciler.client import ClientConfig
 from reconciler.errors import ClientError, ConfigError, KquotaError, WrongCluster
 from reconciler.manifest.project.cluster import QuotaCluster
-from reconciler.quota.precedence import Principal
 from reconciler.quota.results.report import Reconciliation, RunOrigin
-from reconciler.reconcile import ReconcileOptions, ReconcilePorts
-
-
-class ClusterSession(Struct, frozen=True, kw_only=True):
-    """An open connection to one cluster, with its records."""
-
-    ports: ReconcilePorts
-    # Called after each reconciliation, so that others may write the records until the next one.
-    disconnect: Callable[[], None]
-    own_principal: Principal | None = None  # our principal in the cluster, if the login shows it
-    # The cluster that must answer; None = any, because nothing was applied yet and no id is configured.
-    expected_cluster_id: str | None = None
+from reconciler.reconcile import ReconcileOptions
 
 
 @contextlib.asynccontextmanager
@@ -58,7 +46,7 @@ async def open_session(
     telemetry: WatchMetrics,
     config: ClientConfig | None = None,
     is_pinned: bool = False,
-) -> AsyncIterator[ClusterSession]:
+) -> AsyncIterator[Runtime]:
     """Open a session with one cluster; its texts are logged.
 
     Args:
@@ -82,15 +70,10 @@ async def open_session(
         answered=lambda event: telemetry.kafka(name, event.api, event.seconds),
         config=config,
     ) as runtime:
-        yield ClusterSession(
-            ports=runtime.ports,
-            disconnect=runtime.unlock,
-            own_principal=runtime.own_principal,
-            expected_cluster_id=target.settings.expected_cluster_id or pinned,
-        )
+        yield replace(runtime, expected_cluster_id=runtime.expected_cluster_id or pinned)
 
 
-Reconcile: TypeAlias = Callable[[ClusterSession], Awaitable[Reconciliation]]
+Reconcile: TypeAlias = Callable[[Runtime], Awaitable[Reconciliation]]
 """One reconciliation in a session. Its errors are part of the result."""
 
 
@@ -108,7 +91,7 @@ class WatchedCluster:
         name: str,
         *,
         settings: Callable[[], QuotaCluster],
-        opener: Callable[[], AbstractAsyncContextManager[ClusterSession]],
+        opener: Callable[[], AbstractAsyncContextManager[Runtime]],
         reconcile: Reconcile,
         telemetry: WatchMetrics,
         clock: Clock,
@@ -118,7 +101,7 @@ class WatchedCluster:
         self._telemetry, self._clock = telemetry, clock
         self._condition_log = ConditionLog(name)
         self._open = AsyncExitStack()
-        self._session: ClusterSession | None = None
+        self._session: Runtime | None = None
 
     def pace(self) -> LoopIntervals:
         """Return the intervals of the loop; a failure is retried sooner than the next resync, never later."""
@@ -156,7 +139,7 @@ class WatchedCluster:
         try:
             return await self._reconcile(session)
         finally:
-            session.disconnect()
+            session.unlock()
 
     def _needs_new_session(self, error: KquotaError | None) -> bool:
         """Whether the error is final for a client. A new one reads the credentials again.
@@ -173,7 +156,7 @@ class WatchedCluster:
                 return isinstance(error, ClientError) and not error.retriable
 
 
-Opener: TypeAlias = Callable[[Revision, str], AbstractAsyncContextManager[ClusterSession]]
+Opener: TypeAlias = Callable[[Revision, str], AbstractAsyncContextManager[Runtime]]
 """``opener(revision, cluster)`` opens a session for a context. May raise ``KquotaError`` on entering."""
 
 
@@ -299,7 +282,7 @@ class WatchedFleet:
             name, ReconcileRunner(name, clock=self._clock, removals=removals)
         )
 
-        async def reconcile(session: ClusterSession) -> Reconciliation:
+        async def reconcile(session: Runtime) -> Reconciliation:
             revision = self._revision()
             options = self._options(revision, name, session)
             return await runner.run(session.ports, options, revision.desired[name])
@@ -313,7 +296,7 @@ class WatchedFleet:
             clock=self._clock,
         )
 
-    def _options(self, revision: Revision, name: str, session: ClusterSession) -> ReconcileOptions:
+    def _options(self, revision: Revision, name: str, session: Runtime) -> ReconcileOptions:
         settings = revision.project.cluster(name).cluster
         return ReconcileOptions(
             rules=settings.rules(),

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from reconciler.app.change.plan_preparation import observing_options
 from reconciler.app.clusters.documents import documents_or_warning
+from reconciler.app.clusters.runtime import Runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.inspection.drift import unknown_drift
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
@@ -30,7 +31,6 @@ from reconciler.app.requests import (
     replay,
 )
 from reconciler.app.watch.cluster import (
-    ClusterSession,
     WatchedCluster,
     WatchedClusters,
     open_session,
@@ -165,7 +165,7 @@ class DriftWork:
             clock=self._clock,
         )
 
-    async def _reconcile(self, session: ClusterSession) -> Reconciliation:
+    async def _reconcile(self, session: Runtime) -> Reconciliation:
         """Observe once, and correct; if another run has locked the records for a few seconds, wait."""
         log, began = NoticeLog(), self._clock.monotonic()
         documents = await asyncio.to_thread(documents_or_warning, log, self._target)

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from reconciler.app.clusters.runtime import current_principal, make_folder
+from reconciler.app.clusters.runtime import Runtime, current_principal, make_folder
 from reconciler.app.loop.cluster_loop import (
     ClusterLoop,
     LoopIntervals,
@@ -34,7 +34,7 @@ from reconciler.app.loop.service import (
 )
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.requests import LoggedNotices, MetricsRequest, TextReceiver
-from reconciler.app.watch.cluster import ClusterSession, Opener, WatchedFleet, open_session
+from reconciler.app.watch.cluster import Opener, WatchedFleet, open_session
 from reconciler.app.watch.revision import Revision, RevisionPaths, check_clients, read_revision
 from reconciler.app.watch.state_file import WatchState
 from reconciler.base.clock import SystemClock
@@ -355,7 +355,7 @@ class BranchWatch:
 
 def open_revision(
     revision: Revision, name: str, *, state_dir: Path, telemetry: WatchMetrics
-) -> AbstractAsyncContextManager[ClusterSession]:
+) -> AbstractAsyncContextManager[Runtime]:
     """Return a session with one cluster of a revision.
 
     Args:

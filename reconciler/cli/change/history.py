@@ -5,10 +5,18 @@ from typing import Final
 
 import click
 
+from reconciler.app.change.outcome_files import saved_outcomes
+from reconciler.app.clusters.project_files import project_path
 from reconciler.app.requests import TargetRequest
+from reconciler.base.escaping import escaped
+from reconciler.base.text_files import read_text
 from reconciler.cli.framework.commands import ExitCode, command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.options.shared import where_options
+from reconciler.codecs.outcome import read_outcome
+from reconciler.errors import KquotaError
+from reconciler.render.table import table
+from reconciler.render.units import instant
 
 HELP: Final = """List the outcomes of applies, overrides and rollbacks from this folder, the newest first.
 
@@ -25,11 +33,6 @@ Example:
 @click.pass_obj
 def history(console: Console, *, where: TargetRequest) -> ExitCode:
     """Read the outcomes of the project's folder, and print a table."""
-    from reconciler.app.change.outcome_files import saved_outcomes
-    from reconciler.app.clusters.project_files import project_path
-    from reconciler.base.escaping import escaped
-    from reconciler.render.table import table
-
     paths = saved_outcomes(project_path(where).parent, where.cluster or "")
     rows = [_row(path) for path in paths]
     if not rows:
@@ -43,11 +46,6 @@ def history(console: Console, *, where: TargetRequest) -> ExitCode:
 
 
 def _row(path: Path) -> tuple[str, ...]:
-    from reconciler.base.escaping import escaped
-    from reconciler.base.text_files import read_text
-    from reconciler.codecs.outcome import read_outcome
-    from reconciler.errors import KquotaError
-    from reconciler.render.units import instant
 
     name = escaped(str(path))
     try:

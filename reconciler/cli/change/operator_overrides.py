@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
 
+from reconciler.app.clusters.runtime import current_principal
+from reconciler.app.event_loop import run
 from reconciler.app.requests import TargetRequest
+from reconciler.base.clock import SystemClock
+from reconciler.base.installation import needs
 from reconciler.cli.framework.commands import ExitCode, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.options.shared import FILE, OptionPack
-from reconciler.errors import UsageError
+from reconciler.errors import Forbidden, UsageError
+from reconciler.quota.entity import Entity, entity_text
+from reconciler.quota.keys import Key
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import Pair
+from reconciler.render.cluster_state import overrides_document
 
 if TYPE_CHECKING:
     from reconciler.kube.records.overrides import OverrideLedger
-    from reconciler.quota.entity import Entity
-    from reconciler.quota.keys import Key
-    from reconciler.quota.overrides import Override
-    from reconciler.quota.ownership import Pair
 
 Result = TypeVar("Result")
 
@@ -58,16 +63,13 @@ kubernetes_options: Final = OptionPack(
 def ledger_work(
     cluster_options: TargetRequest,
     kube: KubernetesOptions,
-    work: "Callable[[Any], Awaitable[Result]]",
+    work: Callable[[Any], Awaitable[Result]],
 ) -> Result:
     """Call ``work`` with the operator's override ledger of the selected cluster; return its result.
 
     Raises:
         UsageError: No cluster is selected, or options for brokers or project files are given.
     """
-    from reconciler.app.event_loop import run
-    from reconciler.base.clock import SystemClock
-    from reconciler.base.installation import needs
     from reconciler.cli.operator.commands import operator_namespace
 
     needs("operator", "--kubernetes")
@@ -105,10 +107,7 @@ def begin(
     output: str,
 ) -> ExitCode:
     """Record overrides, and wait until the operator has reconciled."""
-    from reconciler.app.clusters.runtime import current_principal
-    from reconciler.base.clock import SystemClock
     from reconciler.kube.records import overrides
-    from reconciler.quota.entity import entity_text
 
     _confirm(console, f"Override {entity_text(entity)} on {where.cluster}?", yes=yes)
     clock = SystemClock()
@@ -140,9 +139,7 @@ def end(
     output: str,
 ) -> ExitCode:
     """End the overrides of an entity: the named keys, or all that it has."""
-    from reconciler.base.clock import SystemClock
     from reconciler.kube.records import overrides
-    from reconciler.quota.entity import entity_text
 
     text = entity_text(entity)
     _confirm(console, f"End overrides of {text} on {where.cluster}?", yes=yes)
@@ -161,23 +158,23 @@ def end(
 
 def list_overrides(
     cluster_options: TargetRequest, kube: KubernetesOptions
-) -> "tuple[str, Mapping[Any, Any]]":
+) -> tuple[str, Mapping[Any, Any]]:
     """Return the cluster id and the overrides, in the order in which they are stored."""
     from reconciler.kube.records import overrides
 
-    async def work(ledger: overrides.OverrideLedger) -> "tuple[str, Mapping[Any, Any]]":
+    async def work(ledger: overrides.OverrideLedger) -> tuple[str, Mapping[Any, Any]]:
         return ledger.cluster_id, await overrides.overrides(ledger)
 
     return ledger_work(cluster_options, kube, work)
 
 
 def ending_pairs(
-    entity: "Entity",
-    keys: "Sequence[Key]",
-    recorded: "Mapping[Pair, Override]",
+    entity: Entity,
+    keys: Sequence[Key],
+    recorded: Mapping[Pair, Override],
     *,
     list_command: str,
-) -> "frozenset[Pair]":
+) -> frozenset[Pair]:
     """Return the pairs of an entity whose override is to end: of the named keys, or all that have one.
 
     Args:
@@ -187,8 +184,6 @@ def ending_pairs(
     Raises:
         UsageError: There is no override of a named key, or none of the entity.
     """
-    from reconciler.quota.entity import entity_text
-
     pairs = frozenset((entity, key) for key in keys)
     pairs = pairs or frozenset(pair for pair in recorded if pair[0] == entity)
     missing_keys = sorted(key for _, key in pairs - recorded.keys())
@@ -211,11 +206,9 @@ def _list_command(cluster: str, kube: KubernetesOptions) -> str:
 
 
 async def _wait_for_reconciliation(
-    console: Console, ledger: "OverrideLedger", seconds: float, changed: "Sequence[Override]"
+    console: Console, ledger: "OverrideLedger", seconds: float, changed: Sequence[Override]
 ) -> bool:
     """Whether the overrides took effect within ``seconds``; true with a warning if a reconciliation cannot be requested."""
-    from reconciler.base.clock import SystemClock
-    from reconciler.errors import Forbidden
     from reconciler.kube.records import overrides
 
     clock = SystemClock()
@@ -247,14 +240,10 @@ async def _wait_for_reconciliation(
 
 
 def _print_overrides(
-    console: Console, cluster_id: str, changed: "Sequence[Override]", output: str, becomes: str
+    console: Console, cluster_id: str, changed: Sequence[Override], output: str, becomes: str
 ) -> None:
-    from reconciler.quota.entity import entity_text
 
     if output == "json":
-        from reconciler.base.clock import SystemClock
-        from reconciler.render.cluster_state import overrides_document
-
         console.document(
             overrides_document(changed, cluster_id=cluster_id, now=SystemClock().now())
         )

@@ -3,12 +3,17 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from reconciler.app.change.override import OverrideChange, override_run, overrides_of
+from reconciler.app.clusters.targets import target, targets
+from reconciler.app.event_loop import run
 from reconciler.app.requests import TargetRequest
+from reconciler.base.clock import SystemClock
 from reconciler.cli.change import operator_overrides
+from reconciler.cli.change.apply_output import ApplyOutput, apply_all
 from reconciler.cli.change.operator_overrides import KubernetesOptions, kubernetes_options
 from reconciler.cli.framework.commands import ExitCode, Group, flag, option
 from reconciler.cli.framework.console import Console, ConsoleNotices
@@ -23,11 +28,9 @@ from reconciler.cli.options.shared import (
     where_options,
 )
 from reconciler.errors import UsageError
-from reconciler.quota.keys import Key
-
-if TYPE_CHECKING:
-    from reconciler.app.change.override import OverrideChange
-    from reconciler.quota.entity import Entity
+from reconciler.quota.entity import ABSENT, Entity, sort_key
+from reconciler.quota.keys import RULES, Key
+from reconciler.render.cluster_state import overrides_document, overrides_text
 
 HELP: Final = """Set a temporary limit; list or end temporary limits.
 
@@ -125,7 +128,7 @@ def override() -> None:
 def begin(
     console: Console,
     *,
-    entity: "Entity",
+    entity: Entity,
     limits_given: Sequence[str],
     seconds: float,
     reason: str,
@@ -139,8 +142,6 @@ def begin(
     output: str,
 ) -> ExitCode:
     """Convert the command line to override requests, and apply them."""
-    from reconciler.app.change.override import OverrideChange
-
     values = _values(entity, limits_given)
     if where.by_address and not (recorded_locally or kube.kubernetes):
         raise UsageError(
@@ -183,7 +184,7 @@ def begin(
 def end(
     console: Console,
     *,
-    entity: "Entity | None",
+    entity: Entity | None,
     keys: Sequence[str],
     expired: bool,
     yes: bool,
@@ -193,10 +194,6 @@ def end(
     output: str,
 ) -> ExitCode:
     """End overrides of an entity (the given keys, or all that it has), or revert those that have expired."""
-    from reconciler.app.change.override import OverrideChange, overrides_of
-    from reconciler.app.clusters.targets import target
-    from reconciler.app.event_loop import run
-
     console.check_can_ask(yes=yes)
     if expired:
         if entity is not None or kube.kubernetes:
@@ -233,16 +230,13 @@ def end(
 def _run_override(
     console: Console,
     where: TargetRequest,
-    change: "OverrideChange",
+    change: OverrideChange,
     validate: str,
     *,
     yes: bool,
     output: str,
     any_value: bool = False,
 ) -> ExitCode:
-    from reconciler.app.change.override import override_run
-    from reconciler.app.clusters.targets import targets
-    from reconciler.cli.change.apply_output import ApplyOutput, apply_all
 
     open_run = partial(override_run, change=change, validate=validate, any_value=any_value)
     display = ApplyOutput(output=output, yes=yes, concurrency=where.concurrency)
@@ -258,13 +252,7 @@ def list_overrides(
     console: Console, *, where: TargetRequest, kube: KubernetesOptions, output: str
 ) -> ExitCode:
     """Read the records and print the overrides."""
-    from reconciler.app.change.override import overrides_of
-    from reconciler.app.clusters.targets import target
-    from reconciler.app.event_loop import run
-
     if kube.kubernetes:
-        from reconciler.quota.entity import sort_key
-
         cluster_id, stored = operator_overrides.list_overrides(where, kube)
         overrides = dict(
             sorted(stored.items(), key=lambda item: (sort_key(item[0][0]), item[0][1]))
@@ -272,8 +260,6 @@ def list_overrides(
     else:
         with ConsoleNotices(console) as notices:
             cluster_id, overrides = run(overrides_of(notices, target(where)))
-    from reconciler.base.clock import SystemClock
-    from reconciler.render.cluster_state import overrides_document, overrides_text
 
     now, rows = SystemClock().now(), list(overrides.values())
     if output == "json":
@@ -283,9 +269,7 @@ def list_overrides(
     return ExitCode.DONE
 
 
-def _values(entity: "Entity", assignments: Sequence[str]) -> dict[Key, float | None]:
-    from reconciler.quota.entity import ABSENT
-    from reconciler.quota.keys import RULES
+def _values(entity: Entity, assignments: Sequence[str]) -> dict[Key, float | None]:
 
     values: dict[Key, float | None] = {}
     for text in assignments:

@@ -2,12 +2,18 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 from msgspec.structs import replace
 
+from reconciler.app.change.outcome_files import OUTCOME_FOLDER, saved_outcomes
+from reconciler.app.change.override import OverrideChange, override_run
+from reconciler.app.clusters.project_files import project_path
+from reconciler.app.clusters.targets import ClusterTarget, read_project, target
 from reconciler.app.requests import TargetRequest
+from reconciler.base.text_files import read_text
+from reconciler.cli.change.apply_output import ApplyOutput, apply_all
 from reconciler.cli.completion import outcome_files
 from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console
@@ -19,11 +25,8 @@ from reconciler.cli.options.shared import (
     format_option,
     where_options,
 )
+from reconciler.codecs.outcome import RollbackSource, read_undo
 from reconciler.errors import UsageError
-
-if TYPE_CHECKING:
-    from reconciler.app.clusters.targets import ClusterTarget
-    from reconciler.codecs.outcome import RollbackSource
 
 HELP: Final = """Restore the limits from before an apply: the last one, or that of an outcome file (kquota history).
 
@@ -79,11 +82,6 @@ def rollback(
     output: str,
 ) -> ExitCode:
     """Convert an outcome to overrides, and apply them."""
-    from reconciler.app.change.override import OverrideChange, override_run
-    from reconciler.base.text_files import read_text
-    from reconciler.cli.change.apply_output import ApplyOutput, apply_all
-    from reconciler.codecs.outcome import read_undo
-
     if (outcome is not None) == last:
         raise UsageError("give an outcome file or --last", hint="kquota history lists the outcomes")
     outcome = outcome or _newest(where)
@@ -113,9 +111,6 @@ def _newest(where: TargetRequest) -> Path:
     Raises:
         UsageError: There is none.
     """
-    from reconciler.app.change.outcome_files import OUTCOME_FOLDER, saved_outcomes
-    from reconciler.app.clusters.project_files import project_path
-
     root = project_path(where).parent
     newest = next(iter(saved_outcomes(root, where.cluster or "")), None)
     if newest is None:
@@ -126,16 +121,12 @@ def _newest(where: TargetRequest) -> Path:
     return newest
 
 
-def _target(
-    cluster_options: TargetRequest, undo: "RollbackSource", outcome: Path
-) -> "ClusterTarget":
+def _target(cluster_options: TargetRequest, undo: RollbackSource, outcome: Path) -> ClusterTarget:
     """Return the selected cluster, or else the cluster of the outcome.
 
     Raises:
         UsageError: The project has several clusters, and none has the name or id of the outcome's cluster.
     """
-    from reconciler.app.clusters.targets import read_project, target
-
     if cluster_options.cluster is not None or cluster_options.by_address:
         return target(cluster_options)
     project, _, _ = read_project(cluster_options)

@@ -2,19 +2,24 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from reconciler.app.clusters.runtime import connect_client, expected_cluster
+from reconciler.app.clusters.targets import target
+from reconciler.app.event_loop import run
 from reconciler.app.requests import TargetRequest
+from reconciler.base.clock import SystemClock
 from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.options.shared import ENTITY, format_option, out_option, where_options
-
-if TYPE_CHECKING:
-    from reconciler.quota.entity import Entity
-    from reconciler.quota.state import QuotaState
-
+from reconciler.codecs.state import state_document
+from reconciler.quota.entity import Entity
+from reconciler.quota.state import QuotaState
+from reconciler.render.cluster_state import state_text
+from reconciler.render.json_values import dump
+from reconciler.render.units import instant
 
 HELP: Final = """Show the live quotas of a cluster: all of them, or those of some entities.
 
@@ -36,19 +41,14 @@ Example:
 def describe(
     console: Console,
     *,
-    only: "Sequence[Entity]",
+    only: Sequence[Entity],
     where: TargetRequest,
     output: str,
 ) -> ExitCode:
     """Describe all quotas and print the requested ones."""
-    from reconciler.app.clusters.runtime import connect_client, expected_cluster
-    from reconciler.app.clusters.targets import target
-    from reconciler.app.event_loop import run
-    from reconciler.quota.state import QuotaState
-
     cluster_target = target(where)
 
-    async def ask() -> "tuple[str, QuotaState]":
+    async def ask() -> tuple[str, QuotaState]:
         async with connect_client(console, cluster_target) as client:
             cluster = await expected_cluster(client, cluster_target)
             return cluster.id, await client.describe()
@@ -58,12 +58,8 @@ def describe(
         live = {subject: state.limits[subject] for subject in only if subject in state.limits}
         state = QuotaState(limits=live)
     if output == "table":
-        from reconciler.render.cluster_state import state_text
-
         console.fact(state_text(state, style=console.style))
     else:
-        from reconciler.codecs.state import state_document
-
         console.document(state_document(state, cluster_id=cluster_id, taken_at=""))
     return ExitCode.DONE
 
@@ -87,14 +83,6 @@ def snapshot(
     console: Console, *, out_path: Path | None, taken_at: bool, where: TargetRequest
 ) -> ExitCode:
     """Describe all quotas and write them unchanged."""
-    from reconciler.app.clusters.runtime import connect_client, expected_cluster
-    from reconciler.app.clusters.targets import target
-    from reconciler.app.event_loop import run
-    from reconciler.base.clock import SystemClock
-    from reconciler.codecs.state import state_document
-    from reconciler.render.json_values import dump
-    from reconciler.render.units import instant
-
     cluster_target = target(where)
 
     async def ask() -> str:

@@ -1,19 +1,21 @@
 """``kquota doctor``: checks clusters from the network to permissions; each failed check has a next step."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from reconciler.app.clusters.targets import targets
+from reconciler.app.fleet import ClusterResult, rows_of
+from reconciler.app.inspection.cluster_checks import Checkup, check_cluster
 from reconciler.app.requests import TargetRequest
+from reconciler.base.escaping import escaped
 from reconciler.cli.framework.commands import ExitCode, command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.options.shared import format_option, where_options
-
-if TYPE_CHECKING:
-    from reconciler.app.fleet import ClusterResult
-    from reconciler.app.inspection.cluster_checks import Checkup
-    from reconciler.render.fleet_summary import FleetRow
-    from reconciler.render.json_values import Json
+from reconciler.cli.output import code_of_fleet, for_clusters, show_fleet_summary
+from reconciler.render.cluster_state import checks_document, checks_text
+from reconciler.render.fleet_summary import FleetOutcome, FleetRow
+from reconciler.render.json_values import Json
 
 HELP: Final = """Diagnose connectivity, TLS, SASL, versions, permissions, quota callback, state folder, records and clock.
 
@@ -32,12 +34,6 @@ Example:
 @click.pass_obj
 def doctor(console: Console, *, where: TargetRequest, output: str) -> ExitCode:
     """Check all clusters; a failure in one does not stop the others."""
-    from reconciler.app.clusters.targets import targets
-    from reconciler.app.fleet import rows_of
-    from reconciler.app.inspection.cluster_checks import check_cluster
-    from reconciler.cli.output import code_of_fleet, for_clusters, show_fleet_summary
-    from reconciler.render.cluster_state import checks_document
-
     results = for_clusters(
         console,
         targets(where),
@@ -63,8 +59,7 @@ def doctor(console: Console, *, where: TargetRequest, output: str) -> ExitCode:
     return code_of_fleet(results, _code)
 
 
-def _row(result: "ClusterResult[Checkup]", checkup: "Checkup") -> "FleetRow":
-    from reconciler.render.fleet_summary import FleetOutcome, FleetRow
+def _row(result: ClusterResult[Checkup], checkup: Checkup) -> FleetRow:
 
     broken = FleetOutcome.FAILED if checkup.cluster_id else FleetOutcome.UNREACHABLE
     return FleetRow(
@@ -74,17 +69,14 @@ def _row(result: "ClusterResult[Checkup]", checkup: "Checkup") -> "FleetRow":
     )
 
 
-def _code(checkup: "Checkup") -> ExitCode:
+def _code(checkup: Checkup) -> ExitCode:
     if checkup.failed:
         return ExitCode.ERROR
     return ExitCode.CHANGES if checkup.has_expired_override else ExitCode.DONE
 
 
-def _print_checks(console: Console, subject: str, checkup: "Checkup") -> None:
+def _print_checks(console: Console, subject: str, checkup: Checkup) -> None:
     """Print the checks as text, under a headline."""
-    from reconciler.base.escaping import escaped
-    from reconciler.render.cluster_state import checks_text
-
     style = console.style
     console.fact(style.paint(escaped(subject), "bold"))
     console.fact(checks_text(checkup.checks, style=style))

@@ -2,18 +2,33 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from reconciler.app.change.plan import plan_cluster
+from reconciler.app.clusters.targets import target
+from reconciler.app.event_loop import run
+from reconciler.app.inspection.export import (
+    declarations_of,
+    exported_state,
+    left_out_lines,
+    live_state,
+    manifest_folder,
+    select_undeclared,
+    teams_of,
+    unused_folder,
+    write_folder,
+)
 from reconciler.app.requests import ExportLayout, PlanRequest, TargetRequest
+from reconciler.base.text_files import write_text
 from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console, ConsoleNotices, ProgressLine
 from reconciler.cli.options.shared import FOLDER, OptionPack, out_option, where_options
+from reconciler.cli.output import show_plans
 from reconciler.errors import UsageError
-
-if TYPE_CHECKING:
-    from reconciler.manifest.writer import ExportResult
+from reconciler.manifest.writer import ExportResult
+from reconciler.render.units import count
 
 HELP: Final = """Write live quotas as manifests that read back to the same values.
 
@@ -73,12 +88,6 @@ def export(
     where: TargetRequest,
 ) -> ExitCode:
     """Describe all quotas and write them as documents."""
-    from reconciler.app.clusters.targets import target
-    from reconciler.app.event_loop import run
-    from reconciler.app.inspection.export import exported_state, live_state, teams_of
-    from reconciler.base.text_files import write_text
-    from reconciler.render.units import count
-
     if out_path is not None and out_dir is not None:
         raise UsageError("--out and --out-dir contradict each other")
     _ = teams_of(layout)
@@ -102,18 +111,14 @@ def export(
 
 
 def _write_folder(
-    console: Console, folder: Path, exported: "ExportResult", layout: ExportLayout
+    console: Console, folder: Path, exported: ExportResult, layout: ExportLayout
 ) -> None:
-    from reconciler.app.inspection.export import write_folder
-    from reconciler.render.units import count
 
     files = count(write_folder(folder, exported, layout), "file")
     console.note(f"{count(len(exported.texts), 'document')} written to {files} in {folder}")
 
 
-def _report_left_out(console: Console, exported: "ExportResult", layout: ExportLayout) -> ExitCode:
-    from reconciler.app.inspection.export import left_out_lines
-    from reconciler.render.units import count
+def _report_left_out(console: Console, exported: ExportResult, layout: ExportLayout) -> ExitCode:
 
     if exported.complete:
         return ExitCode.DONE
@@ -154,20 +159,6 @@ def adopt(
     console: Console, *, out_dir: Path | None, layout: ExportLayout, where: TargetRequest
 ) -> ExitCode:
     """Describe all quotas, write manifests for undeclared ones, show the plan."""
-    from reconciler.app.change.plan import plan_cluster
-    from reconciler.app.clusters.targets import target
-    from reconciler.app.event_loop import run
-    from reconciler.app.inspection.export import (
-        declarations_of,
-        exported_state,
-        live_state,
-        manifest_folder,
-        select_undeclared,
-        teams_of,
-        unused_folder,
-    )
-    from reconciler.cli.output import show_plans
-
     _ = teams_of(layout)
     cluster_target = target(where)
     folder = manifest_folder(cluster_target) if out_dir is None else out_dir

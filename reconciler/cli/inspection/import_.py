@@ -3,19 +3,21 @@
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from reconciler.base.escaping import escaped
+from reconciler.base.text_files import read_text, write_new
 from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.options.shared import FOLDER
 from reconciler.errors import UsageError
+from reconciler.manifest.foreign.collector import ImportRemark
 from reconciler.manifest.foreign.tools import TOOLS, ClusterFormat, read_files
-
-if TYPE_CHECKING:
-    from reconciler.manifest.foreign.collector import ImportRemark
-    from reconciler.quota.planner.desired_state import Declaration
+from reconciler.manifest.writer import document_text, documents_text
+from reconciler.quota.entity import parts_text
+from reconciler.quota.planner.desired_state import Declaration
 
 STDIN: Final = "-"
 
@@ -69,8 +71,6 @@ def import_(
     partial: bool,
 ) -> ExitCode:
     """Read every file, write the documents, report losses."""
-    from reconciler.manifest.writer import documents_text
-
     imported = read_files(
         tool, [_read(name) for name in files], namespace=namespace, source_cluster=source_cluster
     )
@@ -96,11 +96,8 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def remark_lines(remarks: "Iterable[ImportRemark]") -> list[str]:
+def remark_lines(remarks: Iterable[ImportRemark]) -> list[str]:
     """Return an escaped line for each remark: place, entity and limit, text."""
-    from reconciler.base.escaping import escaped
-    from reconciler.quota.entity import parts_text
-
     lines: list[str] = []
     for remark in remarks:
         place = f"{remark.path}:{remark.line}" if remark.line else remark.path
@@ -113,7 +110,6 @@ def remark_lines(remarks: "Iterable[ImportRemark]") -> list[str]:
 
 
 def _read(name: str) -> tuple[str, str]:
-    from reconciler.base.text_files import read_text
 
     if name != STDIN:
         return name, read_text(Path(name))
@@ -123,11 +119,8 @@ def _read(name: str) -> tuple[str, str]:
         raise UsageError("standard input is not UTF-8 text") from error
 
 
-def _write(folder: Path, declarations: "Iterable[Declaration]", cluster: str) -> None:
+def _write(folder: Path, declarations: Iterable[Declaration], cluster: str) -> None:
     """Write a file per document; write nothing if one exists with other content."""
-    from reconciler.base.text_files import write_new
-    from reconciler.manifest.writer import document_text
-
     write_new(
         {
             folder / f"{declaration.document.rpartition('/')[2]}.yaml": document_text(

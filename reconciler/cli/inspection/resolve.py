@@ -5,17 +5,30 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.app.change.plan_preparation import read_principals
+from reconciler.app.clusters.runtime import connect_client, expected_cluster, read_only_inventory
+from reconciler.app.clusters.targets import target
+from reconciler.app.event_loop import run
 from reconciler.app.requests import TargetRequest
+from reconciler.base.clock import SystemClock
 from reconciler.cli.framework.commands import ExitCode, command, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.options.shared import NAME, format_option, where_options
 from reconciler.errors import ClientError, KquotaError, UsageError
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import Pair
+from reconciler.quota.precedence import Principal, Resolution
+from reconciler.render.cluster_state import (
+    anonymous_note,
+    principal_text,
+    resolutions_document,
+    resolutions_text,
+    temporary_notes,
+    unknown_warnings,
+)
 
 if TYPE_CHECKING:
     from reconciler.client import QuotaClient
-    from reconciler.quota.overrides import Override
-    from reconciler.quota.ownership import Pair
-    from reconciler.quota.precedence import Principal, Resolution
 
 HELP: Final = """Show which limit applies to a client: value, level, source, who shares it, and which limits it overrides.
 
@@ -57,25 +70,16 @@ def resolve(
     output: str,
 ) -> ExitCode:
     """Resolve all clients from one connection, and print the results."""
-    from reconciler.app.clusters.runtime import (
-        connect_client,
-        expected_cluster,
-        read_only_inventory,
-    )
-    from reconciler.app.clusters.targets import target
-    from reconciler.app.event_loop import run
-    from reconciler.base.clock import SystemClock
-
     principals = _principals(user, client_id, ip, source)
     cluster_target = target(where)
 
-    async def ask() -> "tuple[str, Mapping[Principal, Resolution | KquotaError], str | None]":
+    async def ask() -> tuple[str, Mapping[Principal, Resolution | KquotaError], str | None]:
         async with connect_client(console, cluster_target) as client:
             cluster = await expected_cluster(client, cluster_target)
             results = await client.resolve(principals)
             return cluster.id, results, await _callback(client)
 
-    async def temporary(cluster_id: str) -> "Mapping[Pair, Override]":
+    async def temporary(cluster_id: str) -> Mapping[Pair, Override]:
         try:
             records = await read_only_inventory(cluster_target, SystemClock()).load(cluster_id)
         except KquotaError as error:
@@ -90,11 +94,6 @@ def resolve(
             f"the brokers use the quota callback {callback}; the enforced limits may differ from Kafka's rules"
         )
     resolved = [result for result in results.values() if not isinstance(result, KquotaError)]
-    from reconciler.render.cluster_state import (
-        anonymous_note,
-        temporary_notes,
-        unknown_warnings,
-    )
 
     if note := anonymous_note(resolved):
         console.note(note)
@@ -103,23 +102,17 @@ def resolve(
     for warning in unknown_warnings(resolved):
         console.warning(warning)
     if output == "json":
-        from reconciler.render.cluster_state import resolutions_document
-
         document = resolutions_document(resolved, cluster_id=cluster_id, overrides=overrides)
         console.document(document | {"quotaCallback": callback})
     else:
-        from reconciler.render.cluster_state import resolutions_text
-
         console.fact(resolutions_text(resolved, style=console.style))
     return _tell_refused(console, results)
 
 
 def _tell_refused(
-    console: Console, results: "Mapping[Principal, Resolution | KquotaError]"
+    console: Console, results: Mapping[Principal, Resolution | KquotaError]
 ) -> ExitCode:
     """Print the principals that are invalid; return the exit code."""
-    from reconciler.render.cluster_state import principal_text
-
     errors = {
         principal: result
         for principal, result in results.items()
@@ -140,8 +133,7 @@ async def _callback(client: "QuotaClient") -> str | None:
 
 def _principals(
     user: str | None, client_id: str | None, ip: str | None, source: str | None
-) -> "list[Principal]":
-    from reconciler.quota.precedence import Principal
+) -> list[Principal]:
 
     names = (user, client_id, ip)
     if source is None:
@@ -155,6 +147,5 @@ def _principals(
         raise UsageError(
             "--from cannot be combined with --user, --client-id and --ip; add the client to the file"
         )
-    from reconciler.app.change.plan_preparation import read_principals
 
     return list(read_principals(source))

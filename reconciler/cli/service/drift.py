@@ -1,21 +1,29 @@
 """``kquota drift``: shows live values that differ from those last applied."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
+from msgspec import to_builtins
 
-from reconciler.app.requests import MetricsRequest, TargetRequest
+from reconciler.app.clusters.targets import ClusterTarget, targets
+from reconciler.app.fleet import ClusterResult, rows_of
+from reconciler.app.inspection.drift import ObservedDrift, observe_drift
+from reconciler.app.requests import MetricsRequest, Notices, TargetRequest
+from reconciler.app.watch.drift import DriftWatchOptions, watch_drift
+from reconciler.base.escaping import escaped
 from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.logs import collect_as_usual, log_records
 from reconciler.cli.options.shared import DURATION, format_option, serving_options, where_options
+from reconciler.cli.output import code_of_fleet, for_clusters, show_fleet_summary
+from reconciler.codecs.drift import drift_document
 from reconciler.errors import UsageError
-
-if TYPE_CHECKING:
-    from reconciler.app.clusters.targets import ClusterTarget
-    from reconciler.app.inspection.drift import ObservedDrift
-    from reconciler.app.requests import Notices
-    from reconciler.app.watch.drift import DriftWatchOptions
+from reconciler.quota.drift_tracker import CONFIRM_AFTER
+from reconciler.render.fleet_summary import FleetOutcome, FleetRow
+from reconciler.render.json_values import Json
+from reconciler.render.terminal import drift_text
+from reconciler.render.units import count
 
 HELP: Final = """Show live limits that were changed outside kquota.
 
@@ -71,8 +79,6 @@ def drift(
     serving: MetricsRequest,
 ) -> ExitCode:
     """Check each cluster once and print, or check repeatedly with ``--watch``."""
-    from reconciler.app.clusters.targets import targets
-
     if watch:
         if detailed_exitcode:
             raise UsageError("--detailed-exitcode cannot be combined with --watch")
@@ -80,8 +86,6 @@ def drift(
             raise UsageError(
                 "--format json is of one observation, and cannot be combined with --watch"
             )
-        from reconciler.app.watch.drift import DriftWatchOptions
-        from reconciler.quota.drift_tracker import CONFIRM_AFTER
 
         watching = DriftWatchOptions(
             interval=interval,
@@ -112,12 +116,10 @@ def drift(
 
 def _watch(
     console: Console,
-    cluster_targets: "Sequence[ClusterTarget]",
-    watching: "DriftWatchOptions",
+    cluster_targets: Sequence[ClusterTarget],
+    watching: DriftWatchOptions,
     serving: MetricsRequest,
 ) -> ExitCode:
-    from reconciler.app.watch.drift import watch_drift
-    from reconciler.cli.framework.logs import collect_as_usual, log_records
 
     collect_as_usual()
     with log_records(console):
@@ -127,7 +129,7 @@ def _watch(
 
 def _once(
     console: Console,
-    cluster_targets: "Sequence[ClusterTarget]",
+    cluster_targets: Sequence[ClusterTarget],
     *,
     output: str,
     verbose: bool,
@@ -135,12 +137,8 @@ def _once(
     read_only: bool,
     concurrency: int,
 ) -> ExitCode:
-    from reconciler.app.fleet import ClusterResult, rows_of
-    from reconciler.app.inspection.drift import ObservedDrift, observe_drift
-    from reconciler.cli.output import code_of_fleet, for_clusters, show_fleet_summary
-    from reconciler.render.fleet_summary import FleetOutcome, FleetRow
 
-    async def work(notices: "Notices", target: "ClusterTarget") -> ObservedDrift:
+    async def work(notices: Notices, target: ClusterTarget) -> ObservedDrift:
         return await observe_drift(notices, target, read_only=read_only)
 
     def row(result: ClusterResult[ObservedDrift], drift: ObservedDrift) -> FleetRow:
@@ -166,10 +164,7 @@ def _once(
     return code_of_fleet(results, code)
 
 
-def _text(console: Console, observation: "ObservedDrift", *, verbose: bool) -> None:
-    from reconciler.base.escaping import escaped
-    from reconciler.render.terminal import drift_text
-    from reconciler.render.units import count
+def _text(console: Console, observation: ObservedDrift, *, verbose: bool) -> None:
 
     target, observed = observation.target, observation.prepared.observation
     console.fact(
@@ -186,11 +181,7 @@ def _text(console: Console, observation: "ObservedDrift", *, verbose: bool) -> N
         console.hint(f"`{command}` writes the expected values of expired overrides")
 
 
-def _json(console: Console, observations: "Sequence[ObservedDrift]", *, alone: bool) -> None:
-    from msgspec import to_builtins
-
-    from reconciler.codecs.drift import drift_document
-    from reconciler.render.json_values import Json
+def _json(console: Console, observations: Sequence[ObservedDrift], *, alone: bool) -> None:
 
     documents = [
         drift_document(

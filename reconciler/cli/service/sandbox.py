@@ -1,20 +1,22 @@
 """``kquota sandbox``: runs the in-memory broker in the foreground until Ctrl-C."""
 
 import asyncio
+import json
+import ssl
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Never
 
 import click
 
+from reconciler.app.event_loop import run
 from reconciler.cli.framework.commands import ExitCode, command, option
 from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.logs import collect_as_usual
 from reconciler.cli.options.shared import format_option
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    import ssl
-
     from reconciler.sandbox.authorizer import Authorizer
     from reconciler.sandbox.settings import Listener, SandboxSettings
 
@@ -76,8 +78,6 @@ def sandbox(
     output: str,
 ) -> ExitCode:
     """Run until stopped, then exit 0."""
-    from reconciler.app.event_loop import run
-    from reconciler.cli.framework.logs import collect_as_usual
     from reconciler.sandbox.broker_rules.profiles import profile_named
     from reconciler.sandbox.settings import SandboxSettings
 
@@ -115,7 +115,7 @@ def _users(user_texts: Sequence[str]) -> list[tuple[str, str, str]]:
 
 def _tls(
     certificate: Path | None, key: Path | None, client_ca: Path | None
-) -> "ssl.SSLContext | None":
+) -> ssl.SSLContext | None:
     from reconciler.sandbox.settings import tls_context
 
     if certificate is None:
@@ -125,7 +125,7 @@ def _tls(
     return tls_context(certificate, key, client_ca)
 
 
-def _listener(host: str, port: int, *, asks: bool, tls: "ssl.SSLContext | None") -> "Listener":
+def _listener(host: str, port: int, *, asks: bool, tls: ssl.SSLContext | None) -> "Listener":
     from reconciler.sandbox.settings import Listener, ListenerProtocol
 
     protocol = ListenerProtocol(("SASL_" if asks else "") + ("SSL" if tls else "PLAINTEXT"))
@@ -152,8 +152,6 @@ async def _serve(console: Console, settings: "SandboxSettings", output: str) -> 
     async with Sandbox(settings) as running:
         bootstrap = running.bootstrap()
         if output == "json":
-            import json
-
             document = {
                 "kind": "kquota-sandbox",
                 "format": 1,

@@ -7,8 +7,11 @@ from typing import Final
 import click
 
 from reconciler.app.requests import MetricsRequest
+from reconciler.app.watch.revision import RevisionPaths
+from reconciler.app.watch.service import watch_branch
 from reconciler.cli.framework.commands import ExitCode, command, option
 from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.logs import collect_as_usual, log_records
 from reconciler.cli.options.shared import DURATION, FILE, FOLDER, serving_options
 
 HELP: Final = """Keep every cluster of a project as declared on a branch: fetch, plan and apply until stopped.
@@ -75,9 +78,6 @@ def watch(
     serving: MetricsRequest,
 ) -> ExitCode:
     """Check the options, then run until stopped; SIGTERM exits 0, other signals 130."""
-    from reconciler.app.watch.revision import RevisionPaths
-    from reconciler.app.watch.service import watch_branch
-    from reconciler.cli.framework.logs import collect_as_usual, log_records
     from reconciler.git.mirror import GitMirror, GitSource
 
     state_dir = state_dir.absolute()

@@ -5,12 +5,15 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from reconciler.app.watch.cluster import ClusterSession, WatchedFleet
+from reconciler.app.clusters.runtime import Runtime
+from reconciler.app.watch.cluster import WatchedFleet
 from reconciler.app.watch.revision import Revision
 from reconciler.app.watch.state_file import WatchState
+from reconciler.client import QuotaClient
 from reconciler.errors import AuthenticationError, ConfigError, TaskDied, WrongCluster
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import entity
@@ -45,7 +48,7 @@ class Yard:
         self.pinned_cluster_id: str | None = None
 
     @contextlib.asynccontextmanager
-    async def open(self, revision: Revision, name: str) -> AsyncIterator[ClusterSession]:
+    async def open(self, revision: Revision, name: str) -> AsyncIterator[Runtime]:
         if name in self.fails:
             raise self.fails[name]
         self.opened.append(name)
@@ -57,9 +60,10 @@ class Yard:
             audit=self.audit,
         )
         try:
-            yield ClusterSession(
+            yield Runtime(
                 ports=ports,
-                disconnect=self._rest,
+                client=cast("QuotaClient", ports.store),
+                unlock=self._rest,
                 expected_cluster_id=configured.expected_cluster_id or self.pinned_cluster_id,
             )
         finally:

@@ -7,15 +7,16 @@ import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
+from reconciler.app.clusters.runtime import Runtime
 from reconciler.app.loop.service import NoWatchMetrics
-from reconciler.app.watch.cluster import ClusterSession
 from reconciler.app.watch.revision import Revision, RevisionPaths
 from reconciler.app.watch.service import BranchWatch
 from reconciler.app.watch.state_file import WatchState
+from reconciler.client import QuotaClient
 from reconciler.errors import KquotaError, TaskDied
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.results.report import Reconciliation
@@ -262,12 +263,13 @@ async def watch(world: GitWorld, process: SimulatedProcess) -> None:
     recorder = RunRecorder(world, process)
 
     @contextlib.asynccontextmanager
-    async def opener(revision: Revision, name: str) -> AsyncIterator[ClusterSession]:
+    async def opener(revision: Revision, name: str) -> AsyncIterator[Runtime]:
         session = actors.ProcessPorts(world, process)
         try:
-            yield ClusterSession(
+            yield Runtime(
                 ports=session.ports,
-                disconnect=session.inventory.close,
+                client=cast("QuotaClient", session.ports.store),
+                unlock=session.inventory.close,
                 expected_cluster_id=revision.project.cluster(name).cluster.expected_cluster_id,
             )
         finally:
