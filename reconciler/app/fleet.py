@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.requests import CONCURRENCY, Notice, NoticeLog, Notices
@@ -75,15 +76,28 @@ async def run_fleet(
     Raises:
         asyncio.CancelledError: The run was cancelled, and no cluster reported ``Interrupted``.
     """
-    run = _FleetRun(
-        targets,
-        work,
-        concurrency=concurrency,
-        report=report,
-        is_failed=is_failed,
-        stops_on_failure=stops_on_failure,
-    )
-    tasks = [asyncio.create_task(run.one_cluster(number)) for number in range(len(targets))]
+    slots, progress = asyncio.Semaphore(concurrency), FleetProgress(total=len(targets))
+
+    def count(active: int, done: int = 0, failed: int = 0) -> None:
+        nonlocal progress
+        progress = replace(
+            progress,
+            active=progress.active + active,
+            done=progress.done + done,
+            failed=progress.failed + failed,
+        )
+        report(progress)
+
+    async def one_cluster(target: ClusterTarget) -> ClusterResult[Value]:
+        async with slots:
+            if stops_on_failure and progress.failed:
+                return _not_begun(target)
+            count(active=1)
+            result = await _run_cluster(target, work)
+            count(active=-1, done=1, failed=int(is_failed(result)))
+            return result
+
+    tasks = [asyncio.create_task(one_cluster(target)) for target in targets]
     try:
         is_cancelled = await _wait_for_all(tasks)
     finally:
@@ -123,58 +137,21 @@ def _not_begun(target: ClusterTarget) -> "ClusterResult[Value]":
     return ClusterResult(target=target, error=KquotaError("not started: the run was stopped"))
 
 
-class _FleetRun(Generic[Value]):
-    def __init__(
-        self,
-        targets: Sequence[ClusterTarget],
-        work: Work[Value],
-        *,
-        concurrency: int,
-        report: Callable[[FleetProgress], None],
-        is_failed: Callable[[ClusterResult[Value]], bool],
-        stops_on_failure: bool,
-    ) -> None:
-        self._targets, self._work, self._report = targets, work, report
-        self._is_failed, self._stops_on_failure = is_failed, stops_on_failure
-        self._slots = asyncio.Semaphore(concurrency)
-        self._done = self._active = self._failed = 0
-
-    async def one_cluster(self, number: int) -> ClusterResult[Value]:
-        """Return the result of one cluster, after waiting for a free slot."""
-        target = self._targets[number]
-        async with self._slots:
-            if self._stops_on_failure and self._failed:
-                return _not_begun(target)
-            self._active += 1
-            self._report_progress()
-            result = await self._run_cluster(target)
-            self._active, self._done = self._active - 1, self._done + 1
-            self._failed += self._is_failed(result)
-            self._report_progress()
-            return result
-
-    async def _run_cluster(self, target: ClusterTarget) -> ClusterResult[Value]:
-        began, notices = time.monotonic(), NoticeLog()
-        value: Value | None = None
-        failure: KquotaError | None = None
-        try:
-            value = await self._work(notices, target)
-        except KquotaError as error:
-            failure = error
-        return ClusterResult(
-            target=target,
-            value=value,
-            error=failure,
-            seconds=time.monotonic() - began,
-            notices=tuple(notices.notices),
-        )
-
-    def _report_progress(self) -> None:
-        self._report(
-            FleetProgress(
-                total=len(self._targets), done=self._done, active=self._active, failed=self._failed
-            )
-        )
+async def _run_cluster(target: ClusterTarget, work: Work[Value]) -> ClusterResult[Value]:
+    began, notices = time.monotonic(), NoticeLog()
+    value: Value | None = None
+    failure: KquotaError | None = None
+    try:
+        value = await work(notices, target)
+    except KquotaError as error:
+        failure = error
+    return ClusterResult(
+        target=target,
+        value=value,
+        error=failure,
+        seconds=time.monotonic() - began,
+        notices=tuple(notices.notices),
+    )
 
 
 def rows_of(

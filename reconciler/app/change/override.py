@@ -47,13 +47,13 @@ from reconciler.reconcile.validation import validate as validate_alterations
 
 
 class OverrideChange(Struct, frozen=True, kw_only=True):
-    """Overrides that start or end."""
+    """Overrides that start or end; their pairs are all that may be written."""
 
     # Returns the overrides that start; called with the observation, for times and previous values.
-    begin: Callable[[Observation], tuple[NewOverride, ...]]
-    end: frozenset[Pair]  # pairs whose override ends now
-    # Returns all pairs that may be written; called with the observation.
-    pairs: Callable[[Observation], frozenset[Pair]]
+    begin: Callable[[Observation], tuple[NewOverride, ...]] = lambda _: ()
+    end: frozenset[Pair] = frozenset()  # pairs whose override ends now
+    # Whether the expected values are restored where an override has expired and is still live.
+    reverts_expired: bool = False
     # The cluster id that must answer, besides the configured one; None = any.
     cluster_id: str | None = None
     known_entity: Entity | None = None  # must have a limit, a document or a record; None = any
@@ -77,41 +77,19 @@ class OverrideChange(Struct, frozen=True, kw_only=True):
         principal = current_principal()
 
         def begin(observation: Observation) -> tuple[NewOverride, ...]:
-            until = observation.at + seconds
             return tuple(
                 NewOverride(
                     entity=entity,
                     key=key,
                     value=value,
-                    until=until,
+                    until=observation.at + seconds,
                     principal=principal,
                     reason=reason,
                 )
                 for key, value in values.items()
             )
 
-        pairs = frozenset((entity, key) for key in values)
-        return cls(
-            begin=begin,
-            end=frozenset(),
-            pairs=lambda _: pairs,
-            known_entity=None if is_new else entity,
-        )
-
-    @classmethod
-    def ending(cls, pairs: frozenset[Pair]) -> "OverrideChange":
-        """End overrides now."""
-        return cls(begin=_no_overrides, end=pairs, pairs=lambda _: pairs)
-
-    @classmethod
-    def reverting_expired(cls) -> "OverrideChange":
-        """Restore the expected values where an override has expired and is still live."""
-
-        def pairs(observation: Observation) -> frozenset[Pair]:
-            overrides = observation.owned.overrides
-            return frozenset(pair for pair in overrides if observation.at >= overrides[pair].until)
-
-        return cls(begin=_no_overrides, end=frozenset(), pairs=pairs)
+        return cls(begin=begin, known_entity=None if is_new else entity)
 
     @classmethod
     def rolling_back(
@@ -128,14 +106,7 @@ class OverrideChange(Struct, frozen=True, kw_only=True):
                 seconds=seconds,
             )
 
-        pairs = frozenset(change.pair for change in source.changes)
-        return cls(
-            begin=begin, end=frozenset(), pairs=lambda _: pairs, cluster_id=source.cluster_id
-        )
-
-
-def _no_overrides(_: Observation) -> tuple[NewOverride, ...]:
-    return ()
+        return cls(begin=begin, cluster_id=source.cluster_id)
 
 
 @contextlib.asynccontextmanager
@@ -205,10 +176,13 @@ async def _prepare_override(
         raise PlanRefused(
             f"policy Observe is in force for {target.display_name}: nothing may be written"
         )
-    pairs = change.pairs(observation)
+    orders, overrides = change.begin(observation), observation.owned.overrides
+    pairs = change.end.union((order.entity, order.key) for order in orders)
+    if change.reverts_expired:
+        pairs |= {pair for pair in overrides if observation.at >= overrides[pair].until}
     options = replace(
         options,
-        overrides=change.begin(observation),
+        overrides=orders,
         ended=change.end,
         only=lambda subject, key: (subject, key) in pairs,
         own_principal=runtime.own_principal,

@@ -6,7 +6,7 @@ The loops of a branch restart when its settings change, and run when its documen
 import asyncio
 import contextlib
 import random as system_random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TypeAlias
 
@@ -24,7 +24,7 @@ from reconciler.app.loop.cluster_loop import (
 )
 from reconciler.app.loop.condition_log import ConditionLog
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, loop_outcome_of
-from reconciler.app.loop.service import WatchMetrics
+from reconciler.app.loop.service import WatchMetrics, hung_loops, late_loops
 from reconciler.app.loop.task_supervisor import first_of, supervise, until_ended
 from reconciler.app.requests import LoggedNotices, RecordUse
 from reconciler.app.watch.revision import Revision
@@ -175,7 +175,7 @@ class WatchedClusters:
         clock: Clock,
         random: Random = system_random.random,
     ) -> None:
-        self._clusters, self._telemetry = tuple(clusters), telemetry
+        self._clusters, self._telemetry, self._clock = tuple(clusters), telemetry, clock
         self.loops: Mapping[str, ClusterLoop] = {
             cluster.name: ClusterLoop(
                 cluster.name, work=cluster.work, pace=cluster.pace, clock=clock, random=random
@@ -190,6 +190,14 @@ class WatchedClusters:
         for name, loop in self.loops.items():
             loop.mailbox.put(key)
             self._telemetry.queue(name, loop.mailbox.depth)
+
+    def healthy(self) -> Sequence[str]:
+        """Return loops that hang."""
+        return hung_loops(self.loops.values(), self._clock.now())
+
+    def ready(self) -> Sequence[str]:
+        """Return late clusters."""
+        return late_loops(self.loops.values(), self._clock.now())
 
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile the clusters until ``stop`` is set, then end the loops and close the sessions.

@@ -17,8 +17,6 @@ from reconciler.app.loop.reconcile_runner import ReconcileRunner
 from reconciler.app.loop.service import (
     NoWatchMetrics,
     WatchMetrics,
-    hung_loops,
-    late_loops,
     metrics_of,
     serve_loops,
 )
@@ -81,46 +79,16 @@ def watch_drift(
         UsageError: A typed option contradicts the configuration of a cluster.
         TaskDied: A loop ended or failed.
     """
-    metrics = metrics_of(serving)
-    drift_watch = DriftWatch(
-        targets, watching, telemetry=metrics or NoWatchMetrics(), clock=SystemClock()
+    metrics, clock = metrics_of(serving), SystemClock()
+    telemetry: WatchMetrics = metrics or NoWatchMetrics()
+    works = [DriftWork(target, watching, telemetry=telemetry, clock=clock) for target in targets]
+    clusters = WatchedClusters(
+        [work.watched_cluster() for work in works], telemetry=telemetry, clock=clock
     )
     subject = (
         escaped(targets[0].display_name) if len(targets) == 1 else count(len(targets), "cluster")
     )
-    return serve_loops(notices, drift_watch, serving, metrics, subject=f"{subject} for drift")
-
-
-class DriftWatch:
-    """The loops of the watched clusters. Implements ``ServedLoops``.
-
-    Raises:
-        UsageError: Corrections were requested, and a cluster's configuration does not allow them.
-    """
-
-    def __init__(
-        self,
-        targets: Sequence[ClusterTarget],
-        watching: DriftWatchOptions,
-        *,
-        telemetry: WatchMetrics,
-        clock: Clock,
-    ) -> None:
-        works = [
-            DriftWork(target, watching, telemetry=telemetry, clock=clock) for target in targets
-        ]
-        clusters = [work.watched_cluster() for work in works]
-        self._clusters = WatchedClusters(clusters, telemetry=telemetry, clock=clock)
-        self._clock = clock
-        self.run, self.enqueue = self._clusters.run, self._clusters.enqueue
-
-    def healthy(self) -> Sequence[str]:
-        """Return loops that hang."""
-        return hung_loops(self._clusters.loops.values(), self._clock.now())
-
-    def ready(self) -> Sequence[str]:
-        """Return late clusters."""
-        return late_loops(self._clusters.loops.values(), self._clock.now())
+    return serve_loops(notices, clusters, serving, metrics, subject=f"{subject} for drift")
 
 
 class DriftWork:
@@ -235,8 +203,8 @@ def _options(target: ClusterTarget, watching: DriftWatchOptions) -> ReconcileOpt
     allowed = settings.policy in CORRECTING and not settings.suspend
     if watching.correct and not target.project_cluster.manifests:
         raise UsageError(
-            f"drift of {target.display_name} must not be corrected: no manifests are configured, so nobody knows which limits"
-            " are suspended or no longer declared",
+            f"drift of {target.display_name} must not be corrected: no manifests are configured, so it is unknown which"
+            " limits are suspended or no longer declared",
             hint="remove --correct-drift, or list the manifests in spec.manifests of the project file",
         )
     if watching.correct and not allowed:

@@ -28,7 +28,6 @@ from reconciler.app.loop.service import (
     WatchMetrics,
     hung_loops,
     is_late,
-    late_loops,
     metrics_of,
     serve_loops,
 )
@@ -341,7 +340,10 @@ class BranchWatch:
 
     def healthy(self) -> Sequence[str]:
         """Return loops that hang."""
-        return hung_loops((self._branch, *self._fleet.watched.loops.values()), self._clock.now())
+        return [
+            *hung_loops([self._branch], self._clock.now()),
+            *self._fleet.watched.healthy(),
+        ]
 
     def ready(self) -> Sequence[str]:
         """Return a late branch, late clusters, or that no revision is applied yet."""
@@ -350,7 +352,7 @@ class BranchWatch:
             problems.append("the branch cannot be fetched")
         if self._follower.in_force is None:
             return [*problems, "no revision is in force"]
-        return problems + late_loops(self._fleet.watched.loops.values(), now)
+        return [*problems, *self._fleet.watched.ready()]
 
 
 def open_revision(

@@ -202,7 +202,7 @@ def end(
                 if kube.kubernetes
                 else "--expired reverts every expired override; remove the entity from the command"
             )
-        change = OverrideChange.reverting_expired()
+        change = OverrideChange(reverts_expired=True)
         return _run_override(console, where, change, validate, yes=yes, output=output)
     if entity is None or where.every:
         raise UsageError(
@@ -223,7 +223,7 @@ def end(
         recorded,
         list_command=cluster_target.command("override", "list"),
     )
-    change = OverrideChange.ending(pairs)
+    change = OverrideChange(end=pairs)
     return _run_override(console, where, change, validate, yes=yes, output=output)
 
 
