@@ -22,18 +22,25 @@ from tests.bench import (
     operator_curve,
     operator_load,
     page,
+    recorded,
     replay,
     sizing_fleet,
 )
-from tests.bench.harness import Figures, Row, interleaved, say, self_measured, wall_of
+from tests.bench.harness import (
+    Figures,
+    Row,
+    alone,
+    at_most,
+    cost,
+    interleaved,
+    say,
+    self_measured,
+    wall_of,
+)
 
 
 def at_least(bar: float) -> Callable[[float], bool]:
     return lambda value: value >= bar
-
-
-def at_most(bar: float) -> Callable[[float], bool]:
-    return lambda value: value <= bar
 
 
 def faster(work: str, peer: str, figures: Figures, peer_figures: Figures, bar: float) -> Row:
@@ -47,36 +54,6 @@ def faster(work: str, peer: str, figures: Figures, peer_figures: Figures, bar: f
         bar=f">= {bar:g}x faster",
         verdict=at_least(bar),
         value=peer_figures.median / figures.median,
-    )
-
-
-def cost(
-    work: str, peer: str, figures: Figures, peer_figures: Figures, bar: float, unit: str
-) -> Row:
-    """The share of a peer's cost, by the medians."""
-    return Row(
-        work=work,
-        peer=peer,
-        figures=figures,
-        peer_figures=peer_figures,
-        unit=unit,
-        bar=f"<= {bar:g}x",
-        verdict=at_most(bar),
-        value=figures.median / peer_figures.median,
-    )
-
-
-def alone(work: str, figures: Figures, unit: str, *, most: float | None = None) -> Row:
-    """A figure without a peer: its median is at most the target, or it is only measured."""
-    return Row(
-        work=work,
-        peer="",
-        figures=figures,
-        peer_figures=None,
-        unit=unit,
-        bar="measured" if most is None else f"<= {most:g} {unit.removesuffix(' wall')}",
-        verdict=at_most(float("inf") if most is None else most),
-        value=figures.median,
     )
 
 
@@ -232,7 +209,9 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "fleet": fleet_rows,
     "tutorial": tutorial_rows,
     "evidence": evidence.rows,
+    "commands": recorded.rows,
     "engines": lambda: replay.rows(replay.SIZES),
+    "places": replay.place_rows,
     "sizing": sizing_fleet.rows,
 }
 

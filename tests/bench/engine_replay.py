@@ -5,8 +5,11 @@ series under one limit, with sessions; throttled time, worst delay, delayed unit
 which also serves to compare the engines.
 """
 
+import contextlib
 import json
+import os
 import resource
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -20,7 +23,6 @@ import pyarrow.compute as pc
 from reconciler.base.clock import SystemClock
 from reconciler.evidence.analysis.engine import Engine, LocalEngine
 from reconciler.evidence.analysis.portions import portions
-from reconciler.evidence.spark import engine as spark_engine
 from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
@@ -35,6 +37,7 @@ from reconciler.usage.tables import USAGE_SAMPLE
 SERIES, STEP_MS, GAP_MS, LIMIT = 2_000, 30_000, 150_000, 6_000_000
 CLUSTER = "bench"
 BEGIN = 1_793_491_200_000
+CORES = 2
 FIGURES = ("samples", "throttled_ms", "max_delay_ms", "delayed_units")
 
 
@@ -73,6 +76,14 @@ def write_samples(rows: int, folder: str) -> None:
 
 def opened_lake(folder: str) -> Lake:
     return Lake(opened(folder, create=True), clock=SystemClock())
+
+
+def copy(folder: str, there: str) -> None:
+    """Copy a lake to another place."""
+    lake, copied = opened_lake(folder), opened_lake(there)
+    for unit in lake.units(USAGE_SAMPLE):
+        rows = lake.read(lake.days(USAGE_SAMPLE, None, unit.day, unit.day), table=USAGE_SAMPLE)
+        _ = copied.put(unit, UnitContent(rows=rows), None)
 
 
 def files_of(folder: str) -> list[str]:
@@ -118,7 +129,7 @@ def summed(engine: Engine, folder: str) -> list[int]:
 
 
 def by_local(folder: str) -> list[int]:
-    return summed(LocalEngine(2), folder)
+    return summed(LocalEngine(CORES), folder)
 
 
 # ---- peers -----------------------------------------------------------------------------------
@@ -142,7 +153,7 @@ SELECT count(*), sum(CASE WHEN b >= {LIMIT} THEN dt_ms ELSE 0 END), max(b) * 100
 def by_duckdb(folder: str) -> list[int]:
     import duckdb
 
-    connection = duckdb.connect(config={"threads": 2})
+    connection = duckdb.connect(config={"threads": CORES})
     row = connection.execute(_SQL.replace("{files}", str(files_of(folder)))).fetchone()
     assert row is not None
     return [int(value) for value in row]
@@ -191,38 +202,61 @@ def _timed(work: Callable[[], list[int]]) -> tuple[float, list[int]]:
     return time.perf_counter() - start, answer
 
 
+def tree(pid: int) -> list[int]:
+    """A process and those that it started, which still run."""
+    children: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children += map(int, (task / "children").read_text().split())
+    return [pid, *(process for child in children for process in tree(child))]
+
+
 def cpu_seconds() -> float:
-    """The CPU time of this process and of those that it started and that ended."""
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    """The CPU time of this process and of those that it started."""
+    ticks = 0
+    for process in tree(os.getpid()):
+        with contextlib.suppress(OSError):
+            numbers = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, numbers[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def print_figures(**figures: object) -> None:
-    whos = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    peak = max(resource.getrusage(who).ru_maxrss for who in whos) / 1024
-    print(json.dumps(figures | {"rss_mb": round(peak)}))
+def print_figures(engine: str, work: Callable[[], list[int]], rounds: int) -> None:
+    """Measure some rounds after those that warm up, and print their medians."""
+    first = work() if rounds > 1 else None
+    began = cpu_seconds()
+    runs = [_timed(work) for _ in range(max(1, rounds - 1))]
+    cpu_s = (cpu_seconds() - began) / len(runs)
+    own, child = (
+        resource.getrusage(who).ru_maxrss / 1024
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    if first is not None and first != runs[0][1]:
+        raise SystemExit(f"{engine} answers {first}, then {runs[0][1]}")
+    figures = {
+        "wall": statistics.median(seconds for seconds, _ in runs),
+        "cpu": round(cpu_s, 3),
+        "rss_mb": round(own + CORES * child),
+    }
+    print(json.dumps({"figures": figures, "answer": runs[0][1]}))
 
 
-def in_spark(folder: str, rounds: int, memory: str) -> None:
+def in_spark(folder: str, rounds: int, settings: SessionSettings) -> None:
     """Warm, in one session."""
-    with spark_engine.opened(SessionSettings(master="local[2]", memory=memory)) as engine:
-        runs = [_timed(lambda: summed(engine, folder)) for _ in range(rounds + 1)]
-    print_figures(seconds={"spark": [seconds for seconds, _ in runs[1:]]}, answer=runs[0][1])
+    from reconciler.evidence.spark import engine as spark_engine
+
+    with spark_engine.opened(settings) as engine:
+        print_figures("spark", lambda: summed(engine, folder), rounds)
 
 
 def main(words: list[str]) -> None:
     match words:
         case ["make", rows, folder]:
             write_samples(int(rows), folder)
-        case ["spark", folder, rounds, memory]:
-            in_spark(folder, int(rounds), memory)
-        case [engine, folder, rounds] if engine in WITHOUT_JVM and Path(folder).exists():
-            begin = cpu_seconds()
-            runs = [_timed(lambda: WITHOUT_JVM[engine](folder)) for _ in range(int(rounds))]
-            cpu_s = round((cpu_seconds() - begin) / int(rounds), 3)
-            print_figures(
-                seconds={engine: [seconds for seconds, _ in runs]}, answer=runs[0][1], cpu_s=cpu_s
-            )
+        case ["spark", folder, rounds, memory, master]:
+            in_spark(folder, int(rounds), SessionSettings(master=master, memory=memory))
+        case [engine, folder, rounds] if engine in WITHOUT_JVM:
+            print_figures(engine, lambda: WITHOUT_JVM[engine](folder), int(rounds))
         case _:
             raise SystemExit(f"what is {words}?")
 

@@ -52,6 +52,40 @@ class Row:
         return self.verdict(self.value)
 
 
+def at_most(bar: float) -> Callable[[float], bool]:
+    return lambda value: value <= bar
+
+
+def cost(
+    work: str, peer: str, figures: Figures, peer_figures: Figures, bar: float, unit: str
+) -> Row:
+    """The share of a peer's cost, by the medians."""
+    return Row(
+        work=work,
+        peer=peer,
+        figures=figures,
+        peer_figures=peer_figures,
+        unit=unit,
+        bar=f"<= {bar:g}x",
+        verdict=at_most(bar),
+        value=figures.median / peer_figures.median,
+    )
+
+
+def alone(work: str, figures: Figures, unit: str, *, most: float | None = None) -> Row:
+    """A figure without a peer: its median is at most the target, or it is only measured."""
+    return Row(
+        work=work,
+        peer="",
+        figures=figures,
+        peer_figures=None,
+        unit=unit,
+        bar="measured" if most is None else f"<= {most:g} {unit.removesuffix(' wall')}",
+        verdict=at_most(float("inf") if most is None else most),
+        value=figures.median,
+    )
+
+
 def short(value: float) -> str:
     """Three digits, or all of a large number."""
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

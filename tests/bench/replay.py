@@ -1,32 +1,48 @@
-"""Other engines: the query of `engine_replay`, each sample in a separate process, engines in turn.
+"""Engines: the query of `engine_replay`, each sample in a separate process, engines in turn.
 
-A sample is warm: every process runs its query once before it is timed, except the local engine, which needs no warm-up. The
-results of the engines are compared; a difference is an error.
+Results of engines are compared; a difference is an error. A sample is warm: its process runs the query once before it is
+timed, except the local engine, which needs no warm-up. CPU seconds are those of the process and of all that it started.
 """
 
 import json
-import math
+import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from tests.bench.harness import ROUNDS, Figures, Row, say
+from tests.bench import engine_replay
+from tests.bench.harness import Figures, Row, alone, cost, say
+from tests.servers import spark
+from tests.servers.s3 import S3Server
 
 HEAP = "4g"
-SIZES = (1_000_000, 5_000_000, 25_000_000, 100_000_000)
+SIZES = (5_000_000, 25_000_000, 100_000_000)
 """Samples, smallest first."""
 
 SECONDS = 7_200
-PEERS = {"duckdb": "DuckDB", "polars": "Polars", "local": "local engine"}
-BARS, LARGEST = {"duckdb": 1.0, "polars": 2.0}, 100_000_000
-"""Maximum time of Spark relative to its peers, at this number of samples."""
+ENGINES = ("local", "spark", "duckdb", "polars")
+LOCAL_MOST = 25_000_000
+"""The largest number of samples that the local engine has bars for; Spark has them from here on."""
 
+ROUNDS = 3
 WARM = 2
-"""Rounds in a process without a session; the first one is left out."""
+"""Rounds in a process; the first one is left out."""
+
+EXECUTORS = {
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "1g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+
+Samples = dict[str, dict[str, list[float]]]
+"""Candidate -> figure -> samples."""
 
 
 @contextmanager
@@ -38,76 +54,130 @@ def samples(count: int) -> Iterator[str]:
         yield f"{folder}/samples"
 
 
-def ran(*words: object) -> dict[str, Any] | None:
-    """Run one process; return nothing if its memory was too small. Any other failure is an error."""
+def ran(*words: object, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Run one process, and return what it printed."""
     answer = subprocess.run(
         [sys.executable, "-m", "tests.bench.engine_replay", *map(str, words)],
         capture_output=True,
         text=True,
         check=False,
         timeout=SECONDS,
+        env={**os.environ, **(environment or {})},
     )
-    if answer.returncode == 0:
-        document: dict[str, Any] = json.loads(answer.stdout or "{}")
-        return document
-    say(f"  {words[0]} ended with {answer.returncode}: {answer.stderr[-500:]}")
-    if is_short_of_memory(answer.returncode, answer.stderr):
-        return None
-    raise SystemExit(f"{words} failed:\n{answer.stderr[-3000:]}")
+    if answer.returncode == -signal.SIGKILL:
+        raise SystemExit(f"{words} was killed: there was too little memory")
+    if answer.returncode != 0:
+        raise SystemExit(f"{words} failed:\n{answer.stderr[-3000:]}")
+    document: dict[str, Any] = json.loads(answer.stdout or "{}")
+    return document
 
 
-def is_short_of_memory(status: int, stderr: str) -> bool:
-    """Whether a process was killed by the system, or reported that its memory was too small."""
-    return status == -signal.SIGKILL or any(
-        word in stderr
-        for word in ("OutOfMemory", "Out of Memory", "MemoryError", "memory allocation of")
-    )
-
-
-def rows(sizes: Sequence[int], rounds: int = ROUNDS) -> Iterator[Row]:
+def rows(sizes: Sequence[int]) -> Iterator[Row]:
     """The same query in four engines, files read each time."""
     for amount in sizes:
         with samples(amount) as folder:
-            seconds = crossed(folder, rounds)
-        figures = Figures(samples=tuple(seconds["spark"]))
-        for peer, name in PEERS.items():
-            bar = BARS.get(peer) if amount == LARGEST else None
-            peer_figures = Figures(samples=tuple(seconds[peer]))
-            yield Row(
-                work=f"simulate {amount:,} samples on 2 cores, warm",
-                peer=name,
-                figures=figures,
-                peer_figures=peer_figures,
-                unit="s wall",
-                bar=f"<= {bar:g}x" if bar else "-",
-                verdict=lambda value, bar=bar: bar is None or value <= bar,
-                value=figures.median / peer_figures.median
-                if math.isfinite(peer_figures.median)
-                else 0.0,
-            )
+            words = [engine_words(engine, folder) for engine in ENGINES]
+            taken = in_turn(dict(zip(ENGINES, words, strict=True)))
+        yield from engine_rows(amount, taken)
 
 
-def crossed(folder: str, rounds: int) -> dict[str, list[float]]:
-    """Seconds by engine; infinite for those that did not finish."""
-    seconds: dict[str, list[float]] = {name: [] for name in ("spark", *PEERS)}
+def place_rows() -> Iterator[Row]:
+    """The same query over object storage, and on one and two executors."""
+    with samples(LOCAL_MOST) as folder:
+        yield from object_rows(LOCAL_MOST, folder)
+        yield from executor_rows(LOCAL_MOST, folder)
+
+
+def engine_words(engine: str, folder: str) -> Callable[[], dict[str, Any]]:
+    """A sample of an engine."""
+    if engine == "spark":
+        return lambda: ran("spark", folder, WARM, HEAP, f"local[{engine_replay.CORES}]")
+    return lambda: ran(engine, folder, 1 if engine == "local" else WARM)
+
+
+def in_turn(candidates: Mapping[str, Callable[[], dict[str, Any]]]) -> Samples:
+    """Run each candidate once in each round; their answers must be equal."""
+    taken: Samples = {name: {} for name in candidates}
     answers = set[tuple[int, ...]]()
-    for _ in range(rounds):
-        for engine, figures in seconds.items():
-            document = engine_sample(engine, folder)
-            figures.append(document["seconds"][engine][-1] if document else math.inf)
-            if document:
-                answers.add(tuple(document["answer"]))
-            say(
-                f"  {engine}: {figures[-1]:.2f} s"
-                + (f", {document['rss_mb']} MB" if document else "")
-            )
+    for _ in range(ROUNDS):
+        for name, run in candidates.items():
+            document = run()
+            say(f"  {name}: {json.dumps(document['figures'])}")
+            answers.add(tuple(document["answer"]))
+            for figure, value in document["figures"].items():
+                taken[name].setdefault(figure, []).append(value)
     if len(answers) != 1:
         raise SystemExit(f"the engines do not agree: {sorted(answers)}")
-    return seconds
+    return taken
 
 
-def engine_sample(engine: str, folder: str) -> dict[str, Any] | None:
-    """Run one process; return nothing if its memory was too small."""
-    if engine == "spark":
-        return ran("spark", folder, 1, HEAP)
-    return ran(engine, folder, 1 if engine == "local" else WARM)
+def engine_rows(amount: int, taken: Samples) -> Iterator[Row]:
+    """Ours against DuckDB and Polars."""
+
+    def of(engine: str, figure: str) -> Figures:
+        return Figures(samples=tuple(taken[engine][figure]))
+
+    work = f"simulate {amount:,} samples on 2 cores"
+    if amount <= LOCAL_MOST:
+        local = f"{work}, local"
+        yield cost(local, "DuckDB", of("local", "cpu"), of("duckdb", "cpu"), 0.35, "s CPU")
+        yield cost(local, "Polars", of("local", "wall"), of("polars", "wall"), 1.0, "s wall")
+        yield alone(f"{local}: most memory", of("local", "rss_mb"), "MB", most=1500)
+    if amount >= LOCAL_MOST:
+        warm = f"{work}, Spark, warm"
+        yield cost(warm, "DuckDB", of("spark", "wall"), of("duckdb", "wall"), 0.5, "s wall")
+        yield cost(warm, "Polars", of("spark", "wall"), of("polars", "wall"), 1.0, "s wall")
+
+
+def object_rows(amount: int, folder: str) -> Iterator[Row]:
+    """The same files from a server for object storage, whose CPU is not counted, against the folder."""
+    with S3Server("bench") as server:
+        os.environ.update(server.environment)
+        there = "s3://bench/samples"
+        engine_replay.copy(folder, there)
+        master = f"local[{engine_replay.CORES}]"
+        taken = in_turn(
+            {
+                name: lambda words=words: ran(*words)  # type: ignore[misc]  # a default of a lambda
+                for name, words in {
+                    "local, folder": ("local", folder, 1),
+                    "local, S3": ("local", there, 1),
+                    "Spark, folder": ("spark", folder, WARM, HEAP, master),
+                    "Spark, S3": ("spark", there, WARM, HEAP, master),
+                }.items()
+            }
+        )
+        for name in server.environment:
+            del os.environ[name]
+    for engine in ("local", "Spark"):
+        s3, local = (
+            Figures(samples=tuple(taken[f"{engine}, {place}"]["cpu"])) for place in ("S3", "folder")
+        )
+        work = f"simulate {amount:,} samples from S3, {engine}"
+        yield cost(work, "folder", s3, local, 1.3, "s CPU")
+
+
+def executor_rows(amount: int, folder: str) -> Iterator[Row]:
+    """Two executors with one core each against one, in a standalone cluster."""
+    with spark.StandaloneCluster(workers=2) as cluster:
+
+        def with_executors(count: int) -> dict[str, Any]:
+            settings = {**EXECUTORS, "spark.cores.max": str(count)}
+            words = " ".join(f"--conf {name}={value}" for name, value in settings.items())
+            environment = {**spark.LOOPBACK, "PYSPARK_SUBMIT_ARGS": f"{words} pyspark-shell"}
+            environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+            return ran("spark", folder, WARM, "1g", cluster.master, environment=environment)
+
+        taken = in_turn({"1": lambda: with_executors(1), "2": lambda: with_executors(2)})
+    one, two = (Figures(samples=tuple(taken[count]["wall"])) for count in ("1", "2"))
+    work = f"simulate {amount:,} samples, two executors with one core"
+    yield Row(
+        work=work,
+        peer="one executor",
+        figures=two,
+        peer_figures=one,
+        unit="s wall",
+        bar=">= 1.85x faster",
+        verdict=lambda value: value >= 1.85,
+        value=one.median / two.median,
+    )
