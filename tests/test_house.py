@@ -331,7 +331,7 @@ WRITERS = {
     "reconciler/cli/framework/console.py": "the exit of every command",
     "reconciler/inventory/audit_log.py": "audit entries on the operator's standard output, as JSON through json_text",
     "reconciler/spark/__main__.py": "a job without a console, through output_text",
-    "reconciler/evidence/spark/runtime/jvm.py": "what the JVM prints, through output_text",
+    "reconciler/evidence/spark/jvm.py": "what the JVM prints, through output_text",
 }
 HTTP = {
     "reconciler/base/http/client.py": "the transport on aiohttp",
@@ -359,7 +359,7 @@ WAITS = {
     "urllib.request.urlopen",
 }
 BLOCKING = {
-    ("reconciler/evidence/spark/runtime/jvm.py", "subprocess.run"): "before Spark starts",
+    ("reconciler/evidence/spark/jvm.py", "subprocess.run"): "before Spark starts",
     ("reconciler/evidence/store/lake.py", "time.sleep"): "the lake is written in threads",
     (
         "reconciler/evidence/store/files/table_store.py",

@@ -331,7 +331,7 @@ CLEARED = {
     "manifest/syntax/block_reader.py:_LINES": "every match begins where a line begins or the last one ended, and the last group takes the rest",
     "render/table.py:_PARTS": "every character belongs to a part; only the last backquote of a line has no partner",
     "sandbox/broker_rules/ip_literals.py:_LEADING_ZEROS": "it begins only where no digit is in front",
-    r"evidence/spark/runtime/jvm.py:^ *java\.specification\.version = (?:1\.)?(\d+)": "it begins at the begin of a line of Java's own",
+    r"evidence/spark/jvm.py:^ *java\.specification\.version = (?:1\.)?(\d+)": "it begins at the begin of a line of Java's own",
 }
 """Expressions that the check cannot prove, with the reason why they take at most linear time."""
 

@@ -13,11 +13,11 @@ from reconciler.base.compact_json import compact
 from reconciler.codecs.reader import converted, edited
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import canonical_text, read_canonical
-from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import ImpactRow, Simulation
 from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.samples import LATEST_MOMENT_MS, MODEL_OF
 from reconciler.usage.tags import bucket_of
+from reconciler.usage.throttle_models import FigureBound
 
 
 def whatif_document(simulation: Simulation) -> dict[str, Any]:

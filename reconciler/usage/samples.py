@@ -5,6 +5,7 @@ connection/s. So sums do not depend on their order, and all implementations give
 """
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
@@ -122,7 +123,7 @@ class Cadence:
 
 
 def cadence(scrape_ms: int, max_gap_ms: int | None = None) -> Cadence:
-    """Return the cadence of samples that are read every ``scrape_ms`` and then thinned (:func:`reconciler.usage.series.thinned`).
+    """Return the cadence of samples that are read every ``scrape_ms`` and then thinned (:func:`thinned`).
 
     The step is the smallest multiple of the scrape step that thinning keeps; the gap is five steps, at most five
     minutes, unless given.
@@ -178,3 +179,47 @@ def day_of(ts_ms: int) -> date:
 def start_of(day: date) -> int:
     """Return the first millisecond of a UTC day."""
     return (day - _FIRST_DAY).days * DAY_MS
+
+
+def thinned(scrapes: Iterable[int], least_ms: int = LEAST_STEP_MS) -> tuple[int, ...]:
+    """Return the scrapes of a broker to keep, so that two do not overlap: closer ones count the same bytes twice.
+
+    Decided for all scrapes of the broker and not for each series, so that its series stay aligned and can be added.
+    Thinning restarts each UTC day: so a late scrape changes only its own day, and a day that is ingested alone equals the
+    day of a rebuild. (Only across midnight two kept scrapes may be closer.)
+
+    Args:
+        scrapes: Milliseconds, ascending.
+        least_ms: Smallest distance.
+    """
+    thinned_times: list[int] = []
+    for ts in scrapes:
+        if (
+            not thinned_times
+            or ts - thinned_times[-1] >= least_ms
+            or ts // DAY_MS != thinned_times[-1] // DAY_MS
+        ):
+            thinned_times.append(ts)
+    return tuple(thinned_times)
+
+
+def spans(times: Sequence[int], pace: Cadence, before_ms: int | None = None) -> tuple[int, ...]:
+    """Return the time that each moment covers: since the one before, or a step at the start of a session.
+
+    Args:
+        times: Milliseconds, strictly ascending.
+        pace: Step and gap.
+        before_ms: The moment before the first, if known.
+
+    Raises:
+        QuotaValueError: Two moments are equal or out of order: a series was read twice or is not sorted.
+    """
+    durations: list[int] = []
+    last = before_ms
+    for ts in times:
+        distance = pace.step_ms if last is None else ts - last
+        if distance <= 0:
+            raise QuotaValueError(f"samples must ascend: {ts} comes after {last}")
+        durations.append(pace.step_ms if distance > pace.max_gap_ms else distance)
+        last = ts
+    return tuple(durations)

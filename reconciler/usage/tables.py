@@ -120,7 +120,7 @@ USAGE_HIST_D: Final = _table(
     f"cluster_id:text {_BUCKET} broker_id:text bucket:int n_dt_ms:long day:day",
     f"cluster_id {_BUCKET_KEY} broker_id bucket",
 )
-"""A day of a bucket on a broker as a histogram (:mod:`reconciler.usage.histogram`)."""
+"""A day of a bucket on a broker as a histogram (:mod:`reconciler.usage.kernel.histogram`)."""
 
 IMPACT_ROW: Final = _table(
     "impact_row",

@@ -1,6 +1,7 @@
-"""Constants of the throttle models, and forecasts. The arithmetic is in :mod:`reconciler.usage.kernel.throttling`."""
+"""Constants of the throttle models, forecasts, and what a figure says where clients were held back. The arithmetic is in :mod:`reconciler.usage.kernel.throttling`."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from reconciler.usage.samples import MILLION, ThrottleModel
@@ -43,3 +44,30 @@ class Forecast:
 def share_ppm(part_ms: int, whole_ms: int) -> int:
     """Return a share in millionths, rounded up, so that a small share is never 0; 0 if the whole is 0."""
     return -(-part_ms * MILLION // whole_ms) if whole_ms else 0
+
+
+class FigureBound(StrEnum):
+    """The relation of a figure to the true value."""
+
+    EXACT = "exact"
+    AT_LEAST = "at_least"
+    AT_MOST = "at_most"
+    BETWEEN = "between"
+    """Of two figures one is the best case and the other the worst case."""
+
+
+class LimitMove(StrEnum):
+    """The direction in which a limit changes; no limit is above every limit."""
+
+    TIGHTER = "tighter"
+    EQUAL = "equal"
+    LOOSER = "looser"
+
+
+def move(before: int | None, after: int | None) -> LimitMove:
+    """Return the direction of a change of a limit, in units; ``None`` = unlimited."""
+    if before == after:
+        return LimitMove.EQUAL
+    if before is None:
+        return LimitMove.TIGHTER
+    return LimitMove.TIGHTER if after is not None and after < before else LimitMove.LOOSER

@@ -21,9 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.base.clock import SystemClock
-from reconciler.evidence.analysis.engine import Engine, LocalEngine
-from reconciler.evidence.analysis.portions import portions
-from reconciler.evidence.spark.runtime.session_settings import SessionSettings
+from reconciler.evidence.analysis.engine import Engine, LocalEngine, portions
+from reconciler.evidence.spark.session_settings import SessionSettings
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
 from reconciler.evidence.store.files.table_store import opened
@@ -33,6 +32,7 @@ from reconciler.evidence.store.stored_days import Unit, UnitContent
 from reconciler.usage.kernel.throttling import demand_of, simulate
 from reconciler.usage.samples import DAY_MS, QuotaType, day_of
 from reconciler.usage.tables import USAGE_SAMPLE
+from tests.bench.sample import memory
 
 SERIES, STEP_MS, GAP_MS, LIMIT = 2_000, 30_000, 150_000, 6_000_000
 CLUSTER = "bench"
@@ -78,9 +78,9 @@ def opened_lake(folder: str) -> Lake:
     return Lake(opened(folder, create=True), clock=SystemClock())
 
 
-def copy(folder: str, there: str) -> None:
-    """Copy a lake to another place."""
-    lake, copied = opened_lake(folder), opened_lake(there)
+def copy(folder: str, destination: str) -> None:
+    """Copy a lake to another store."""
+    lake, copied = opened_lake(folder), opened_lake(destination)
     for unit in lake.units(USAGE_SAMPLE):
         rows = lake.read(lake.days(USAGE_SAMPLE, None, unit.day, unit.day), table=USAGE_SAMPLE)
         _ = copied.put(unit, UnitContent(rows=rows), None)
@@ -227,16 +227,13 @@ def print_figures(engine: str, work: Callable[[], list[int]], rounds: int) -> No
     began = cpu_seconds()
     runs = [_timed(work) for _ in range(max(1, rounds - 1))]
     cpu_s = (cpu_seconds() - began) / len(runs)
-    own, child = (
-        resource.getrusage(who).ru_maxrss / 1024
-        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
+    own, child = memory("VmHWM"), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     if first is not None and first != runs[0][1]:
         raise SystemExit(f"{engine} answers {first}, then {runs[0][1]}")
     figures = {
         "wall": statistics.median(seconds for seconds, _ in runs),
         "cpu": round(cpu_s, 3),
-        "rss_mb": round(own + CORES * child),
+        "rss_mb": round((own + CORES * child) / 1024),
     }
     print(json.dumps({"figures": figures, "answer": runs[0][1]}))
 

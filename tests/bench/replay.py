@@ -4,6 +4,7 @@ Results of engines are compared; a difference is an error. A sample is warm: its
 timed, except the local engine, which needs no warm-up. CPU seconds are those of the process and of all that it started.
 """
 
+import functools
 import json
 import os
 import signal
@@ -65,7 +66,7 @@ def ran(*words: object, environment: Mapping[str, str] | None = None) -> dict[st
         env={**os.environ, **(environment or {})},
     )
     if answer.returncode == -signal.SIGKILL:
-        raise SystemExit(f"{words} was killed: there was too little memory")
+        raise SystemExit(f"{words} was killed: object_store was too little memory")
     if answer.returncode != 0:
         raise SystemExit(f"{words} failed:\n{answer.stderr[-3000:]}")
     document: dict[str, Any] = json.loads(answer.stdout or "{}")
@@ -77,8 +78,8 @@ def rows(sizes: Sequence[int]) -> Iterator[Row]:
     for amount in sizes:
         with samples(amount) as folder:
             words = [engine_words(engine, folder) for engine in ENGINES]
-            taken = in_turn(dict(zip(ENGINES, words, strict=True)))
-        yield from engine_rows(amount, taken)
+            measured = in_turn(dict(zip(ENGINES, words, strict=True)))
+        yield from engine_rows(amount, measured)
 
 
 def place_rows() -> Iterator[Row]:
@@ -97,7 +98,7 @@ def engine_words(engine: str, folder: str) -> Callable[[], dict[str, Any]]:
 
 def in_turn(candidates: Mapping[str, Callable[[], dict[str, Any]]]) -> Samples:
     """Run each candidate once in each round; their answers must be equal."""
-    taken: Samples = {name: {} for name in candidates}
+    measured: Samples = {name: {} for name in candidates}
     answers = set[tuple[int, ...]]()
     for _ in range(ROUNDS):
         for name, run in candidates.items():
@@ -105,17 +106,17 @@ def in_turn(candidates: Mapping[str, Callable[[], dict[str, Any]]]) -> Samples:
             say(f"  {name}: {json.dumps(document['figures'])}")
             answers.add(tuple(document["answer"]))
             for figure, value in document["figures"].items():
-                taken[name].setdefault(figure, []).append(value)
+                measured[name].setdefault(figure, []).append(value)
     if len(answers) != 1:
         raise SystemExit(f"the engines do not agree: {sorted(answers)}")
-    return taken
+    return measured
 
 
-def engine_rows(amount: int, taken: Samples) -> Iterator[Row]:
+def engine_rows(amount: int, measured: Samples) -> Iterator[Row]:
     """Ours against DuckDB and Polars."""
 
     def of(engine: str, figure: str) -> Figures:
-        return Figures(samples=tuple(taken[engine][figure]))
+        return Figures(samples=tuple(measured[engine][figure]))
 
     work = f"simulate {amount:,} samples on 2 cores"
     if amount <= LOCAL_MOST:
@@ -133,17 +134,17 @@ def object_rows(amount: int, folder: str) -> Iterator[Row]:
     """The same files from a server for object storage, whose CPU is not counted, against the folder."""
     with S3Server("bench") as server:
         os.environ.update(server.environment)
-        there = "s3://bench/samples"
-        engine_replay.copy(folder, there)
+        object_store = "s3://bench/samples"
+        engine_replay.copy(folder, object_store)
         master = f"local[{engine_replay.CORES}]"
-        taken = in_turn(
+        measured = in_turn(
             {
-                name: lambda words=words: ran(*words)  # type: ignore[misc]  # a default of a lambda
+                name: functools.partial(ran, *words)
                 for name, words in {
                     "local, folder": ("local", folder, 1),
-                    "local, S3": ("local", there, 1),
+                    "local, S3": ("local", object_store, 1),
                     "Spark, folder": ("spark", folder, WARM, HEAP, master),
-                    "Spark, S3": ("spark", there, WARM, HEAP, master),
+                    "Spark, S3": ("spark", object_store, WARM, HEAP, master),
                 }.items()
             }
         )
@@ -151,7 +152,8 @@ def object_rows(amount: int, folder: str) -> Iterator[Row]:
             del os.environ[name]
     for engine in ("local", "Spark"):
         s3, local = (
-            Figures(samples=tuple(taken[f"{engine}, {place}"]["cpu"])) for place in ("S3", "folder")
+            Figures(samples=tuple(measured[f"{engine}, {place}"]["cpu"]))
+            for place in ("S3", "folder")
         )
         work = f"simulate {amount:,} samples from S3, {engine}"
         yield cost(work, "folder", s3, local, 1.3, "s CPU")
@@ -159,7 +161,9 @@ def object_rows(amount: int, folder: str) -> Iterator[Row]:
 
 def executor_rows(amount: int, folder: str) -> Iterator[Row]:
     """Two executors with one core each against one, in a standalone cluster."""
-    with spark.StandaloneCluster(workers=2) as cluster:
+    with spark.StandaloneCluster(workers=engine_replay.CORES) as cluster:
+        # Readers of Parquet use all cores that they find.
+        cluster.pin()
 
         def with_executors(count: int) -> dict[str, Any]:
             settings = {**EXECUTORS, "spark.cores.max": str(count)}
@@ -168,16 +172,16 @@ def executor_rows(amount: int, folder: str) -> Iterator[Row]:
             environment["PYTHONPATH"] = str(Path(__file__).parents[2])
             return ran("spark", folder, WARM, "1g", cluster.master, environment=environment)
 
-        taken = in_turn({"1": lambda: with_executors(1), "2": lambda: with_executors(2)})
-    one, two = (Figures(samples=tuple(taken[count]["wall"])) for count in ("1", "2"))
+        measured = in_turn({"1": lambda: with_executors(1), "2": lambda: with_executors(2)})
+    single, double = (Figures(samples=tuple(measured[count]["wall"])) for count in ("1", "2"))
     work = f"simulate {amount:,} samples, two executors with one core"
     yield Row(
         work=work,
         peer="one executor",
-        figures=two,
-        peer_figures=one,
+        figures=double,
+        peer_figures=single,
         unit="s wall",
         bar=">= 1.85x faster",
         verdict=lambda value: value >= 1.85,
-        value=one.median / two.median,
+        value=single.median / double.median,
     )

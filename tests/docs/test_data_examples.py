@@ -48,8 +48,8 @@ def test_the_sql_of_the_page_runs_on_duckdb():
 @pytest.mark.usefixtures("lake")
 def test_the_sql_of_the_page_runs_on_spark(tmp_path):
     """A JVM that another test started has that test's working directory, so the path is made absolute."""
-    from reconciler.evidence.spark.runtime import session  # noqa: PLC0415
-    from reconciler.evidence.spark.runtime.session_settings import (  # noqa: PLC0415
+    from reconciler.evidence.spark import session  # noqa: PLC0415
+    from reconciler.evidence.spark.session_settings import (  # noqa: PLC0415
         SessionSettings,
     )
 

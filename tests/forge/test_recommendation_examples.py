@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from reconciler.base.clock import SystemClock
-from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store import recorded_window
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
@@ -36,7 +36,7 @@ def fill_lake(folder: Path) -> None:
     first = (round(SystemClock().now() * 1000) // DAY_MS - 20) * DAY_MS
     state = QuotaState().with_values([(entity(user="alice"), Key.PRODUCER_BYTE_RATE, 100_000.0)])
     replays.looked(lake, PROD, state, first + 5)
-    pacing = scrape_interval.inputs(Cadence(step_ms=STEP_MS, max_gap_ms=STEP_MS))
+    pacing = recorded_window.cadence_inputs(Cadence(step_ms=STEP_MS, max_gap_ms=STEP_MS))
     for begin in range(first, first + 20 * DAY_MS, DAY_MS):
         rows = [
             {

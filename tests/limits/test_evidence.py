@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.evidence.store import series_index
+from reconciler.evidence.store import stored_days
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import USAGE_SAMPLE
 from tests.evidence.store.evidence import busy, published
@@ -47,7 +47,7 @@ def written(folder: Path, *, group: int | None = None, series_text: str | None =
     rows = pq.read_table(path, partitioning=None)
     metadata = dict(rows.schema.metadata)
     if series_text is not None:
-        metadata[series_index.KEY.encode()] = series_text.encode()
+        metadata[stored_days.SERIES_KEY.encode()] = series_text.encode()
     if group is not None:
         rows = rows.take(pa.array([0] * group))
     pq.write_table(

@@ -14,8 +14,7 @@ from reconciler.usage.clients import (
 from reconciler.usage.impact.replay import forecasts
 from reconciler.usage.impact.verdict import ForecastRange
 from reconciler.usage.kernel.request_replay import likely, limited
-from reconciler.usage.samples import QuotaType
-from reconciler.usage.series import thinned
+from reconciler.usage.samples import QuotaType, thinned
 from tests.recording import fixture, truth
 from tests.recording.fixture import Case, FixtureRun
 from tests.recording.truth import DELAY_BOUND, TIME_BOUND, Compared, Truth

@@ -1,7 +1,6 @@
 """Throttled consumers in the recording: their rates are not their demand, at any distance from the limit."""
 
-from reconciler.usage.samples import Censored, QuotaType
-from reconciler.usage.series import thinned
+from reconciler.usage.samples import Censored, QuotaType, thinned
 from tests.recording import fixture, truth
 from tests.recording.compare import DELAY, RATE
 from tests.recording.fixture import Case, FixtureRun

@@ -18,7 +18,6 @@ from reconciler.render.markdown.recorded_use import recorded_markdown
 from reconciler.render.source_findings import plan_findings
 from reconciler.render.terminal import plan_text
 from reconciler.render.use.simulation_text import recorded_of
-from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import ImpactRequest
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation, TierBreach
@@ -27,6 +26,7 @@ from reconciler.usage.impact.verdict import ImpactVerdict, Tolerance, ToleranceB
 from reconciler.usage.impact.what_if import row_of, summarize
 from reconciler.usage.samples import DAY_MS, Censored, QuotaType, ThrottleModel
 from reconciler.usage.tags import bucket_of
+from reconciler.usage.throttle_models import FigureBound
 from tests.render.previews import EVIL as EVIL_USER
 from tests.render.previews import golden, sample
 from tests.usage.recorded import OldBucket, impact, judged

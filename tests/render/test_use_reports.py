@@ -13,12 +13,12 @@ from reconciler.render.table import Style, columns_of
 from reconciler.render.use import report_tables
 from reconciler.render.use.report_tables import sheets
 from reconciler.render.use.report_text import headline, report_markdown, report_text
-from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import Simulation
 from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.recommendation.limit_sizes import Advice
 from reconciler.usage.reports.usage import ResultOrigin, UsageReport
 from reconciler.usage.samples import DAY_MS, QuotaType
+from reconciler.usage.throttle_models import FigureBound
 from tests.cli import recommendations
 from tests.render.use_reports import (
     EVIDENCE,

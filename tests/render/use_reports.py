@@ -6,7 +6,6 @@ from dataclasses import replace
 from reconciler.app.html_page import page_files
 from reconciler.render.use.report_page import use_page
 from reconciler.usage.capacity import BudgetBasis
-from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.result_rows import (
     EvidenceNote,
@@ -29,6 +28,7 @@ from reconciler.usage.reports.usage import (
 )
 from reconciler.usage.samples import DAY_MS, QuotaType, ThrottleModel
 from reconciler.usage.tags import Bucket, bucket_of
+from reconciler.usage.throttle_models import FigureBound
 
 MIB = 2**20
 FROM = 1_795_000_000_000 // DAY_MS * DAY_MS

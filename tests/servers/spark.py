@@ -16,8 +16,8 @@ from typing import Self
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
-from reconciler.evidence.spark.runtime import session
-from reconciler.evidence.spark.runtime.session_settings import SessionSettings
+from reconciler.evidence.spark import session
+from reconciler.evidence.spark.session_settings import SessionSettings
 from tests.servers.ports import free_ports
 from tests.servers.processes import HANG_SECONDS, Child, ScratchFolder, guardian
 from tests.servers.prometheus import until
@@ -148,6 +148,12 @@ class StandaloneCluster:
         for child in reversed(self._children):
             child.kill()
         self.scratch.remove()
+
+    def pin(self) -> None:
+        """Let each worker and its executors use one core of this machine."""
+        for core, worker in enumerate(self._children[1:]):
+            for thread in Path(f"/proc/{worker.pid}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), {core})
 
     def log(self) -> str:
         """Return the master's log."""

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from reconciler.usage.histogram import BOUNDS
+from reconciler.usage.kernel.histogram import BOUNDS
 from reconciler.usage.kernel.series import CENSORED, NOT_RECORDED, SampleSeries, series_of
 from reconciler.usage.samples import (
     MAX_UNITS,
@@ -20,8 +20,8 @@ from reconciler.usage.samples import (
     QuotaType,
     ThrottleModel,
     half_up,
+    spans,
 )
-from reconciler.usage.series import spans
 from reconciler.usage.throttle_models import (
     BURST_WINDOWS,
     DELIVERY_TIMEOUT_MS,

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from reconciler.usage.kernel import throttling
 from reconciler.usage.kernel.throttling import Demand, simulate
-from reconciler.usage.samples import Censored, QuotaType, cadence
-from reconciler.usage.series import thinned
+from reconciler.usage.samples import Censored, QuotaType, cadence, thinned
 from tests.usage.reference import Sample, UntimedSample, arrived, columns, rate_units, timed
 from tests.usage.stepper import SampledWindows, demand, gauge, limited, requests
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import entity
 from reconciler.quota.patterns import EntityPattern, NamePattern
-from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import ImpactQuery
 from reconciler.usage.impact.result_rows import (
@@ -25,6 +24,7 @@ from reconciler.usage.impact.what_if import portions, summarize, tenants, unread
 from reconciler.usage.recommendation.limit_sizes import GOLD
 from reconciler.usage.samples import DAY_MS, QuotaType, ThrottleModel
 from reconciler.usage.tags import bucket_of
+from reconciler.usage.throttle_models import FigureBound
 from tests.usage.recorded import judged
 from tests.usage.whatif_cases import CADENCE, case
 

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from reconciler.app.clusters.targets import place_of
 from reconciler.app.event_loop import run
-from reconciler.app.recorded_use.lakes import opened
-from reconciler.app.recorded_use.selection import SelectedCluster, WindowOptions
+from reconciler.app.recorded_use.selection import SelectedCluster, WindowOptions, opened_lake
 from reconciler.base.clock import SystemClock
 from reconciler.base.text_files import read_text
 from reconciler.errors import LakeError, TelemetryError, UsageError
@@ -22,7 +21,7 @@ from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers import http_config
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport, SampleDays
 from reconciler.evidence.output.ingest_report import ClusterIngestSummary, IngestSummary
-from reconciler.evidence.store import previews, snapshot_import
+from reconciler.evidence.store import published_evidence, snapshot_import
 from reconciler.evidence.store.files import table_store
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:
     Raises:
         UsageError: Options contradict each other.
         TelemetryError: A setting or a snapshot cannot be used.
-        LakeError: The lake cannot be opened, or snapshots cannot be stored.
+        LakeError: The lake cannot be opened_lake, or snapshots cannot be stored.
     """
     clock = SystemClock()
     if work.rebuild and not (work.files or work.asks):
@@ -114,7 +113,7 @@ def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:
                 f"--previews: no URI is configured for {source.cluster}",
                 hint="set telemetry.evidenceUri, or pass --previews URI",
             )
-    lake = opened(work.lake, create=True)
+    lake = opened_lake(work.lake, create=True)
     ids = {source.cluster_id for source in work.sources}
     documents = [snapshot_import.read(read_text(path), source=str(path)) for path in work.snapshots]
     own_documents = [document for document in documents if document.cluster_id in ids]
@@ -257,4 +256,4 @@ def _from_files(
 def _published(lake: "Lake", source: ClusterSource) -> tuple[str, date, date]:
     """Copy the last days for previews."""
     to = table_store.opened(source.evidence_uri, create=True)
-    return (to.redacted_address, *previews.publish(lake, source.cluster_id, to))
+    return (to.redacted_address, *published_evidence.publish(lake, source.cluster_id, to))

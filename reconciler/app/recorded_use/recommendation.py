@@ -1,6 +1,10 @@
-"""Recommends limits: tiers and pins from the project, limits by an engine, documents with their evidence."""
+"""Recommends limits: tiers and pins from the project, limits by an engine, documents with their evidence.
 
-from collections.abc import Iterator, Mapping
+Files of documents are one per cluster, replaced as a whole; never another file or a manifest.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -8,19 +12,25 @@ from msgspec import Struct
 
 from reconciler.app.clusters.documents import load_loosely, merge_documents, read_first_texts
 from reconciler.app.clusters.targets import ClusterTarget, targets
-from reconciler.app.recorded_use.engines import EngineOptions
-from reconciler.app.recorded_use.lakes import opened
-from reconciler.app.recorded_use.recommended_files import WrittenFiles, places, put
-from reconciler.app.recorded_use.selection import ClusterSelection, SelectedCluster, WindowOptions
+from reconciler.app.recorded_use.selection import (
+    ClusterSelection,
+    EngineOptions,
+    SelectedCluster,
+    WindowOptions,
+    opened_lake,
+)
 from reconciler.app.recorded_use.simulation import policy_for
 from reconciler.app.requests import TargetRequest, TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
+from reconciler.base.regular_files import boundary_of, check_inside
+from reconciler.base.text_files import write_text
 from reconciler.errors import UsageError
 from reconciler.evidence.output.recommended_documents import (
     DeclaredDocuments,
     documents,
 )
+from reconciler.manifest.files import select
 from reconciler.manifest.loader import load_files
 from reconciler.quota.entity import Entity
 from reconciler.quota.planner.desired_state import Declaration
@@ -29,6 +39,10 @@ from reconciler.usage.samples import DAY_MS
 if TYPE_CHECKING:
     from reconciler.base.protocols import Progress
     from reconciler.evidence.analysis.recommendation import RecommendationResult
+
+
+MARK: Final = "# Proposed by kquota usage recommend"
+"""The first line of our files; other files are not replaced."""
 
 SIZING_LABEL: Final = "kafka-quotas.io/sizing"
 PINNED: Final = "pinned"
@@ -92,6 +106,16 @@ class RecommendTask(Struct, frozen=True, kw_only=True):
                 yield self.places[cluster.name], text
 
 
+class WrittenFiles(Struct, frozen=True, kw_only=True):
+    """What became of the files."""
+
+    written: tuple[Path, ...] = ()
+    # Files of an earlier run, because there are no proposals any more.
+    removed: tuple[Path, ...] = ()
+    # Files that do not exist, because there are no proposals.
+    absent: tuple[Path, ...] = ()
+
+
 class RecommendOutput(Struct, frozen=True, kw_only=True):
     """The result of a run."""
 
@@ -109,11 +133,11 @@ def run_recommend(
     """
     needs("usage", "kquota usage recommend")
     from reconciler.evidence.analysis import recommendation
-    from reconciler.evidence.analysis.window import TimeWindow
+    from reconciler.evidence.analysis.results import TimeWindow
 
     task = task_of(notices, options)
     clock = SystemClock()
-    lake = opened(options.lake)
+    lake = opened_lake(options.lake)
     begin, end = options.window.span(clock, WINDOW_MS)
     work = recommendation.RecommendationRequest(
         clusters=tuple(sorted({cluster.id for cluster in task.clusters})),
@@ -127,7 +151,7 @@ def run_recommend(
     )
     with options.engine.opened(notices, lake, work.clusters, work.window) as engine:
         advised = recommendation.advised(engine, lake, work, progress)
-    return RecommendOutput(advised=advised, put=put(dict(task.texts(advised))))
+    return RecommendOutput(advised=advised, put=put_files(dict(task.texts(advised))))
 
 
 def task_of(notices: TextReceiver, options: RecommendOptions) -> RecommendTask:
@@ -183,3 +207,88 @@ def declared(notices: TextReceiver, target: ClusterTarget) -> DeclaredDocuments:
         declarations=loaded.of(target.name),
         written={declaration.document: declaration for declaration in written},
     )
+
+
+def places(
+    folder: Path, names: Iterable[str], targets: Mapping[str, ClusterTarget]
+) -> dict[str, Path]:
+    """Return the file of each cluster, after checking that it may be written, before long work.
+
+    Args:
+        folder: The folder; it may be missing.
+        names: The clusters, by their names in the project.
+        targets: All clusters of the project, by name.
+
+    Raises:
+        UsageError: The folder cannot be written, a file there is not ours, or a plan would read it as a manifest.
+    """
+    try:
+        check_inside(folder, boundary_of(folder, "/"))
+        above = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise UsageError(f"{folder} cannot be written: {above} is not a writable folder")
+    paths_by_name = {name: folder / f"{name}.yaml" for name in names}
+    for path in paths_by_name.values():
+        for target in targets.values():
+            _check_unread(path, target)
+        _check_ours(path)
+    return paths_by_name
+
+
+def put_files(texts: Mapping[Path, str]) -> WrittenFiles:
+    """Write each file; without proposals, remove the file of an earlier run.
+
+    Raises:
+        UsageError: A file there is not ours, before any is written; or one cannot be written.
+    """
+    for path in texts:
+        _check_ours(path)
+    written_paths: list[Path] = []
+    removed: list[Path] = []
+    absent: list[Path] = []
+    try:
+        for path, text in texts.items():
+            if text:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_text(path, f"{MARK}; each run replaces the whole file.\n{text}")
+                written_paths.append(path)
+            elif path.exists():
+                path.unlink()
+                removed.append(path)
+            else:
+                absent.append(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+    return WrittenFiles(written=tuple(written_paths), removed=tuple(removed), absent=tuple(absent))
+
+
+def _check_ours(path: Path) -> None:
+    mark = MARK.encode()
+    try:
+        with path.open("rb") as file:
+            begins = file.read(len(mark))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"{path} cannot be replaced: {error.strerror or error}") from error
+    if begins != mark:
+        raise UsageError(
+            f"{path} is not from kquota usage recommend, so it is not replaced",
+            hint="choose another folder with --out, or move the file away",
+        )
+
+
+def _check_unread(path: Path, target: ClusterTarget) -> None:
+    """Check that the file is not a manifest: then everything would be declared twice."""
+    absolute = os.path.normpath(path.absolute())
+    names = [
+        Path(absolute).as_posix(),
+        Path(os.path.relpath(absolute, target.root.absolute())).as_posix(),
+    ]
+    if select(target.project_cluster.manifests, names).names:
+        raise UsageError(
+            f"{path} would be one of the manifests of {target.name}, so its content would be declared twice",
+            hint="choose a folder outside of spec.manifests with --out; move accepted documents into spec.manifests",
+        )

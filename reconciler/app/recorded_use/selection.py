@@ -1,15 +1,25 @@
-"""The clusters and time window of a command about recorded use, from the command line."""
+"""What a command about recorded use selects: lake, clusters, time window, and engine (this machine, or Spark)."""
 
-from collections.abc import Collection
+import contextlib
+import uuid
+from collections.abc import Collection, Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from reconciler.app.requests import TextReceiver
+from reconciler.base.clock import SystemClock
+from reconciler.base.installation import needs
 from reconciler.errors import ConfigError, UsageError
+from reconciler.evidence.spark.session_settings import SessionSettings
 
 if TYPE_CHECKING:
     from reconciler.base.protocols import Clock
+    from reconciler.evidence.analysis.engine import Engine
+    from reconciler.evidence.analysis.results import TimeWindow
+    from reconciler.evidence.store.lake import Lake
     from reconciler.manifest.project.cluster import QuotaCluster
     from reconciler.manifest.project.file import ProjectCluster
     from reconciler.usage.capacity import CapacityOfCluster
@@ -164,3 +174,73 @@ def _identified(cluster: "ProjectCluster", path: str, root: Path) -> SelectedClu
             hint=f"kquota doctor --cluster {cluster.name} shows the id; or pass it with --cluster-id",
         )
     return SelectedCluster(id=cluster_id, name=cluster.name, settings=cluster.cluster, root=root)
+
+
+def opened_lake(address: str, *, create: bool = False) -> "Lake":
+    """Open the lake.
+
+    Args:
+        create: Whether to create a missing folder.
+
+    Raises:
+        LakeError: There is no lake.
+    """
+    from reconciler.evidence.store.files import table_store
+    from reconciler.evidence.store.lake import Lake
+
+    store = table_store.opened(address, create=create)
+    return Lake(store, clock=SystemClock(), run_id=uuid.uuid4().hex)
+
+
+AUTO: Final = "auto"
+LOCAL: Final = "local"
+SPARK: Final = "spark"
+
+MOST_LOCAL: Final = 200_000_000
+"""Maximum number of samples for which ``--engine auto`` stays on this machine: some minutes on two cores.
+
+Memory does not decide: processes read the samples in parts of a million.
+"""
+
+
+class EngineOptions(Struct, frozen=True, kw_only=True):
+    """The options of the command line."""
+
+    engine: str = AUTO
+    running: SessionSettings = SessionSettings()
+
+    @contextlib.contextmanager
+    def opened(
+        self, notices: TextReceiver, lake: "Lake", clusters: Iterable[str], window: "TimeWindow"
+    ) -> "Iterator[Engine]":
+        """Open the engine while the block runs.
+
+        Args:
+            clusters: Cluster ids.
+            window: The window whose samples are read.
+
+        Raises:
+            UsageError: Spark is not installed.
+            LakeError: The lake cannot be read.
+            KquotaError: No session of Spark can be started.
+        """
+        from reconciler.evidence.analysis.engine import LocalEngine
+        from reconciler.usage.tables import USAGE_SAMPLE
+
+        is_placed = self.running != SessionSettings(brief=self.running.brief)
+        engine = SPARK if self.engine == AUTO and is_placed else self.engine
+        if engine == AUTO:
+            days = lake.days(USAGE_SAMPLE, set(clusters), window.first_day, window.last_day)
+            rows = sum(day.rows for day in days)
+            is_installed = find_spec("pyspark") is not None
+            engine = SPARK if rows > MOST_LOCAL and is_installed else LOCAL
+            if engine == SPARK:
+                notices.note(f"{rows:,} samples: Spark reads them (--engine local would, too)")
+        if engine == LOCAL:
+            yield LocalEngine()
+            return
+        needs("spark", "--engine spark")
+        from reconciler.evidence.spark import engine as spark_engine
+
+        with spark_engine.opened(self.running) as opened:
+            yield opened

@@ -10,9 +10,12 @@ from msgspec import Struct
 from reconciler.app.change.evidence import what_if_policy
 from reconciler.app.change.plan_preparation import task_for
 from reconciler.app.clusters.targets import offline_targets
-from reconciler.app.recorded_use.engines import EngineOptions
-from reconciler.app.recorded_use.lakes import opened
-from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
+from reconciler.app.recorded_use.selection import (
+    ClusterSelection,
+    EngineOptions,
+    WindowOptions,
+    opened_lake,
+)
 from reconciler.app.requests import Notices, PlanRequest, TargetRequest, TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
@@ -21,7 +24,7 @@ from reconciler.errors import UsageError
 if TYPE_CHECKING:
     from reconciler.app.change.plan_preparation import PlanTask
     from reconciler.base.protocols import Progress
-    from reconciler.evidence.analysis.candidate_limits import CandidateLimits
+    from reconciler.evidence.analysis.impact import CandidateLimits
     from reconciler.evidence.store.lake import Lake
     from reconciler.quota.planner.desired_state import Declaration
     from reconciler.usage.impact.result_rows import Simulation
@@ -58,18 +61,16 @@ def simulated(notices: Notices, options: SimulateOptions, progress: "Progress") 
         KquotaError: An error of a file, the lake, or the Spark session.
     """
     needs("usage", "kquota usage simulate")
-    from reconciler.evidence.analysis import candidate_limits, impact
-    from reconciler.evidence.analysis.window import TimeWindow
+    from reconciler.evidence.analysis import impact
+    from reconciler.evidence.analysis.results import TimeWindow
 
-    lake = opened(options.lake)
+    lake = opened_lake(options.lake)
     clock = SystemClock()
     begin, end = options.window.span(clock)
     window = TimeWindow(from_ms=begin, to_ms=end)
     declared: Mapping[str, Sequence[Declaration]] = {}
     if options.plans or options.after:
-        candidates: tuple[CandidateLimits, ...] = candidate_limits.read(
-            options.plans, options.after
-        )
+        candidates: tuple[CandidateLimits, ...] = impact.candidates_of(options.plans, options.after)
         options.clusters.check({candidate.cluster_id for candidate in candidates})
     else:
         candidates, declared = _of_manifests(notices, options, lake, window.span)
@@ -131,7 +132,7 @@ def _of_manifests(
     """Plan the documents against the last quota snapshot of each cluster; return also the documents by cluster id."""
     from reconciler.app.change.offline_plan import OfflineCluster, plan_on
     from reconciler.app.event_loop import run
-    from reconciler.evidence.analysis.candidate_limits import CandidateLimits
+    from reconciler.evidence.analysis.impact import CandidateLimits
     from reconciler.evidence.store import recorded_window
 
     candidate_list: list[CandidateLimits] = []

@@ -15,7 +15,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "client": ("reports", "Write one page for one client: when and why it was throttled."),
     "report": ("reports", "Write one page of use, capacity, what-if and recommendations."),
-    "files": ("files", "List the Parquet files of a table, for any other engine."),
+    "files": ("reports", "List the Parquet files of a table, for any other engine."),
 }
 """Module below this package and summary of each command, in the order of the workflow."""
 

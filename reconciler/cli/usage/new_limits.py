@@ -10,13 +10,13 @@ from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console, ConsoleNotices, ProgressLine
 from reconciler.cli.options.shared import FILE, FOLDER, OptionPack, format_option
 from reconciler.cli.usage.options import (
+    ReportOutput,
     clusters_options,
     engine_options,
     lake_option,
     most_option,
     window_options,
 )
-from reconciler.cli.usage.report_output import ReportOutput
 
 SIMULATE_HELP: Final = """Simulate new limits on recorded use: who is throttled, for how long, and with what worst delay.
 

@@ -1,24 +1,33 @@
-"""``kquota usage show``, ``capacity``, ``report`` and ``client``: make a report over a time window and show it."""
+"""``kquota usage show``, ``capacity``, ``report`` and ``client``: make a report over a time window and show it; ``files`` lists tables."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import click
 
-from reconciler.app.recorded_use.client_report import ClientReportOptions, run_client_report
-from reconciler.app.recorded_use.reports import ReportKind, ReportOptions, run_report
+from reconciler.app.recorded_use.reports import (
+    ClientReportOptions,
+    ReportKind,
+    ReportOptions,
+    run_client_report,
+    run_report,
+)
+from reconciler.app.recorded_use.selection import WindowOptions
+from reconciler.base.clock import SystemClock
 from reconciler.cli.framework.commands import ExitCode, command, option
 from reconciler.cli.framework.console import Console, ProgressLine
 from reconciler.cli.options.shared import OptionPack
 from reconciler.cli.usage.options import (
     InstantParameter,
+    ReportOutput,
     clusters_options,
     engine_options,
     lake_option,
     most_option,
+    showing_options,
     window_options,
 )
-from reconciler.cli.usage.report_output import ReportOutput, showing_options
+from reconciler.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -149,4 +158,45 @@ Example:
 def client(console: Console, *, options: ClientReportOptions, showing: ReportOutput) -> ExitCode:
     """Make the report and show it."""
     showing.show(console, run_client_report(console, options))
+    return ExitCode.DONE
+
+
+FILES_HELP: Final = """List the Parquet files of a table, one address on a line, for DuckDB, Polars, Spark SQL or any other engine.
+
+docs/tables.md describes the tables and their columns.
+
+\b
+Example:
+  kquota usage files usage_sample --lake ./lake
+  kquota usage files target_up --lake s3://metrics/kquota --cluster-id 4L6g3nShT-eMCtK--X86sw --from 7d"""
+
+
+@command(help=FILES_HELP)
+@click.argument("table")
+@lake_option()
+@option(
+    "--cluster-id ID", "Only this Kafka cluster id; may be repeated.", name="ids", multiple=True
+)
+@window_options("all days")
+@click.pass_obj
+def files(
+    console: Console, /, table: str, lake: str, ids: tuple[str, ...], window: WindowOptions
+) -> ExitCode:
+    """Print the address of each file."""
+    from reconciler.base.installation import needs
+    from reconciler.usage.tables import TABLES
+
+    needs("usage", "kquota usage files")
+    from reconciler.app.recorded_use.selection import opened_lake
+    from reconciler.usage.samples import day_of
+
+    if table not in TABLES:
+        raise UsageError(f"there is no table {table!r}", hint=f"one of {', '.join(TABLES)}")
+    days = {}
+    if window.is_given:
+        begin, end = window.span(SystemClock(), 2**62)
+        days = {"from_day": day_of(begin), "to_day": day_of(end - 1)}
+    tables = opened_lake(lake)
+    for unit in tables.units(TABLES[table], ids or None, **days):
+        console.fact(tables.store.display_path(unit.path))
     return ExitCode.DONE

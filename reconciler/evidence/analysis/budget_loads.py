@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from reconciler.evidence.analysis.effective_limits import LimitBook
 from reconciler.evidence.store.published_evidence import PublishedEvidence
+from reconciler.evidence.store.recorded_window import LimitBook
 from reconciler.quota.entity import Entity
 from reconciler.quota.planner.budgets import BudgetMeasure, BudgetUse, observed
 from reconciler.quota.state import QuotaState

@@ -10,19 +10,16 @@ import pyarrow.compute as pc
 
 from reconciler.base.protocols import Progress
 from reconciler.evidence.analysis import results, rollup
-from reconciler.evidence.analysis.effective_limits import LimitBook
-from reconciler.evidence.analysis.engine import Engine, Task, by_cluster
-from reconciler.evidence.analysis.intervals import DIRECTIONS, INTERVALS, IntervalTask
-from reconciler.evidence.analysis.portions import portions
-from reconciler.evidence.analysis.rollup import INTERVAL_MS
+from reconciler.evidence.analysis.engine import Engine, Task, by_cluster, portions
+from reconciler.evidence.analysis.results import ReportWindow
+from reconciler.evidence.analysis.rollup import DIRECTIONS, INTERVAL_MS, INTERVALS, IntervalTask
 from reconciler.evidence.analysis.usage import evidence
-from reconciler.evidence.analysis.window import ReportWindow
 from reconciler.evidence.store import recorded_window, samples
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
 from reconciler.evidence.store.lake import Lake, LakeReader
-from reconciler.evidence.store.series_index import SERIES
-from reconciler.evidence.store.stored_days import Unit
+from reconciler.evidence.store.recorded_window import LimitBook
+from reconciler.evidence.store.stored_days import SERIES, Unit
 from reconciler.usage.capacity import BucketUse, CapacityOfCluster, committed_ppm, shares
 from reconciler.usage.impact.result_rows import EvidenceNote
 from reconciler.usage.kernel.broker_load import BrokerCapacity, BrokerMoments, budgets, load
@@ -120,7 +117,7 @@ def carried(engine: Engine, lake: Lake, window: ReportWindow, progress: Progress
     """Compute both tables, store all rows and report the first.
 
     Raises:
-        LakeError: The lake cannot be read or written.
+        LakeError: The lake cannot be read_series or series_text.
         QuotaValueError: Samples are duplicated or out of range.
     """
     clusters = {name: _ClusterLoad(lake, name, window) for name in window.clusters}

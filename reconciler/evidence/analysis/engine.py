@@ -2,9 +2,10 @@
 
 import multiprocessing
 import os
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -16,8 +17,8 @@ from reconciler.evidence.store.lake import LakeReader
 TASK_ROWS: Final = 1_000_000
 """Rows that one task reads, unless a single group needs more: the memory of a process is some 100 bytes for each."""
 
-ALONE: Final = 1_500_000
-"""Maximum number of rows that this process reads without others, because each takes half a second to start."""
+ALONE_S: Final = 1.0
+"""Seconds in which this process works without others, because each takes half a second to start."""
 
 MOST_PROCESSES: Final = 8
 
@@ -69,18 +70,22 @@ class LocalEngine:
             yield table.cast(schema)
 
     def _results(self, at: LakeAddress, tasks: Sequence[Task]) -> Iterator[pa.Table]:
-        is_small = sum(task.rows for task in tasks) <= ALONE
-        processes = min(self._processes, len(tasks))
-        if is_small or processes < 2:
-            lake = LakeReader(TableReader(at))
-            yield from (task.run(lake) for task in tasks)
-            return
-        # A forked process would share locks of Arrow's threads.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(
-            processes, mp_context=context, initializer=_open, initargs=(at,)
-        ) as pool:
-            yield from pool.map(_run, tasks)
+        lake, began = LakeReader(TableReader(at)), time.monotonic()
+        for number, task in enumerate(tasks):
+            processes = min(self._processes, len(tasks) - number)
+            if processes > 1 and time.monotonic() - began >= ALONE_S:
+                yield from _in_processes(at, tasks[number:], processes)
+                return
+            yield task.run(lake)
+
+
+def _in_processes(at: LakeAddress, tasks: Sequence[Task], processes: int) -> Iterator[pa.Table]:
+    # A forked process would share locks of Arrow's threads.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        processes, mp_context=context, initializer=_open, initargs=(at,)
+    ) as pool:
+        yield from pool.map(_run, tasks)
 
 
 _lake_of_process: list[LakeReader] = []
@@ -99,3 +104,27 @@ def by_cluster(tables: Iterator[pa.Table], schema: pa.Schema) -> dict[str, pa.Ta
     rows = pa.concat_tables([schema.empty_table(), *tables])
     clusters = rows["cluster_id"].unique().to_pylist()
     return {name: rows.filter(pa.compute.equal(rows["cluster_id"], name)) for name in clusters}
+
+
+T = TypeVar("T")
+
+
+def portions(
+    items: Iterable[T], rows_of: Callable[[T], int]
+) -> Iterator[tuple[tuple[T, ...], int]]:
+    """Yield consecutive items with about :data:`TASK_ROWS` rows, and that number.
+
+    Args:
+        rows_of: The number of rows that an item needs.
+    """
+    part: list[T] = []
+    total = 0
+    for item in items:
+        need = rows_of(item)
+        if part and total + need > TASK_ROWS:
+            yield tuple(part), total
+            part, total = [], 0
+        part.append(item)
+        total += need
+    if part:
+        yield tuple(part), total

@@ -1,18 +1,20 @@
-"""The effect of changed limits on recorded use: rows of ``impact_row``, and their summary."""
+"""The effect of changed limits, of plans or snapshots, on recorded use: rows of ``impact_row``, and their summary."""
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pyarrow as pa
 
 from reconciler.base.protocols import Progress
+from reconciler.codecs.plan import read_plan
 from reconciler.codecs.row_values import row_document
+from reconciler.codecs.state import read_state
+from reconciler.errors import UsageError
 from reconciler.evidence.analysis import results
-from reconciler.evidence.analysis.candidate_limits import CandidateLimits
-from reconciler.evidence.analysis.engine import Engine, Task, by_cluster
-from reconciler.evidence.analysis.portions import portions
-from reconciler.evidence.analysis.window import TimeWindow
+from reconciler.evidence.analysis.engine import Engine, Task, by_cluster, portions
+from reconciler.evidence.analysis.results import TimeWindow
 from reconciler.evidence.store import recorded_window, samples
 from reconciler.evidence.store.compiled_code import keep_compiled_code
 from reconciler.evidence.store.files import arrow_tables
@@ -20,12 +22,70 @@ from reconciler.evidence.store.files.parquet_files import Key, TableFile
 from reconciler.evidence.store.lake import Lake, LakeReader
 from reconciler.evidence.store.recorded_window import RecordedWindow
 from reconciler.evidence.store.stored_days import Unit
+from reconciler.quota.planner.plan import Plan, apply_to
+from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.query import ImpactQuery, ImpactRequest, impact_query
 from reconciler.usage.impact.replay import replayed_row
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
 from reconciler.usage.impact.tier_policy import StatedClients, WhatIfPolicy
 from reconciler.usage.impact.what_if import MOST_ROWS, summarize
 from reconciler.usage.tables import IMPACT_ROW, USAGE_SAMPLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateLimits:
+    """The candidate limits of one cluster: a whole state, or a plan to apply to the last snapshot in the lake."""
+
+    cluster_id: str
+    state: QuotaState | None = None  # all limits; None if there is a plan
+    plan: Plan | None = None  # the changes; None if there is a state
+
+    def after(self, before: QuotaState) -> QuotaState:
+        """Return the candidate limits, given the current ones."""
+        if self.state is not None:
+            return self.state
+        return before if self.plan is None else apply_to(before, self.plan.changes)
+
+
+def candidates_of(plans: Sequence[Path], snapshots: Sequence[Path]) -> tuple[CandidateLimits, ...]:
+    """Read saved plans and snapshots of candidate limits, sorted by cluster.
+
+    Raises:
+        UsageError: A file cannot be candidates_of or has no cluster id, or two files have the same cluster.
+        ConfigError: A file is damaged.
+        StalePlan: A plan is of another version.
+    """
+    candidates_by_cluster: dict[str, CandidateLimits] = {}
+    for path in plans:
+        plan = read_plan(text_of(path), location=str(path)).plan
+        _add(candidates_by_cluster, CandidateLimits(cluster_id=plan.cluster_id, plan=plan), path)
+    for path in snapshots:
+        cluster_id, _, state = read_state(text_of(path), location=str(path))
+        _add(candidates_by_cluster, CandidateLimits(cluster_id=cluster_id, state=state), path)
+    return tuple(candidates_by_cluster[cluster_id] for cluster_id in sorted(candidates_by_cluster))
+
+
+def _add(
+    candidates_by_cluster: dict[str, CandidateLimits], candidate: CandidateLimits, path: Path
+) -> None:
+    if not candidate.cluster_id:
+        raise UsageError(f"{path} does not say of which cluster it is")
+    if candidate.cluster_id in candidates_by_cluster:
+        raise UsageError(f"{path} and another file are both about cluster {candidate.cluster_id}")
+    candidates_by_cluster[candidate.cluster_id] = candidate
+
+
+def text_of(path: Path) -> str:
+    """Read a file as text.
+
+    Raises:
+        UsageError: The file cannot be candidates_of.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be candidates_of: {error}") from error
+
 
 SCHEMA = arrow_tables.schema(IMPACT_ROW)
 

@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 from reconciler.base.protocols import Progress
 from reconciler.errors import QuotaValueError
 from reconciler.evidence.analysis import results
-from reconciler.evidence.analysis.engine import Engine, Task, by_cluster
-from reconciler.evidence.analysis.portions import portions
-from reconciler.evidence.analysis.window import TimeWindow
+from reconciler.evidence.analysis.engine import Engine, Task, by_cluster, portions
+from reconciler.evidence.analysis.results import TimeWindow
 from reconciler.evidence.store import recorded_window, samples
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.parquet_files import Key, TableFile

@@ -10,7 +10,7 @@ from reconciler.base.protocols import Progress
 from reconciler.evidence.analysis import capacity, results, usage
 from reconciler.evidence.analysis.engine import Engine
 from reconciler.evidence.analysis.recommendation import first_recommendations
-from reconciler.evidence.analysis.window import ReportWindow, TimeWindow
+from reconciler.evidence.analysis.results import ReportWindow, TimeWindow
 from reconciler.evidence.store import samples
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.stored_days import StoredDay

@@ -1,6 +1,6 @@
-"""Five-minute sums and daily histograms of the samples of a day, and writing them beside the samples.
+"""Five-minute sums and daily histograms of the samples of a day: made, written beside the samples, and read as rates.
 
-Both are made from the stored samples alone, and name them. A run that ended between samples and sums, or two runs of one
+Sums and histograms are made from the stored samples alone, and name them. A run that ended between samples and sums, or two runs of one
 day, leave sums that name other samples: they are made again by the next run, and before an analysis reads them.
 """
 
@@ -8,23 +8,26 @@ import datetime as dt
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.evidence.store.files.thread_pool import each
-from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.stored_days import StoredDay, Unit, UnitContent
+from reconciler.evidence.store.files.parquet_files import TableFile
+from reconciler.evidence.store.files.table_reader import each
+from reconciler.evidence.store.lake import Lake, LakeReader, within
+from reconciler.evidence.store.stored_days import SERIES, StoredDay, Unit, UnitContent
 from reconciler.usage.kernel.histogram import bucket_indexes
-from reconciler.usage.samples import Censored
+from reconciler.usage.reports.usage import TrafficDirection
+from reconciler.usage.samples import Censored, QuotaType
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE, Table
 
 INTERVAL_MS: Final = 300_000
 
 RULE: Final = "1"
-"""Increased whenever equal samples would give other rows; then the days that are read again are rolled up again."""
+"""Increased whenever equal samples would give other rows; then the days that are read_series again are rolled up again."""
 
 _SERIES: Final = (
     "cluster_id",
@@ -39,7 +42,7 @@ _SERIES: Final = (
 
 
 def usage_5m(samples: pa.Table) -> pa.Table:
-    """Convert rows of ``usage_sample`` to rows of ``usage_5m``: use by the time at which it was read."""
+    """Convert rows of ``usage_sample`` to rows of ``usage_5m``: use by the time at which it was read_series."""
     lasted = samples["dt_ms"].cast(pa.int64())
     throttle = samples["throttle_ms"]
     throttled = pc.fill_null(pc.greater(throttle, 0), False)  # noqa: FBT003 - a value of Arrow
@@ -97,7 +100,7 @@ def update(
 
     Raises:
         LakeConflict: Other writers were first on every attempt.
-        LakeError: The lake cannot be read or written.
+        LakeError: The lake cannot be read_series or series_text.
     """
     window = [cluster_id], first, last
     samples = {day.unit.day: day for day in lake.days(USAGE_SAMPLE, *window)}
@@ -120,7 +123,7 @@ def write(lake: Lake, cluster_id: str, day: dt.date) -> None:
 
     Raises:
         LakeConflict: Other writers were first on every attempt.
-        LakeError: There are no samples of this day, or the lake cannot be read or written.
+        LakeError: There are no samples of this day, or the lake cannot be read_series or series_text.
     """
     of_samples = Unit(table=USAGE_SAMPLE, cluster_id=cluster_id, day=day)
     for table, rows in ROLLUPS:
@@ -143,3 +146,63 @@ def write(lake: Lake, cluster_id: str, day: dt.date) -> None:
 def _inputs_of(samples: StoredDay) -> dict[str, str]:
     origin = json.dumps([samples.rows, samples.origin, samples.partial], sort_keys=True)
     return {USAGE_SAMPLE.name: hashlib.sha256(origin.encode()).hexdigest(), "rule": RULE}
+
+
+DIRECTIONS: Final = {
+    str(QuotaType.PRODUCE): str(TrafficDirection.INGRESS),
+    str(QuotaType.FETCH): str(TrafficDirection.EGRESS),
+}
+"""The direction of the bytes of a quota type; other types do not count bytes."""
+
+INTERVALS: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("cluster_id", *SERIES)),
+        ("bucket_ms", pa.int64()),
+        ("rate_units", pa.int64()),
+    ]
+)
+"""The rate of a bucket on a broker in five minutes; without names of a bucket, of all buckets of a quota type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalTask:
+    """The five-minute intervals of one day of a cluster."""
+
+    unit: Unit  # of `usage_5m`
+    window: tuple[int, int]
+    # Quota type, broker id and begin of the intervals to return by bucket; None = all, buckets added up.
+    only: frozenset[tuple[str, str, int]] | None
+    rows: int
+
+    def run(self, lake: LakeReader) -> pa.Table:
+        """Return the rates of the types that count bytes, as :data:`INTERVALS`."""
+        file = TableFile(lake.reader, self.unit.path, USAGE_5M)
+        columns = [*SERIES, "bucket_ms", "sum_units", "sum_dt_ms"]
+        every = pa.concat_tables([INTERVALS.empty_table(), *file.map_groups(columns, self._chosen)])
+        return every if self.only is not None else _totals(every)
+
+    def _chosen(self, rows: pa.Table) -> pa.Table:
+        rows = within(rows, self.window, "bucket_ms")
+        counted = pc.is_in(rows["quota_type"].cast(pa.string()), pa.array(list(DIRECTIONS)))
+        rows = rows.filter(pc.and_(counted, pc.greater(rows["sum_dt_ms"], 0)))
+        rate = pc.divide(pc.multiply(rows["sum_units"], 1000), rows["sum_dt_ms"])
+        columns = {name: rows[name].cast(pa.string()) for name in SERIES}
+        columns |= {"bucket_ms": rows["bucket_ms"], "rate_units": rate}
+        columns["cluster_id"] = pa.repeat(self.unit.cluster_id, rows.num_rows)
+        rows = pa.table(columns).select(INTERVALS.names).cast(INTERVALS)
+        if self.only is None:
+            return _totals(rows)
+        names = zip(
+            *(rows[name].to_pylist() for name in ("quota_type", "broker_id", "bucket_ms")),
+            strict=True,
+        )
+        return rows.filter(pa.array([name in self.only for name in names], pa.bool_()))
+
+
+def _totals(rows: pa.Table) -> pa.Table:
+    names = ["cluster_id", "quota_type", "broker_id", "bucket_ms"]
+    total = rows.group_by(names, use_threads=False).aggregate([("rate_units", "sum")])
+    columns = {name: total[name] for name in names} | {"rate_units": total["rate_units_sum"]}
+    for name in SERIES[1:5]:
+        columns[name] = pa.repeat("", total.num_rows)
+    return pa.table(columns).select(INTERVALS.names).cast(INTERVALS)

@@ -10,16 +10,14 @@ import pyarrow.compute as pc
 
 from reconciler.base.protocols import Progress
 from reconciler.evidence.analysis import results, rollup
-from reconciler.evidence.analysis.effective_limits import LimitBook
-from reconciler.evidence.analysis.engine import Engine, Task, by_cluster
-from reconciler.evidence.analysis.portions import portions
+from reconciler.evidence.analysis.engine import Engine, Task, by_cluster, portions
+from reconciler.evidence.analysis.results import ReportWindow, TimeWindow
 from reconciler.evidence.analysis.rollup import INTERVAL_MS
-from reconciler.evidence.analysis.window import ReportWindow, TimeWindow
 from reconciler.evidence.store import recorded_window, samples
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
 from reconciler.evidence.store.lake import Lake, LakeReader
-from reconciler.evidence.store.recorded_window import RecordedWindow
+from reconciler.evidence.store.recorded_window import LimitBook, RecordedWindow
 from reconciler.evidence.store.stored_days import Unit
 from reconciler.usage.impact.result_rows import EvidenceNote
 from reconciler.usage.kernel.histogram import percentiles

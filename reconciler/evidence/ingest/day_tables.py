@@ -24,8 +24,7 @@ from reconciler.evidence.ingest.limit_history import LimitHistory
 from reconciler.evidence.ingest.points import Points
 from reconciler.evidence.ingest.sample_grid import SampleGrid, grid
 from reconciler.evidence.store.files import arrow_tables, row_codes
-from reconciler.usage.samples import CONTROLLER, DAY_MS, MAX_UNITS, MILLION, Cadence, half_up
-from reconciler.usage.series import spans
+from reconciler.usage.samples import CONTROLLER, DAY_MS, MAX_UNITS, MILLION, Cadence, half_up, spans
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Measure
 
 VERSION = 5

@@ -23,7 +23,7 @@ from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.ingest.limit_history import LimitHistory
 from reconciler.evidence.ingest.points import Points
 from reconciler.evidence.ingest.scrapes import HOUR_MS
-from reconciler.evidence.store import scrape_interval, snapshot_import, stored_days
+from reconciler.evidence.store import recorded_window, snapshot_import, stored_days
 from reconciler.evidence.store.files import arrow_tables, row_codes
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.stored_days import CURSOR, LIMITS_ASKED, StoredDay, Unit, UnitContent
@@ -156,7 +156,7 @@ class SampleDays:
             for table, _ in TABLES
         }
         first = self.lake.day(units[BROKER_SAMPLE.name])
-        cadences = {} if first is None or self._rebuild else scrape_interval.of([first])
+        cadences = {} if first is None or self._rebuild else recorded_window.cadences_of([first])
         update = _DayUpdate(
             self.lake,
             units,
@@ -314,7 +314,7 @@ class _DayUpdate:
         if all(new >= before for new, before in zip(self._hours, old, strict=True)):
             return frozenset()
         kept_hours = frozenset(hour for hour in range(1, 25) if old[hour] >= self._hours[hour])
-        cadences = scrape_interval.of([after])
+        cadences = recorded_window.cadences_of([after])
         has_other_pace = cadences.get(after.unit.cluster_id, self._pace) != self._pace
         return None if len(kept_hours) == 24 or has_other_pace else kept_hours
 
@@ -326,7 +326,7 @@ class _DayUpdate:
             "points": f"{self._before.digest()} {self._points.digest()}",
             HOURS: " ".join(map(str, hours)),
             LIMITS: self._limits_name,
-            **scrape_interval.inputs(self._pace),
+            **recorded_window.cadence_inputs(self._pace),
             "rules": str(day_tables.VERSION),
         }
         if self._reading.partial:

@@ -19,8 +19,7 @@ from reconciler.evidence.ingest.dialect import SeriesNames
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.points import Points
 from reconciler.evidence.store.files import row_codes
-from reconciler.usage.samples import LEAST_STEP_MS
-from reconciler.usage.series import thinned
+from reconciler.usage.samples import LEAST_STEP_MS, thinned
 from reconciler.usage.tables import Measure
 
 HOUR_MS: Final = 3_600_000

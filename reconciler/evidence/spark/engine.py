@@ -18,8 +18,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from reconciler.base.protocols import Progress
 from reconciler.errors import KquotaError, SparkError
 from reconciler.evidence.analysis.engine import Task
-from reconciler.evidence.spark.runtime import jvm, session
-from reconciler.evidence.spark.runtime.session_settings import SessionSettings
+from reconciler.evidence.spark import jvm, session
+from reconciler.evidence.spark.session_settings import SessionSettings
 from reconciler.evidence.store.files.address import LakeAddress
 from reconciler.evidence.store.files.table_reader import TableReader
 from reconciler.evidence.store.lake import LakeReader

@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
-from reconciler.evidence.store import series_index
+from reconciler.evidence.store import stored_days
 from reconciler.evidence.store.files import arrow_tables, parquet_files
 from reconciler.evidence.store.files.parquet_files import TableFile
-from reconciler.evidence.store.files.table_reader import StoredFile, TableReader
-from reconciler.evidence.store.files.thread_pool import each
+from reconciler.evidence.store.files.table_reader import StoredFile, TableReader, each
 from reconciler.evidence.store.stored_days import (
     FACTS,
     DayFacts,
@@ -235,8 +234,8 @@ class Lake(LakeReader):
         )
         rows = arrow_tables.conformed(unit.table, content.rows)
         texts = {FACTS: msgspec.json.encode(facts).decode()}
-        if series_index.applies_to(unit.table):
-            texts[series_index.KEY] = series_index.written(rows)
+        if stored_days.lists_series(unit.table):
+            texts[stored_days.SERIES_KEY] = stored_days.series_text(rows)
         written = parquet_files.write_parquet(unit.table, rows, texts)
         self.store.put(unit.path, written, after=version)
         return self.open(unit, StoredFile(written))

@@ -3,22 +3,30 @@
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from reconciler.errors import LakeDamaged, LakeError
-from reconciler.evidence.store import previews, recorded_window, samples
+from reconciler.evidence.store import recorded_window, samples
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
 from reconciler.evidence.store.files.table_reader import TableReader
-from reconciler.evidence.store.lake import LakeReader
+from reconciler.evidence.store.files.table_store import TableStore
+from reconciler.evidence.store.lake import Lake, LakeReader
 from reconciler.evidence.store.samples import BucketsByType
-from reconciler.evidence.store.stored_days import cluster_folder
+from reconciler.evidence.store.stored_days import Unit, cluster_folder
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.recorded_limits import RecordedLimits
 from reconciler.usage.impact.result_rows import EvidenceNote
 from reconciler.usage.kernel.series import IntColumn, SampleSeries
 from reconciler.usage.samples import Cadence, QuotaType, cadence, day_of, start_of
-from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tables import (
+    BROKER_SAMPLE,
+    QUOTA_ENTRY,
+    SNAPSHOT,
+    TARGET_UP,
+    USAGE_SAMPLE,
+    Table,
+)
 from reconciler.usage.tags import Bucket
 
 AHEAD_MS: Final = 600_000
@@ -139,7 +147,7 @@ def _opened(
         reason = f"{empty.source}: no evidence of this cluster was published"
         return PublishedEvidence(note=replace(empty, stale=reason))
     last = units[-1].day
-    first = min(unit.day for unit in units if unit.day > last - timedelta(days=previews.DAYS))
+    first = min(unit.day for unit in units if unit.day > last - timedelta(days=PREVIEW_DAYS))
     scrapes = lake.read(lake.days(TARGET_UP, [cluster_id], last, last), ["ts_ms"], table=TARGET_UP)
     (newest,) = lake.days(USAGE_SAMPLE, [cluster_id], last, last)
     moments = [*scrapes["ts_ms"].to_pylist(), *newest.series["last_ms"].to_pylist()]
@@ -183,3 +191,47 @@ def _ages(age_ms: int, allowed_ms: int) -> str:
         if allowed_ms % size == 0 and age_ms // size > allowed_ms // size
     )
     return f"{age_ms // size:,} {name} ago; {allowed_ms // size:,} are allowed"
+
+
+PREVIEW_DAYS: Final = 14
+"""Number of days in the root of previews, the last one with samples included."""
+
+PREVIEW_TABLES: Final[tuple[Table, ...]] = (
+    QUOTA_ENTRY,
+    SNAPSHOT,
+    TARGET_UP,
+    BROKER_SAMPLE,
+    USAGE_SAMPLE,
+)
+"""The tables that a preview reads. Samples are last: a killed run leaves no day of samples without its limits."""
+
+
+def publish(lake: Lake, cluster_id: str, to: TableStore) -> tuple[date, date]:
+    """Copy the objects of the last days that differ. Nothing is deleted: the root may be a lake, and readers need no deletion.
+
+    The last snapshot of limits before these days is copied, too, because it was in force when they began.
+
+    Returns:
+        The first and the last day.
+
+    Raises:
+        LakeError: The lake has no samples of the cluster, or a store fails.
+    """
+    recorded = lake.units(USAGE_SAMPLE, [cluster_id])
+    if not recorded:
+        raise LakeError(f"the lake has no samples of {cluster_id}, so there is nothing to preview")
+    last = recorded[-1].day
+    first = last - timedelta(days=PREVIEW_DAYS - 1)
+    for table in PREVIEW_TABLES:
+        begin = first
+        if table in {QUOTA_ENTRY, SNAPSHOT}:
+            earlier = lake.units(table, [cluster_id], to_day=first - timedelta(days=1))
+            begin = earlier[-1].day if earlier else first
+        for unit in lake.units(table, [cluster_id], begin, last):
+            _copy(lake, unit, to)
+    return first, last
+
+
+def _copy(lake: Lake, unit: Unit, to: TableStore) -> None:
+    if LakeReader(to).facts(unit) != lake.facts(unit):  # they name the run and the time
+        to.put(unit.path, lake.store.content(unit.path), after=to.version(unit.path))

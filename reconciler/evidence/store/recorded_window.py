@@ -1,19 +1,73 @@
 """A recorded window of a cluster: its sample days, limits, scrape interval, and what is missing."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow.compute as pc
 
-from reconciler.evidence.store import quota_snapshots, scrape_interval
+from reconciler.errors import LakeError
+from reconciler.evidence.store import quota_snapshots, samples
+from reconciler.evidence.store.files.parquet_files import Key
 from reconciler.evidence.store.lake import LakeReader
 from reconciler.evidence.store.stored_days import StoredDay, states_of_all
+from reconciler.quota.entity import DEFAULT, Entity, canonical_text
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.result_rows import EvidenceNote
-from reconciler.usage.samples import MILLION, Cadence, day_of
+from reconciler.usage.samples import (
+    KEY_OF,
+    MILLION,
+    TYPE_OF,
+    Cadence,
+    QuotaType,
+    ValueState,
+    day_of,
+    limit_state,
+    limit_units,
+)
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tags import Bucket, KeyLimits, book, bucket_of, limit_of
+
+STEP: Final = "step_ms"
+GAP: Final = "max_gap_ms"
+
+
+def cadence_inputs(pace: Cadence) -> dict[str, str]:
+    """Return the entries for ``UnitContent.inputs``."""
+    return {STEP: str(pace.step_ms), GAP: str(pace.max_gap_ms)}
+
+
+def cadences_of(days: Iterable[StoredDay]) -> dict[str, Cadence]:
+    """Return the cadence cadences_of each cluster: the step cadences_of the newest day that has one, and the longest gap cadences_of all days.
+
+    Days cadences_of a window can have different steps. With the shorter gap cadences_of the faster days, each sample cadences_of the slower days
+    would be a session cadences_of its own and no backlog would carry over.
+
+    Raises:
+        LakeError: A day has an invalid step or gap.
+    """
+    cadences: dict[str, Cadence] = {}
+    for day in sorted(days, key=lambda day: day.unit.day):
+        if STEP in day.inputs or GAP in day.inputs:
+            cadence, before = (
+                _cadence_of(day.inputs, day.unit.path),
+                cadences.get(day.unit.cluster_id),
+            )
+            longest = max(cadence.max_gap_ms, before.max_gap_ms if before else 0)
+            cadences[day.unit.cluster_id] = replace(cadence, max_gap_ms=longest)
+    return cadences
+
+
+def _cadence_of(cadence_inputs: Mapping[str, str], path: str) -> Cadence:
+    try:
+        return Cadence(step_ms=int(cadence_inputs[STEP]), max_gap_ms=int(cadence_inputs[GAP]))
+    except (KeyError, ValueError) as error:
+        raise LakeError(
+            f"{STEP} and {GAP} are not a valid scrape interval: {cadence_inputs.get(STEP)!r}, {cadence_inputs.get(GAP)!r}",
+            path=path,
+        ) from error
+
 
 NO_SNAPSHOT: Final = "the lake has no quota snapshot of this cluster before the end of the window"
 NO_SAMPLES: Final = "the lake has no samples of this cluster in the window"
@@ -85,7 +139,7 @@ def evidence_note(
         LakeError: The lake cannot be read.
     """
     from_ms, to_ms = window
-    cadence = scrape_interval.of(samples).get(cluster_id)
+    cadence = cadences_of(samples).get(cluster_id)
     covered_ppm = coverage_ppm(lake, cluster_id, from_ms, to_ms)
     return EvidenceNote(
         cluster_id=cluster_id,
@@ -151,7 +205,7 @@ def opened(lake: LakeReader, cluster_id: str, from_ms: int, to_ms: int) -> Recor
     first, last = day_of(from_ms), day_of(to_ms - 1)
     samples = lake.days(USAGE_SAMPLE, [cluster_id], first, last)
     limits = quota_snapshots.observed_limits(lake, cluster_id, from_ms, to_ms)
-    paces = scrape_interval.of(samples)
+    paces = cadences_of(samples)
     reason = "" if limits.snapshot else NO_SNAPSHOT
     if not any(day.rows for day in samples):
         reason = NO_SAMPLES
@@ -180,3 +234,61 @@ def coverage_ppm(lake: LakeReader, cluster_id: str, from_ms: int, to_ms: int) ->
     sums = rows_by_broker.aggregate([("lasted_ms", "sum")]).column("lasted_ms_sum").to_pylist()
     window_ms = to_ms - from_ms
     return min((min(MILLION, covered * MILLION // window_ms) for covered in sums), default=0)
+
+
+NO_LIMIT: Final[tuple[int | None, str]] = (None, "")
+
+
+class NamedLimit(NamedTuple):
+    """A finite limit of an entity that matches exactly one bucket."""
+
+    kind: QuotaType
+    bucket: Bucket
+    units: int
+    source_entity: str
+
+
+class LimitBook:
+    """The limits of a cluster at one time."""
+
+    def __init__(self, state: QuotaState) -> None:
+        self._state = state
+        self._books: dict[QuotaType, KeyLimits] = {
+            kind: book(state, key) for kind, key in KEY_OF.items()
+        }
+
+    def of(self, key: Key) -> tuple[int | None, str]:
+        """Return the finite limit of a series in units, and its entity; :data:`NO_LIMIT` if it has none."""
+        kind, bucket, _ = samples.parts_of(key)
+        units, source = self.units(kind, bucket), self.source(kind, bucket)
+        return NO_LIMIT if units is None or source is None else (units, canonical_text(source))
+
+    def source(self, kind: QuotaType, bucket: Bucket) -> Entity | None:
+        """Return the entity of the limit of a bucket; ``None`` = it has none."""
+        effective = limit_of(self._books[kind], bucket)
+        return None if effective is None else effective[0]
+
+    def units(self, kind: QuotaType, bucket: Bucket) -> int | None:
+        """Return the finite limit of a bucket in units; ``None`` = it has none."""
+        effective = limit_of(self._books[kind], bucket)
+        if effective is None or limit_state(kind, effective[1]) is not ValueState.FINITE:
+            return None
+        return limit_units(kind, effective[1])
+
+    def unused(self, recorded: Collection[tuple[QuotaType, Bucket]]) -> Iterator[NamedLimit]:
+        """Yield the limits that name one bucket that was not recorded, sorted."""
+        limits: list[NamedLimit] = []
+        for entity, key, value in self._state.pairs():
+            kind = TYPE_OF[key]
+            names = [slot for slot in entity if isinstance(slot, str)]
+            if (
+                DEFAULT in entity
+                or "" in names
+                or limit_state(kind, value) is not ValueState.FINITE
+            ):
+                continue
+            bucket = bucket_of(*(slot if isinstance(slot, str) else "" for slot in entity))
+            units = limit_units(kind, value)
+            if (kind, bucket) not in recorded and units is not None:
+                limits.append(NamedLimit(kind, bucket, units, canonical_text(entity)))
+        yield from sorted(limits)

@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 from reconciler.evidence.store import lake
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
-from reconciler.evidence.store.files.thread_pool import each
-from reconciler.evidence.store.series_index import BUCKET, SERIES
-from reconciler.evidence.store.stored_days import StoredDay
-from reconciler.usage.kernel import runs
+from reconciler.evidence.store.files.table_reader import each
+from reconciler.evidence.store.stored_days import BUCKET, SERIES, StoredDay
+from reconciler.usage.kernel import series
 from reconciler.usage.kernel.series import (
     CENSORED,
     COLUMNS,
@@ -42,9 +41,9 @@ class SeriesRuns:
     """The runs of some series, packed."""
 
     def __init__(self) -> None:
-        self._runs: dict[Key, list[runs.Run]] = {}
+        self._runs: dict[Key, list[series.Run]] = {}
 
-    def add(self, key: Key, run: runs.Run) -> None:
+    def add(self, key: Key, run: series.Run) -> None:
         """Add a run of a series; files are added by day."""
         self._runs.setdefault(key, []).append(run)
 
@@ -60,7 +59,7 @@ class SeriesRuns:
             QuotaValueError: A sample is duplicated or out of range.
         """
         result = self._runs.get(key)
-        return NOTHING if result is None else runs.joined(result)
+        return NOTHING if result is None else series.joined(result)
 
     def by_bucket(self) -> dict[QuotaType, dict[Bucket, dict[str, SampleSeries]]]:
         """Return all series by quota type, bucket and broker; errors as for :meth:`series`."""
@@ -78,15 +77,15 @@ def read_runs(
 
     Args:
         files: Files of ``usage_sample`` of one cluster, by day.
-        wanted_keys: Series to read, values of :data:`~reconciler.evidence.store.series_index.SERIES`, sorted; all by default.
+        wanted_keys: Series to read_series, values of :data:`~reconciler.evidence.store.stored_days.SERIES`, sorted; all by default.
 
     Raises:
         LakeError: A file is damaged or cannot be fetched.
     """
     asked_for = None if wanted_keys is None else frozenset(wanted_keys)
 
-    def read(file: TableFile) -> list[tuple[Key, runs.Run]]:
-        def runs_of(rows: pa.Table) -> list[tuple[Key, runs.Run]]:
+    def read_series(file: TableFile) -> list[tuple[Key, series.Run]]:
+        def runs_of(rows: pa.Table) -> list[tuple[Key, series.Run]]:
             arrow_tables.check_no_nulls(rows, (*SERIES, *_NUMBERS[:-1]), file.shown)
             return [
                 (key, run)
@@ -100,12 +99,12 @@ def read_runs(
 
     result = SeriesRuns()
     if wanted_keys is None or wanted_keys:
-        for key, run in chain.from_iterable(each(read, files)):
+        for key, run in chain.from_iterable(each(read_series, files)):
             result.add(key, run)
     return result
 
 
-def _runs_of(rows: pa.Table, path: str) -> Iterator[tuple[Key, runs.Run]]:
+def _runs_of(rows: pa.Table, path: str) -> Iterator[tuple[Key, series.Run]]:
     """Yield the runs of a row group."""
     if not rows.num_rows:
         return
@@ -115,7 +114,7 @@ def _runs_of(rows: pa.Table, path: str) -> Iterator[tuple[Key, runs.Run]]:
         name: pc.fill_null(numbers.column(name), NOT_RECORDED).to_numpy() for name in _NUMBERS
     }
     columns["censored"] = _codes(rows.column("censored")).to_numpy()
-    yield from zip(keys, runs.cut(columns, begins), strict=True)
+    yield from zip(keys, series.cut(columns, begins), strict=True)
 
 
 def _keys_of(rows: pa.Table) -> tuple[list[Key], IntColumn]:
@@ -125,7 +124,7 @@ def _keys_of(rows: pa.Table) -> tuple[list[Key], IntColumn]:
         pc.not_equal(column.indices[1:], column.indices[:-1]).to_numpy(zero_copy_only=False)
         for column in batch.columns
     )
-    begins = runs.beginnings(batch.num_rows, changes)
+    begins = series.beginnings(batch.num_rows, changes)
     names = (column.to_pylist() for column in batch.take(pa.array(begins)).columns)
     return list(zip(*names, strict=True)), begins
 
@@ -146,7 +145,7 @@ def numbered_rows(
 
     def of_series(rows: pa.Table) -> pa.Table:
         keys, begins = _keys_of(rows)
-        of_rows = runs.spread([numbers.get(key, -1) for key in keys], begins, rows.num_rows)
+        of_rows = series.spread([numbers.get(key, -1) for key in keys], begins, rows.num_rows)
         numbered = rows.select(columns).append_column("number", pa.array(of_rows))
         return numbered.filter(pc.greater_equal(numbered["number"], 0))
 

@@ -16,10 +16,10 @@ from reconciler.render.use.units import (
     type_text,
     units_text,
 )
-from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.reports.client import ClientLimitRow, ClientReport, ThrottledRow
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import Bucket, GroupKind
+from reconciler.usage.throttle_models import FigureBound
 
 _SHARED_BY: Final = {
     GroupKind.USER: "all client ids of this user",

@@ -18,7 +18,6 @@ from reconciler.render.use.units import (
     type_text,
     units_text,
 )
-from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import (
     EvidenceNote,
     ImpactRow,
@@ -33,6 +32,7 @@ from reconciler.usage.reports.usage import (
     UsageRow,
 )
 from reconciler.usage.samples import QuotaType
+from reconciler.usage.throttle_models import FigureBound
 
 BOUNDS: Final[dict[FigureBound, str]] = {
     FigureBound.EXACT: "",

@@ -18,11 +18,11 @@ from reconciler.render.use.units import (
     type_text,
     units_text,
 )
-from reconciler.usage.demand_bounds import FigureBound, LimitMove, move
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation, TierBreach
 from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.impact.what_if import TenantImpact, tenants
 from reconciler.usage.samples import DAY_MS, KEY_OF, MILLION, QuotaType, ThrottleModel
+from reconciler.usage.throttle_models import FigureBound, LimitMove, move
 
 _AT_LEAST: Final = {
     FigureBound.EXACT: "",

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from reconciler.usage.clients import Clients
-from reconciler.usage.demand_bounds import FigureBound, LimitMove, move
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import ImpactQuery, ImpactRequest
 from reconciler.usage.impact.result_rows import ImpactRow
@@ -32,7 +31,7 @@ from reconciler.usage.kernel.series import NOTHING, SampleSeries, summed
 from reconciler.usage.kernel.throttling import Demand, demand_of, simulate
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import Bucket
-from reconciler.usage.throttle_models import Forecast
+from reconciler.usage.throttle_models import FigureBound, Forecast, LimitMove, move
 
 
 def judged(

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.errors import QuotaValueError
-from reconciler.usage.demand_bounds import FigureBound, LimitMove, move
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.verdict import (
     MINUTES_PER_DAY,
@@ -20,6 +19,7 @@ from reconciler.usage.impact.verdict import (
 from reconciler.usage.recommendation.limit_sizes import Advice, SizingRule
 from reconciler.usage.samples import QuotaType, ThrottleModel
 from reconciler.usage.tags import Bucket
+from reconciler.usage.throttle_models import FigureBound, LimitMove, move
 
 BLIND: Final = frozenset({ImpactVerdict.NO_DATA, ImpactVerdict.NOT_IDENTIFIABLE})
 """Verdicts without a judgement."""

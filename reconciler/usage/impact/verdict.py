@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from reconciler.usage.demand_bounds import FigureBound
-from reconciler.usage.throttle_models import MIN_DELAY_MS, Forecast
+from reconciler.usage.throttle_models import MIN_DELAY_MS, FigureBound, Forecast
 
 MINUTES_PER_DAY: Final = 1_440
 

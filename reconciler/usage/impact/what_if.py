@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import (
     CUSTOM_CALLBACK,
     HISTORY_BREAKS,
@@ -42,6 +41,7 @@ from reconciler.usage.impact.verdict import (
 )
 from reconciler.usage.samples import DAY_MS, MODEL_OF, QuotaType, ThrottleModel
 from reconciler.usage.tags import Bucket
+from reconciler.usage.throttle_models import FigureBound
 
 NO_SAMPLES: Final = "no sample of it lies in the window"
 NO_EVIDENCE: Final = "no evidence counts"

@@ -10,8 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.errors import QuotaValueError
-from reconciler.usage.recommendation.candidate_limits import three_digits
-from reconciler.usage.recommendation.trial import TrialResult
+from reconciler.usage.recommendation.trial import TrialResult, three_digits
 from reconciler.usage.samples import DAY_MS, MAX_UNITS, MILLION, QuotaType
 
 WEEK_MS: Final = 7 * DAY_MS

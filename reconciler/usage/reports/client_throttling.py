@@ -12,7 +12,7 @@ from reconciler.quota.entity import Entity, canonical_text, level
 from reconciler.quota.state import QuotaState
 from reconciler.usage.clients import WINDOW_SECONDS
 from reconciler.usage.kernel.series import SampleSeries
-from reconciler.usage.kernel.throttled_spans import chart_points, throttled_spans
+from reconciler.usage.kernel.throttling import chart_points, throttled_spans
 from reconciler.usage.recommendation.limit_sizes import SizingCase, Tier, priced
 from reconciler.usage.recommendation.sizing import trial
 from reconciler.usage.recommendation.trial import ThrottlePromise

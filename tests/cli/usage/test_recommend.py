@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store import recorded_window
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
@@ -94,7 +94,7 @@ def test_recommendations_of_a_lake_equal_those_of_the_core_and_are_written_into_
                     "censored": "no",
                 }
             )
-    pacing = scrape_interval.inputs(Cadence(step_ms=STEP, max_gap_ms=STEP))
+    pacing = recorded_window.cadence_inputs(Cadence(step_ms=STEP, max_gap_ms=STEP))
     for on, rows in by_day.items():
         replays.commit(into, USAGE_SAMPLE, CLUSTER, on, rows, **pacing)
         up = [{"broker_id": "1", "ts_ms": row["ts_ms"], "dt_ms": STEP} for row in rows[:288]]

@@ -5,10 +5,15 @@ from pathlib import Path
 import pytest
 
 from reconciler.app.recorded_use import recommendation
-from reconciler.app.recorded_use.engines import EngineOptions
-from reconciler.app.recorded_use.recommendation import RecommendOptions, task_of
-from reconciler.app.recorded_use.recommended_files import MARK, WrittenFiles, places, put
-from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
+from reconciler.app.recorded_use.recommendation import (
+    MARK,
+    RecommendOptions,
+    WrittenFiles,
+    places,
+    put_files,
+    task_of,
+)
+from reconciler.app.recorded_use.selection import ClusterSelection, EngineOptions, WindowOptions
 from reconciler.errors import UsageError
 from reconciler.manifest.loader import load_files
 from reconciler.quota.entity import entity
@@ -47,16 +52,16 @@ def places_of(path: Path, *names: str) -> dict[str, Path]:
 
 def test_a_file_of_kquota_is_replaced_and_removed_when_nothing_is_recommended(folder: Path) -> None:
     path = folder / "deep" / "new" / "prod.yaml"
-    assert put({path: ALICES}) == WrittenFiles(written=(path,))
+    assert put_files({path: ALICES}) == WrittenFiles(written=(path,))
     text = path.read_text()
     assert text.startswith(MARK)
     (declaration,) = load_files([("new", text)]).checked().of("prod")
     assert declaration.entity == entity(user="alice")
-    assert put({path: ALICES.replace("10000", "9999")}) == WrittenFiles(written=(path,))
+    assert put_files({path: ALICES.replace("10000", "9999")}) == WrittenFiles(written=(path,))
     assert "9999" in path.read_text()
-    assert put({path: ""}) == WrittenFiles(removed=(path,))
+    assert put_files({path: ""}) == WrittenFiles(removed=(path,))
     assert not path.exists()
-    assert put({path: ""}) == WrittenFiles(absent=(path,))
+    assert put_files({path: ""}) == WrittenFiles(absent=(path,))
 
 
 @pytest.mark.parametrize("text", [ALICES, ""])
@@ -71,7 +76,7 @@ def test_a_foreign_file_is_neither_replaced_nor_removed_and_nothing_is_written(
     with pytest.raises(UsageError, match="not from kquota usage recommend"):
         _ = places_of(target, "prod", "staging")
     with pytest.raises(UsageError, match="not from kquota usage recommend"):
-        _ = put({target / "prod.yaml": ALICES, target / "staging.yaml": text})
+        _ = put_files({target / "prod.yaml": ALICES, target / "staging.yaml": text})
     assert [path.name for path in target.iterdir()] == ["staging.yaml"]
     assert (target / "staging.yaml").read_text() == "# ours\n" + ALICES
 

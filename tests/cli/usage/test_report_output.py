@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.app.recorded_use.selection import SelectedCluster
-from reconciler.cli.usage.report_output import ReportOutput
+from reconciler.cli.usage.options import ReportOutput
 from reconciler.errors import QuotaValueError
 from reconciler.manifest.project import file
 from reconciler.render.use.report_text import report_text

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.codecs.state import state_document
-from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store import recorded_window
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
@@ -72,7 +72,7 @@ def lake(folder: Path) -> Path:
             for n in range(DAY_MS // STEP)
         ]
         on = day_of(BEGIN + day * DAY_MS)
-        pacing = scrape_interval.inputs(Cadence(step_ms=STEP, max_gap_ms=5 * STEP))
+        pacing = recorded_window.cadence_inputs(Cadence(step_ms=STEP, max_gap_ms=5 * STEP))
         replays.commit(into, USAGE_SAMPLE, CLUSTER, on, rows, **pacing)
         up = [{"broker_id": row["broker_id"], "ts_ms": row["ts_ms"], "dt_ms": STEP} for row in rows]
         replays.commit(into, TARGET_UP, CLUSTER, on, [dict(row) for row in up])

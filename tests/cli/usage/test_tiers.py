@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store import recorded_window
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
@@ -55,7 +55,7 @@ def test_a_tier_label_of_one_cluster_does_not_apply_to_another(kquota: Run, fold
             }
             for n in range(DAY_MS // STEP)
         ]
-        pacing = scrape_interval.inputs(Cadence(step_ms=STEP, max_gap_ms=5 * STEP))
+        pacing = recorded_window.cadence_inputs(Cadence(step_ms=STEP, max_gap_ms=5 * STEP))
         replays.commit(into, USAGE_SAMPLE, cluster_id, day_of(BEGIN), rows, **pacing)
         up = [{"broker_id": "1", "ts_ms": row["ts_ms"], "dt_ms": STEP} for row in rows]
         replays.commit(into, TARGET_UP, cluster_id, day_of(BEGIN), [dict(row) for row in up])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from reconciler.evidence.analysis import rollup
-from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.stored_days import Unit, UnitContent
@@ -71,7 +71,14 @@ def fill(into: Lake, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -> No
         for n, state in enumerate((fleet.recorded or RecordedLimits()).states[:-1], start=1):
             looked(into, fleet.cluster_id, state, whatif_cases.START_MS - n * DAY_MS, f"look {n}")
         for on, rows in by_day.items():
-            commit(into, USAGE_SAMPLE, fleet.cluster_id, on, rows, **scrape_interval.inputs(pacing))
+            commit(
+                into,
+                USAGE_SAMPLE,
+                fleet.cluster_id,
+                on,
+                rows,
+                **recorded_window.cadence_inputs(pacing),
+            )
             up = [{"broker_id": "1", "ts_ms": row["ts_ms"], "dt_ms": 30_000} for row in rows[:5]]
             commit(into, TARGET_UP, fleet.cluster_id, on, [dict(row) for row in up])
 

@@ -3,7 +3,7 @@
 import datetime as dt
 from pathlib import Path
 
-from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -39,7 +39,7 @@ def build_lake(folder: Path) -> Lake:
         for user, rate in RATES.items()
         for ts in TIMES
     ]
-    inputs = scrape_interval.inputs(PACE)
+    inputs = recorded_window.cadence_inputs(PACE)
     replays.commit(lake, USAGE_SAMPLE, "c1", DAY, samples, counts={"gap": 1}, **inputs)
     moments = [{"broker_id": "1", "ts_ms": ts, "dt_ms": STEP} for ts in TIMES]
     replays.commit(lake, TARGET_UP, "c1", DAY, moments)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.evidence.analysis.budget_loads import MOST_SERIES, observed_uses
-from reconciler.evidence.store import published_evidence, scrape_interval
+from reconciler.evidence.store import published_evidence, recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.published_evidence import PublishedEvidence
 from reconciler.evidence.store.stored_days import UnitContent
@@ -42,7 +42,7 @@ def lake(tmp_path: Path) -> Lake:
     lake = rows.lake_in(tmp_path / "lake")
     content = UnitContent(
         rows=rows.usage(0, users=("alice", "bob"), brokers=("1", "2"), rates=PEAKS),
-        inputs=scrape_interval.inputs(cadence(30_000)),
+        inputs=recorded_window.cadence_inputs(cadence(30_000)),
     )
     lake.replace(rows.unit(USAGE_SAMPLE), content)
     lake.replace(rows.unit(TARGET_UP), UnitContent(rows=rows.up(0, moments=len(PEAKS))))
@@ -136,7 +136,7 @@ def test_more_series_than_a_plan_can_read_leave_the_promised_sum(lake: Lake) -> 
         rows.unit(USAGE_SAMPLE),
         UnitContent(
             rows=rows.usage(0, users=users, rates=(1,)),
-            inputs=scrape_interval.inputs(cadence(30_000)),
+            inputs=recorded_window.cadence_inputs(cadence(30_000)),
         ),
     )
     result = observed(lake, use_of(), NO_LIMITS)

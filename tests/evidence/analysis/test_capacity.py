@@ -10,8 +10,8 @@ import pytest
 from reconciler.errors import QuotaValueError
 from reconciler.evidence.analysis import capacity, report
 from reconciler.evidence.analysis.engine import LocalEngine
-from reconciler.evidence.analysis.window import ReportWindow
-from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.analysis.results import ReportWindow
+from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.quota.entity import canonical_text, entity
 from reconciler.quota.keys import Key
@@ -152,7 +152,7 @@ def filled(folder: Path, world: World) -> Lake:
             }
             for sample in series
         ]
-    pace = scrape_interval.inputs(Cadence(step_ms=10_000, max_gap_ms=GAP))
+    pace = recorded_window.cadence_inputs(Cadence(step_ms=10_000, max_gap_ms=GAP))
     keys = {"produce": Key.PRODUCER_BYTE_RATE, "fetch": Key.CONSUMER_BYTE_RATE}
     for case, of_case in used.items():
         replays.commit(lake, USAGE_SAMPLE, case, DAY, of_case, **pace)

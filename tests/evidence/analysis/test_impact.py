@@ -8,10 +8,9 @@ import pytest
 
 from reconciler.errors import QuotaValueError
 from reconciler.evidence.analysis import impact
-from reconciler.evidence.analysis.candidate_limits import CandidateLimits
 from reconciler.evidence.analysis.engine import LocalEngine
-from reconciler.evidence.analysis.impact import SimulationRequest
-from reconciler.evidence.analysis.window import TimeWindow
+from reconciler.evidence.analysis.impact import CandidateLimits, SimulationRequest
+from reconciler.evidence.analysis.results import TimeWindow
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.impact.bucket_mapping import HISTORY_BREAKS

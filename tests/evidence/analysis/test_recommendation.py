@@ -19,8 +19,8 @@ from reconciler.evidence.analysis.recommendation import (
     SizingTask,
     advised,
 )
-from reconciler.evidence.analysis.window import TimeWindow
-from reconciler.evidence.store import recorded_window, samples, scrape_interval
+from reconciler.evidence.analysis.results import TimeWindow
+from reconciler.evidence.store import recorded_window, samples
 from reconciler.evidence.store.lake import Lake
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
@@ -254,7 +254,7 @@ def test_cases_have_limit_tier_marks_and_budget_and_clients_that_cannot_be_limit
         _sample("produce", "none"),
     ]
     last = day_of(BEGIN + 3 * DAY_MS)
-    replays.commit(into, USAGE_SAMPLE, "c1", last, rows, **scrape_interval.inputs(PACE))
+    replays.commit(into, USAGE_SAMPLE, "c1", last, rows, **recorded_window.cadence_inputs(PACE))
     capacity = [
         {"broker_id": broker, "direction": "ingress", "budget_units": budget, "basis": "measured"}
         for broker, budget in (("1", 900), ("2", 700), ("3", None))

@@ -9,8 +9,8 @@ import pytest
 
 from reconciler.evidence.analysis import rollup
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.usage.histogram import BOUNDS
 from reconciler.usage.kernel import histogram as kernel
+from reconciler.usage.kernel.histogram import BOUNDS
 from reconciler.usage.samples import MAX_UNITS
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE
 from tests.evidence.analysis import lakes

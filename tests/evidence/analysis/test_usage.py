@@ -10,8 +10,8 @@ import pytest
 
 from reconciler.evidence.analysis.capacity import carried
 from reconciler.evidence.analysis.engine import LocalEngine
+from reconciler.evidence.analysis.results import ReportWindow
 from reconciler.evidence.analysis.usage import SCHEMA, UsageTask, profiled
-from reconciler.evidence.analysis.window import ReportWindow
 from reconciler.evidence.store import samples
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake

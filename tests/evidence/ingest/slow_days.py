@@ -11,8 +11,7 @@ from reconciler.evidence.ingest.limit_history import (
     UnknownLimit,
 )
 from reconciler.evidence.store.snapshot_import import LimitSnapshot
-from reconciler.usage.samples import Cadence, Censored, QuotaType
-from reconciler.usage.series import thinned
+from reconciler.usage.samples import Cadence, Censored, QuotaType, thinned
 from reconciler.usage.tags import Bucket, bucket_of
 from tests.evidence.ingest.point_rows import Row
 from tests.usage.reference import Sample, UntimedSample, censored, filled, rate_units, timed

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reconciler.codecs.row_values import row_document
-from reconciler.evidence.analysis import candidate_limits, capacity, impact, recommendation, usage
+from reconciler.evidence.analysis import capacity, impact, recommendation, usage
 from reconciler.evidence.analysis.engine import Engine
-from reconciler.evidence.analysis.window import ReportWindow, TimeWindow
+from reconciler.evidence.analysis.results import ReportWindow, TimeWindow
 from reconciler.evidence.spark import engine as spark_engine
-from reconciler.evidence.spark.runtime.session_settings import SessionSettings
+from reconciler.evidence.spark.session_settings import SessionSettings
 from reconciler.evidence.store.files.table_store import opened
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.capacity import CapacityOfCluster
@@ -32,7 +32,7 @@ def silent(phase: str, completed: int, total: int) -> None:
 def simulated(engine: Engine, lake: Lake, states: Path) -> object:
     """Simulate the changes to the states in a folder."""
     work = impact.SimulationRequest(
-        candidates=candidate_limits.read([], sorted(states.iterdir())),
+        candidates=impact.candidates_of([], sorted(states.iterdir())),
         window=TimeWindow(from_ms=FIRST_MS, to_ms=FIRST_MS + 2 * DAY_MS),
     )
     return impact.simulated(engine, lake, work, silent)

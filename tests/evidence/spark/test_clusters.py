@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import SparkError
-from reconciler.evidence.spark.runtime import session
-from reconciler.evidence.spark.runtime.session_settings import SessionSettings
+from reconciler.evidence.spark import session
+from reconciler.evidence.spark.session_settings import SessionSettings
 from reconciler.spark import __main__ as main_file
 from tests.evidence.analysis import lakes
 from tests.servers import spark as servers

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from reconciler.codecs.state import state_document
 from reconciler.errors import SparkError
 from reconciler.evidence.analysis import engine as engines
-from reconciler.evidence.analysis import impact, portions
-from reconciler.evidence.analysis.candidate_limits import CandidateLimits
+from reconciler.evidence.analysis import impact
 from reconciler.evidence.analysis.engine import LocalEngine
-from reconciler.evidence.analysis.window import TimeWindow
+from reconciler.evidence.analysis.impact import CandidateLimits
+from reconciler.evidence.analysis.results import TimeWindow
 from reconciler.evidence.spark.engine import SparkEngine
 from reconciler.evidence.store.lake import Lake
 from reconciler.render.json_values import dump
@@ -94,7 +94,7 @@ def test_the_two_engines_give_the_same_rows_of_random_tables(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In tasks of a few hundred rows, so that every analysis has many."""
-    monkeypatch.setattr(portions, "TASK_ROWS", 300)
+    monkeypatch.setattr(engines, "TASK_ROWS", 300)
     for seed in range(0, 60, 20):
         template = tmp_path / f"{seed}"
         filled(template, first=seed)
@@ -106,8 +106,8 @@ def test_the_two_engines_give_the_same_rows_of_random_tables(
 def test_several_processes_give_the_rows_of_one(
     local_run: tuple[Lake, Any], template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(portions, "TASK_ROWS", 1_000)
-    monkeypatch.setattr(engines, "ALONE", 0)
+    monkeypatch.setattr(engines, "TASK_ROWS", 1_000)
+    monkeypatch.setattr(engines, "ALONE_S", 0.0)
     assert_same(local_run, ran(LocalEngine(2), copied(template, tmp_path)))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from reconciler.evidence.store import previews
+from reconciler.evidence.store import published_evidence
 from reconciler.evidence.store.stored_days import UnitContent
 from reconciler.usage.tables import USAGE_SAMPLE
 from tests.evidence.store import rows
@@ -32,7 +32,7 @@ def update(folder: Path) -> None:
 def publish_again(folder: Path) -> None:
     """Copy one more day for previews."""
     lake, to = rows.lake_in(folder / "lake"), rows.lake_in(folder / "previews").store
-    previews.publish(lake, rows.CLUSTER, to)
+    published_evidence.publish(lake, rows.CLUSTER, to)
 
 
 WORKS: dict[str, Callable[[Path], None]] = {"update": update, "publish": publish_again}

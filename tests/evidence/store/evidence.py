@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.files import arrow_tables, table_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.stored_days import Unit, UnitContent
@@ -59,7 +59,7 @@ def published(
     last = end_ms // DAY_MS - 1
     for day in range(last - days + 1, last + 1):
         samples = _samples(cluster_id, day, use, brokers, quota_type, censored)
-        pace = scrape_interval.inputs(cadence(STEP_MS))
+        pace = recorded_window.cadence_inputs(cadence(STEP_MS))
         _commit(lake, USAGE_SAMPLE, cluster_id, day, samples, **pace)
         _commit(lake, TARGET_UP, cluster_id, day, _up(cluster_id, day, brokers))
     if limits is not None:

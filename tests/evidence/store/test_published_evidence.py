@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from reconciler.errors import LakeError
-from reconciler.evidence.store import previews, published_evidence, scrape_interval
+from reconciler.evidence.store import published_evidence, recorded_window
 from reconciler.evidence.store.files import parquet_files
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.published_evidence import UNKNOWN_PACE, PublishedEvidence
@@ -40,7 +40,7 @@ def lake(tmp_path: Path) -> Lake:
 
 def published(lake: Lake, days: int = 2, **usage: object) -> None:
     """Samples of some days."""
-    inputs = scrape_interval.inputs(PACE)
+    inputs = recorded_window.cadence_inputs(PACE)
     for number in range(days):
         content = UnitContent(rows=rows.usage(number, **usage), inputs=inputs)
         lake.replace(rows.unit(USAGE_SAMPLE, number), content)
@@ -355,15 +355,15 @@ def test_the_last_fourteen_days_are_copied_with_the_limits_that_were_in_force_be
         limited(lake, number, f"s{number}", [((("user", "alice"),), "producer_byte_rate", 5.0)])
     published(lake, 16)
     to = rows.lake_in(tmp_path / "previews")
-    assert previews.publish(lake, rows.CLUSTER, to.store) == (rows.day(2), rows.day(15))
+    assert published_evidence.publish(lake, rows.CLUSTER, to.store) == (rows.day(2), rows.day(15))
     assert [unit.day for unit in to.units(USAGE_SAMPLE)] == [rows.day(n) for n in range(2, 16)]
     assert [unit.day for unit in to.units(QUOTA_ENTRY)] == [rows.day(0), rows.day(3)]
     before = {path: to.store.version(path) for path in to.store.paths("usage_sample")}
-    assert previews.publish(lake, rows.CLUSTER, to.store) == (rows.day(2), rows.day(15))
+    assert published_evidence.publish(lake, rows.CLUSTER, to.store) == (rows.day(2), rows.day(15))
     assert {path: to.store.version(path) for path in to.store.paths("usage_sample")} == before
     content = UnitContent(rows=rows.usage(17))
     lake.replace(rows.unit(USAGE_SAMPLE, 17), content)
-    previews.publish(lake, rows.CLUSTER, to.store)
+    published_evidence.publish(lake, rows.CLUSTER, to.store)
     assert [unit.day for unit in to.units(USAGE_SAMPLE)][-2:] == [rows.day(15), rows.day(17)]
 
 
@@ -377,7 +377,7 @@ def test_nothing_is_deleted_where_previews_are_copied_to_even_in_the_lake_itself
         published(store, 40)
     for to in (lake.store, copied.store):
         before = {path: to.content(path) for path in to.paths("")}
-        previews.publish(lake, rows.CLUSTER, to)
+        published_evidence.publish(lake, rows.CLUSTER, to)
         assert {path: to.content(path) for path in to.paths("")} == before
     assert (
         published_evidence.opened(copied.store, rows.CLUSTER, rows.at(40), 48 * HOUR).note.stale
@@ -387,13 +387,13 @@ def test_nothing_is_deleted_where_previews_are_copied_to_even_in_the_lake_itself
 
 def test_a_cluster_without_samples_has_no_previews(lake: Lake, tmp_path: Path) -> None:
     with pytest.raises(LakeError, match="nothing to preview"):
-        previews.publish(lake, rows.CLUSTER, rows.lake_in(tmp_path / "previews").store)
+        published_evidence.publish(lake, rows.CLUSTER, rows.lake_in(tmp_path / "previews").store)
 
 
 def test_a_damaged_copy_is_replaced(lake: Lake, tmp_path: Path) -> None:
     published(lake)
     to = rows.lake_in(tmp_path / "previews")
-    previews.publish(lake, rows.CLUSTER, to.store)
+    published_evidence.publish(lake, rows.CLUSTER, to.store)
     put(to, USAGE_SAMPLE, b"PAR1")
-    previews.publish(lake, rows.CLUSTER, to.store)
+    published_evidence.publish(lake, rows.CLUSTER, to.store)
     assert opened(to).note.stale == ""

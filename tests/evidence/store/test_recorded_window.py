@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reconciler.evidence.store import recorded_window, scrape_interval
+from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.stored_days import UnitContent, counts_of
 from reconciler.quota.entity import entity
@@ -50,7 +50,7 @@ def _filled(folder: Path, **inputs: str) -> Lake:
 
 
 def test_a_window_has_its_coverage_and_its_missing_data(tmp_path: Path) -> None:
-    into = _filled(tmp_path, **scrape_interval.inputs(PACE))
+    into = _filled(tmp_path, **recorded_window.cadence_inputs(PACE))
     (day,) = into.days(USAGE_SAMPLE)
     counts = counts_of({"filled": 3, "no_up": 0}, {"2": 500_000})
     rows = into.read([day], table=USAGE_SAMPLE)
@@ -75,7 +75,7 @@ def test_a_window_that_cannot_be_used_has_a_reason(tmp_path: Path) -> None:
         recorded_window.opened(into, "other", BEGIN, BEGIN + DAY_MS).reason
         == recorded_window.NO_SAMPLES
     )
-    paced = _filled(tmp_path / "paced", **scrape_interval.inputs(PACE))
+    paced = _filled(tmp_path / "paced", **recorded_window.cadence_inputs(PACE))
     assert (
         recorded_window.opened(paced, CLUSTER, BEGIN, BEGIN + DAY_MS).reason
         == recorded_window.NO_SNAPSHOT
@@ -83,10 +83,15 @@ def test_a_window_that_cannot_be_used_has_a_reason(tmp_path: Path) -> None:
 
 
 def test_days_without_samples_are_missing(tmp_path: Path) -> None:
-    into = _filled(tmp_path, **scrape_interval.inputs(PACE))
+    into = _filled(tmp_path, **recorded_window.cadence_inputs(PACE))
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
     replays.commit(
-        into, USAGE_SAMPLE, CLUSTER, day_of(BEGIN + DAY_MS), [], **scrape_interval.inputs(PACE)
+        into,
+        USAGE_SAMPLE,
+        CLUSTER,
+        day_of(BEGIN + DAY_MS),
+        [],
+        **recorded_window.cadence_inputs(PACE),
     )
     window = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
     assert window.note(into, "here", 7).partial == (
@@ -100,8 +105,8 @@ def test_days_without_samples_are_missing(tmp_path: Path) -> None:
 
 def test_days_with_another_step_keep_the_longest_gap_of_the_window(tmp_path: Path) -> None:
     slow = Cadence(step_ms=60_000, max_gap_ms=300_000)
-    into = _filled(tmp_path, **scrape_interval.inputs(slow))
-    quick = scrape_interval.inputs(Cadence(step_ms=10_000, max_gap_ms=50_000))
+    into = _filled(tmp_path, **recorded_window.cadence_inputs(slow))
+    quick = recorded_window.cadence_inputs(Cadence(step_ms=10_000, max_gap_ms=50_000))
     late = [_sample(BEGIN + DAY_MS + 10_000, "2")]
     replays.commit(into, USAGE_SAMPLE, CLUSTER, day_of(BEGIN + DAY_MS), late, **quick)
     window = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
@@ -109,7 +114,7 @@ def test_days_with_another_step_keep_the_longest_gap_of_the_window(tmp_path: Pat
 
 
 def test_limits_of_an_old_snapshot_are_reported(tmp_path: Path) -> None:
-    into = _filled(tmp_path, **scrape_interval.inputs(PACE))
+    into = _filled(tmp_path, **recorded_window.cadence_inputs(PACE))
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN - 90 * DAY_MS)
     (message,) = (
         recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + DAY_MS).note(into, "here", 7).partial

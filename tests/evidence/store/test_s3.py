@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.errors import LakeConflict, LakeError
-from reconciler.evidence.store import previews, published_evidence
+from reconciler.evidence.store import published_evidence
 from reconciler.evidence.store.files import parquet_files, table_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.stored_days import UnitContent
@@ -64,7 +64,7 @@ def test_previews_are_copied_and_read(lake: Lake, address: str) -> None:
         lake.put(rows.unit(USAGE_SAMPLE, number), UnitContent(rows=rows.usage(number)), None)
         lake.put(rows.unit(TARGET_UP, number), UnitContent(rows=rows.up(number)), None)
     to = table_store.opened(f"{address}/previews")
-    assert previews.publish(lake, rows.CLUSTER, to) == (rows.day(-11), rows.day(2))
+    assert published_evidence.publish(lake, rows.CLUSTER, to) == (rows.day(-11), rows.day(2))
     evidence = published_evidence.opened(to, rows.CLUSTER, rows.at(3), DAY_MS)
     assert evidence.note.stale == ""
     bucket = bucket_of("alice")

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from reconciler.usage.clients import UNSTATED_CONSUMERS, Clients, Span
-from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import ImpactRequest
 from reconciler.usage.impact.verdict import (
@@ -22,6 +21,7 @@ from reconciler.usage.impact.what_if import breaches, row_of
 from reconciler.usage.kernel import request_replay
 from reconciler.usage.samples import DAY_MS, Censored, QuotaType
 from reconciler.usage.tags import bucket_of
+from reconciler.usage.throttle_models import FigureBound
 from tests.usage.recorded import OldBucket, impact
 from tests.usage.reference import Sample
 

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from reconciler.quota.entity import DEFAULT, canonical_text, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import (
     CUSTOM_CALLBACK,
     HISTORY_BREAKS,
@@ -26,6 +25,7 @@ from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.impact.what_if import NO_SAMPLES
 from reconciler.usage.samples import KEY_OF, Censored, QuotaType
 from reconciler.usage.tags import bucket_of
+from reconciler.usage.throttle_models import FigureBound
 from tests.usage.recorded import OldBucket, impact, judged
 from tests.usage.reference import Sample
 from tests.usage.whatif_cases import CADENCE, case

@@ -1,11 +1,13 @@
 """Series as columns: impossible values are refused; spans, sums and times equal the same rules row by row."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.usage.kernel.series import NOTHING, summed
+from reconciler.usage.kernel import series
+from reconciler.usage.kernel.series import COLUMNS, NOTHING, summed
 from reconciler.usage.samples import MAX_UNITS, Censored
 from tests.usage import reference
 from tests.usage.reference import Sample, columns, samples_of
@@ -68,3 +70,24 @@ def test_times_and_spans_equal_the_reference_row_by_row(rows, from_ms, to_ms):
 def test_an_empty_list_of_samples_is_a_series():
     assert len(NOTHING) == len(summed([])) == 0
     assert NOTHING.throttled_ms == 0
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=30))
+def test_runs_begin_where_any_column_changes(keys):
+    column = np.array(keys)
+    changes = column[1:] != column[:-1]
+    begins = series.beginnings(len(keys), [changes]).tolist()
+    expected = [at for at in range(len(keys)) if at == 0 or keys[at] != keys[at - 1]]
+    assert begins == expected
+
+
+@given(st.integers(0, 12))
+def test_a_series_split_into_two_runs_is_read_unchanged(cut):
+    rows = [
+        Sample(2**40 + n, 300_000, MAX_UNITS - n, None if n % 3 else 2**40, Censored.YES)
+        for n in range(12)
+    ]
+    whole_series = columns(rows)
+    begins = np.array([0] if cut in {0, 12} else [0, cut])
+    values = {name: getattr(whole_series, name) for name in COLUMNS}
+    assert samples_of(series.joined(list(series.cut(values, begins))[::-1])) == rows

@@ -5,7 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.usage.kernel.throttling import MOST_UNITS, delay_ms, demand_of, served, waiting
+from reconciler.usage.kernel.series import NOT_RECORDED, SampleSeries, series_of
+from reconciler.usage.kernel.throttling import (
+    MOST_UNITS,
+    ThrottledSpan,
+    chart_points,
+    delay_ms,
+    demand_of,
+    served,
+    throttled_spans,
+    waiting,
+)
 from reconciler.usage.samples import MAX_UNITS, MODEL_OF, Censored, QuotaType, ThrottleModel
 from reconciler.usage.throttle_models import BURST_WINDOWS, LONGEST_MS
 from tests.usage import reference
@@ -197,3 +207,65 @@ def test_more_demand_never_throttles_less(kind, samples, limit, more):
     light, heavy = (simulate(kind, rows, limit, GAP) for rows in (samples, heavier))
     assert heavy.throttled_ms >= light.throttled_ms
     assert (heavy.max_delay_ms or 0) >= (light.max_delay_ms or 0)
+
+
+READ_MS, LONGEST_GAP_MS = 10, 50
+
+readings = st.lists(
+    st.tuples(
+        st.integers(1, 100), st.integers(0, 10**13), st.sampled_from([NOT_RECORDED, 0, 5, 900])
+    ),
+    min_size=1,
+    max_size=40,
+)
+"""Distance to the reading before, rate, throttle time."""
+
+
+def recorded_series(rows: list[tuple[int, int, int]]) -> SampleSeries:
+    times = [1_000 + sum(distance for distance, _, _ in rows[: at + 1]) for at in range(len(rows))]
+    durations = [READ_MS if distance > LONGEST_GAP_MS else distance for distance, _, _ in rows]
+    return series_of(
+        {
+            "ts_ms": times,
+            "dt_ms": durations,
+            "rate_units": [rate for _, rate, _ in rows],
+            "throttle_ms": [delay for _, _, delay in rows],
+            "censored": [0] * len(rows),
+        }
+    )
+
+
+def test_a_span_ends_with_the_throttling_or_at_a_gap() -> None:
+    rows = [(10, 1, 0), (10, 7, 5), (10, 9, 900), (10, 1, 0), (10, 2, 5), (60, 3, 5)]
+    assert throttled_spans(recorded_series(rows), LONGEST_GAP_MS) == (
+        ThrottledSpan(begin_ms=1_010, end_ms=1_030, delay_ms=900, rate_units=9),
+        ThrottledSpan(begin_ms=1_040, end_ms=1_050, delay_ms=5, rate_units=2),
+        ThrottledSpan(begin_ms=1_100, end_ms=1_110, delay_ms=5, rate_units=3),
+    )
+    assert throttled_spans(recorded_series([(10, 1, NOT_RECORDED)]), LONGEST_GAP_MS) == ()
+
+
+@given(readings)
+def test_spans_cover_the_time_that_the_broker_recorded_as_throttled(rows) -> None:
+    recorded = recorded_series(rows)
+    spans = throttled_spans(recorded, LONGEST_GAP_MS)
+    covered_ms = sum(span.end_ms - span.begin_ms for span in spans)
+    assert covered_ms == (recorded.throttled_ms or 0)
+
+
+@given(readings, st.integers(1, 500))
+def test_points_keep_all_units_the_largest_rate_and_the_throttling(rows, length_ms) -> None:
+    recorded = recorded_series(rows)
+    points, throttled = chart_points(recorded, 1_000, length_ms)
+    begins = [begin for begin, _, _ in points]
+    assert begins == sorted(
+        {1_000 + (ts - 1_000) // length_ms * length_ms for ts in recorded.ts_ms}
+    )
+    assert max(largest for _, _, largest in points) == recorded.peak
+    assert all(mean <= largest for _, mean, largest in points)
+    assert set(throttled) <= set(begins)
+    assert bool(throttled) == bool(recorded.throttled_ms)
+    ((_, mean, largest),) = chart_points(recorded, 1_000, 10**6)[0]
+    assert abs(
+        mean - int(recorded.rate_units.dot(recorded.dt_ms.astype(object))) / recorded.covered_ms
+    ) <= max(1, largest * 1e-9)

@@ -5,7 +5,8 @@ own tools (``AWS_…``, ``GOOGLE_…``, ``AZURE_STORAGE_…``).
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -16,6 +17,21 @@ from reconciler.base.redaction import redact_urls
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.evidence.store.files import address
 from reconciler.evidence.store.files.address import LakeAddress
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+AT_ONCE: Final = 8
+"""Number of files that are read at the same time."""
+
+
+def each(work: Callable[[A], B], arguments: Sequence[A]) -> list[B]:
+    """Apply ``work`` to the arguments concurrently; return the results in order, or raise the first error."""
+    if len(arguments) < 2:
+        return [work(argument) for argument in arguments]
+    with ThreadPoolExecutor(min(AT_ONCE, len(arguments))) as pool:
+        return list(pool.map(work, arguments))
+
 
 T = TypeVar("T")
 

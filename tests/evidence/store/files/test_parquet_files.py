@@ -10,7 +10,7 @@ from hypothesis import given
 from reconciler.errors import LakeDamaged
 from reconciler.evidence.store.files import arrow_tables, parquet_files, table_store
 from reconciler.evidence.store.files.parquet_files import TableFile
-from reconciler.evidence.store.series_index import SERIES
+from reconciler.evidence.store.stored_days import SERIES
 from reconciler.usage.tables import QUOTA_ENTRY, TARGET_UP, USAGE_SAMPLE, ColumnKind, Table
 from tests.evidence.store import rows
 from tests.evidence.store.stores import PassingStore

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from reconciler.usage.histogram import BOUNDS, STEPS
+from reconciler.usage.kernel.histogram import BOUNDS, STEPS
 from reconciler.usage.samples import MAX_UNITS
 
 

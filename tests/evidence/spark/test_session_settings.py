@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.errors import ConfigError
-from reconciler.evidence.spark.runtime.session_settings import SessionSettings
+from reconciler.evidence.spark.session_settings import SessionSettings
 
 
 @pytest.mark.parametrize(

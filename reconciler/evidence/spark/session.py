@@ -20,8 +20,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from reconciler.errors import ConfigError, SparkError
-from reconciler.evidence.spark.runtime import jvm
-from reconciler.evidence.spark.runtime.session_settings import SessionSettings
+from reconciler.evidence.spark import jvm
+from reconciler.evidence.spark.session_settings import SessionSettings
 
 ANSWER_SECONDS: Final = 15
 """Maximum time in seconds until a Connect server answers."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.usage.recommendation.candidate_limits import LEAST_PART, smallest, three_digits
+from reconciler.usage.recommendation.trial import LEAST_PART, smallest, three_digits
 from reconciler.usage.samples import MAX_UNITS
 
 peaks = st.one_of(st.integers(1, 300), st.integers(1, MAX_UNITS))

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from reconciler.errors import ConfigError
-from reconciler.evidence.spark.runtime import jvm, session
-from reconciler.evidence.spark.runtime.session_settings import SessionSettings
+from reconciler.evidence.spark import jvm, session
+from reconciler.evidence.spark.session_settings import SessionSettings
 from tests.evidence.analysis import lakes
 from tests.servers.processes import HANG_SECONDS, Child
 
@@ -92,8 +92,8 @@ LOST = """
 import os, signal, sys
 import pyarrow as pa
 from reconciler.evidence.spark import engine
-from reconciler.evidence.spark.runtime import jvm
-from reconciler.evidence.spark.runtime.session_settings import SessionSettings
+from reconciler.evidence.spark import jvm
+from reconciler.evidence.spark.session_settings import SessionSettings
 from reconciler.evidence.store.files import address
 
 try:
@@ -125,8 +125,8 @@ def test_a_jvm_that_dies_is_reported_with_a_hint(tmp_path: Path) -> None:
 
 SLOW = """
 import sys
-from reconciler.evidence.spark.runtime import jvm, session
-from reconciler.evidence.spark.runtime.session_settings import SessionSettings
+from reconciler.evidence.spark import jvm, session
+from reconciler.evidence.spark.session_settings import SessionSettings
 with session.opened(SessionSettings(master="local[2]", memory="600m", brief=True)) as spark:
     print(jvm.current().proc.pid, flush=True)
     spark.range(10**15).selectExpr("sum(hash(id))").collect()
