@@ -21,7 +21,7 @@ LONGER_MODULES = {
 STATEMENTS = {
     "__init__.py": 3,
     "__main__.py": 51,  # the garbage collector of a command, which its end does not wait for
-    "app": 3782,  # a followed branch restarts its loops only for files that its settings name
+    "app": 3753,  # a followed branch restarts its loops only for files that its settings name
     "base": 957,
     "cli": 2550,  # words of other tools are answered with ours
     "client": 2883,
