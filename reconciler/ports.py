@@ -62,6 +62,47 @@ class QuotaStore(Protocol):
         """Poll every live broker with exact filters until each shows all of ``expected``, or until the deadline."""
 
 
+class ForwardingStore:
+    """A store that asks another one. Implements :class:`QuotaStore`."""
+
+    def __init__(self, store: QuotaStore) -> None:
+        self._store = store
+
+    async def cluster(self) -> Cluster:
+        """Return cluster id, live brokers and the operator's permissions."""
+        return await self._store.cluster()
+
+    async def observe(self, *, scram_users: bool = False) -> ClusterDescription:
+        """Return the cluster and all its quotas."""
+        return await self._store.observe(scram_users=scram_users)
+
+    async def describe(self, filter_: Filter, *, node: int | None = None) -> QuotaState:
+        """Return the quotas of one broker."""
+        return await self._store.describe(filter_, node=node)
+
+    async def alter(
+        self,
+        alterations: Sequence[Alteration],
+        *,
+        validate_only: bool = False,
+        progress: Progress | None = None,
+        results: MutableMapping[Entity, Result] | None = None,
+    ) -> Mapping[Entity, Result]:
+        """Send alterations."""
+        return await self._store.alter(
+            alterations, validate_only=validate_only, progress=progress, results=results
+        )
+
+    async def wait_visible(
+        self,
+        expected: Sequence[Alteration],
+        *,
+        timeout: float,  # noqa: ASYNC109 - as the port has it
+    ) -> Visibility:
+        """Poll every live broker."""
+        return await self._store.wait_visible(expected, timeout=timeout)
+
+
 class Inventory(Protocol):
     """The store of the ownership records, for one cluster at a time."""
 

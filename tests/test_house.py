@@ -32,10 +32,10 @@ STATEMENTS = {
     "git": 464,  # a remote is looked for here and no more in app
     "inventory": 497,  # lines and numbers that no log and no record may contain
     "kafka.py": 15,
-    "kube": 5322,
+    "kube": 5309,
     "manifest": 2984,  # reads plain manifests by lines; jsonschema-rs decides about project files
     "metrics": 320,
-    "ports.py": 23,
+    "ports.py": 36,  # a store that asks another one, for which kube has 13 less
     "quota": 3046,
     "reconcile": 1016,
     "render": 2328,  # a failed command is declared once, for which codecs has 15 less; resolve names temporary limits

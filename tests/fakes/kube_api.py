@@ -11,7 +11,7 @@ import copy
 import itertools
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Self
 
 from reconciler.errors import KubernetesConflict, KubernetesError, NotFound
@@ -33,6 +33,8 @@ class FakeKubeApi:
         self.namespace = namespace
         # The memory of an API server that lags behind; None = the current objects.
         self.memory: dict[Key, dict[str, Any]] | None = None
+        # Whether the definition of ClientQuota has selectable fields.
+        self.has_selectable_fields = True
         self._versions = itertools.count(1)
 
     # ---- for tests --------------------------------------------------------------------------
@@ -67,18 +69,23 @@ class FakeKubeApi:
         namespace: str | None = None,
         *,
         labels: str = "",
+        fields: str = "",
         keep: Any = None,
-        cached: bool = False,
+        at_least: str = "",
         **_: Any,
     ) -> ListResult:
-        async with self._called("list", resource, namespace, "memory" if cached else ""):
-            objects = self.memory if cached and self.memory is not None else self.objects
+        async with self._called("list", resource, namespace, "memory" if at_least else ""):
+            if fields and not self.has_selectable_fields:
+                raise KubernetesError("field label not supported", status=400, reason="BadRequest")
+            is_old = at_least == "0" and self.memory is not None
+            objects = self.memory if is_old and self.memory is not None else self.objects
             items = [
                 copy.deepcopy(obj) if keep is None else keep(json.dumps(obj).encode())
                 for (plural, where, _), obj in sorted(objects.items())
                 if plural == resource.plural
                 and namespace in {None, where}
                 and _selected(obj, labels)
+                and selected_by_fields(obj, fields)
             ]
             return ListResult(items=tuple(items), resource_version=str(next(self._versions)))
 
@@ -196,6 +203,19 @@ def _selected(obj: dict[str, Any], labels: str) -> bool:
             continue
         key, equals, value = term.partition("=")
         if key not in values or (equals and values[key] != value):
+            return False
+    return True
+
+
+def selected_by_fields(obj: Mapping[str, Any], fields: str) -> bool:
+    """Whether an object matches a field selector of equality terms; a field that is absent equals an empty text."""
+    for term in filter(None, re.split(r"(?<!\\),", fields)):
+        path, _, escaped = term.partition("=")
+        value: Any = obj
+        for name in path.split("."):
+            value = value.get(name, {})
+        text = str(value).lower() if value is True else value or ""
+        if text != re.sub(r"\\(.)", r"\1", escaped):
             return False
     return True
 

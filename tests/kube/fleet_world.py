@@ -107,6 +107,7 @@ class FleetWorld:
                 ),
                 cache=self.cache,
                 list_everything=lambda _: self.list_everything(),
+                list_declaring=self.list_everything.declaring,
                 store_of=self.sessions[name].for_,
                 writes=self.writer,
                 statuses=self.statuses,

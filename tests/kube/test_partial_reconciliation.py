@@ -241,8 +241,8 @@ def test_a_partial_reconciliation_gives_the_result_of_a_complete_one(
             assert partial.snapshot() == complete.snapshot()
 
 
-def requests_of(count: int) -> Counter[tuple[str, str] | str]:
-    """The requests of one changed document among this number."""
+def requests_of(count: int, *, deletes: bool) -> Counter[tuple[str, str] | str]:
+    """The requests of one changed or deleted document among this number."""
     world = WatchedWorld(guards=None)
     for number in range(count):
         world.put(
@@ -255,17 +255,22 @@ def requests_of(count: int) -> Counter[tuple[str, str] | str]:
         )
     for _ in range(2):
         _ = world.turn(resync=True)
-    outcome = world.reconcile(keys=(world.declare("user3", entity(user="user3"), 4096),))
+    document = (
+        world.remove("user3") if deletes else world.declare("user3", entity(user="user3"), 4096)
+    )
+    outcome = world.reconcile(keys=(document,))
     assert not outcome.retry
     assert world.is_partial
+    assert deletes != (document in world.objects)
     return Counter(call[:2] for call in world.api.calls) + Counter(world.kafka.requests)
 
 
-def test_a_change_needs_the_same_requests_for_any_number_of_documents() -> None:
-    requests = requests_of(5)
-    assert requests == requests_of(60)
-    assert not any(request[0] == "list" for request in requests)
-    assert requests.total() <= 16
+@pytest.mark.parametrize("deletes", [False, True])
+def test_a_change_needs_the_same_requests_for_any_number_of_documents(deletes: bool) -> None:
+    requests = requests_of(5, deletes=deletes)
+    assert requests == requests_of(60, deletes=deletes)
+    assert sum(request[0] == "list" for request in requests) == deletes
+    assert requests.total() <= 16 + deletes
     assert requests["describe"] == 6
     assert requests["alter"] == 1
 
@@ -301,17 +306,84 @@ def test_budgets_count_all_entities_so_every_reconciliation_is_complete() -> Non
     assert not world.is_partial
 
 
-def test_a_removal_is_left_to_a_complete_reconciliation_which_lists_first() -> None:
+SHARED = entity(user="shared")
+RATE = {Key.PRODUCER_BYTE_RATE: 2048}
+
+
+def world_of_one() -> WatchedWorld:
+    """A world with a document whose deletion removes its limit."""
     world, _ = worlds()
-    subject = entity(user="shared")
-    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-    world.put(resource("unseen", subject, {Key.PRODUCER_BYTE_RATE: 2048}))
+    _ = world.reconcile(keys=(world.declare("a", SHARED, 2048, deletionPolicy="Delete"),))
+    return world
+
+
+def lists_everything(world: WatchedWorld) -> bool:
+    """Whether the last reconciliation listed all documents."""
+    return ("list", "clientquotas", "", "") in world.api.calls
+
+
+def test_many_deletions_at_once_are_reconciled_without_all_others() -> None:
+    world, names = WatchedWorld(guards=None), [f"user{number}" for number in range(200)]
+    for name in names:
+        world.put(resource(name, entity(user=name), RATE))
+    for _ in range(2):
+        _ = world.turn(resync=True)
+    outcome = world.reconcile(keys=tuple(map(world.remove, names[:150])))
+    assert (outcome.retry, world.is_partial, lists_everything(world)) == (False, True, False)
+    assert len(world.owned.orphaned) == 150
+    assert world.kafka.requests.count("describe") < 10
+
+
+def test_a_claim_that_was_not_observed_yet_keeps_the_limit_of_a_deleted_document() -> None:
+    world = world_of_one()
+    world.api.memory = copy.deepcopy(world.api.objects)  # of an API server that lags behind
+    world.put(resource("unseen", SHARED, RATE))
     sent = len(world.kafka.sent)
     _ = world.reconcile(keys=(world.remove("a"),))
     assert not world.is_partial
-    assert ("list", "clientquotas", "", "") in world.api.calls
+    assert lists_everything(world)
     assert len(world.kafka.sent) == sent
     assert world.reason("team/unseen") == "Synced"
+
+
+def test_a_document_that_was_resumed_and_not_observed_yet_keeps_the_limit_of_a_deleted_one() -> (
+    None
+):
+    world = world_of_one()
+    _ = world.reconcile(keys=(world.declare("b", SHARED, 2048, suspend=True),))
+    world.put(resource("b", SHARED, RATE))
+    sent = len(world.kafka.sent)
+    _ = world.reconcile(keys=(world.remove("a"),))
+    assert not world.is_partial
+    assert len(world.kafka.sent) == sent
+    assert world.reason("team/b") == "Synced"
+
+
+def test_documents_of_the_entity_for_another_cluster_do_not_matter_to_a_removal() -> None:
+    world = world_of_one()
+    world.put(resource("elsewhere", SHARED, RATE, cluster="other"))
+    _ = world.reconcile(keys=(world.remove("a"),))
+    assert world.is_partial
+    assert SHARED not in world.kafka.truth.limits
+
+
+def test_a_removal_is_complete_where_a_document_of_its_entity_selects_clusters() -> None:
+    world, selecting = world_of_one(), resource("selecting", SHARED, RATE)
+    selecting["spec"]["clusterSelector"] = {"matchLabels": {"zone": "b"}}
+    del selecting["spec"]["clusterRef"]
+    world.put(selecting)
+    world.tell("team/selecting")
+    _ = world.reconcile(keys=(world.remove("a"),))
+    assert not world.is_partial
+    assert SHARED not in world.kafka.truth.limits
+
+
+def test_a_removal_is_complete_where_the_definition_has_no_selectable_fields() -> None:
+    world = world_of_one()
+    world.api.has_selectable_fields = False
+    _ = world.reconcile(keys=(world.remove("a"),))
+    assert not world.is_partial
+    assert SHARED not in world.kafka.truth.limits
 
 
 def test_a_partial_reconciliation_refuses_what_has_no_room_in_the_records_as_a_complete_one(

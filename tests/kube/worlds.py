@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -205,6 +205,7 @@ class World:
                 ),
                 cache=self.cache,
                 list_everything=self.list_everything,
+                list_declaring=self.everything.declaring,
                 store_of=self.sessions.for_,
                 writes=ResourceWriter(self.api, cache=self.cache, clock=clock, identity="op"),
                 statuses=self.statuses,
@@ -229,7 +230,7 @@ class World:
         """The class under test."""
         return ClusterReconciler
 
-    async def list_everything(self, _: Callable[[], bool]) -> bool:
+    async def list_everything(self, _: bool) -> bool:
         """A complete listing, as a reconciliation requests it."""
         return await self.everything()
 
@@ -336,7 +337,7 @@ class KubeWorld(World):
 
         return OrderedReconciler
 
-    async def list_everything(self, _: Callable[[], bool]) -> bool:
+    async def list_everything(self, _: bool) -> bool:
         return self.is_complete and await self.everything()
 
     def restart(self) -> None:

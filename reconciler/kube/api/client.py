@@ -5,6 +5,7 @@ Objects are plain dicts as in JSON. ``http_exchange`` implements retries and map
 
 import contextlib
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.base import bounded_json
 from reconciler.base.protocols import Clock
-from reconciler.errors import KubernetesError
+from reconciler.errors import AnswerTooLarge, KubernetesError, KubernetesUnavailable
 from reconciler.kube.api import access as ways
 from reconciler.kube.api.access import ApiAccess
 from reconciler.kube.api.collection_pages import Keep, ListResult, full_object, read_collection
@@ -33,6 +34,7 @@ from reconciler.kube.api.resource_paths import ApiResource
 CACHED_SECONDS: Final = 60.0
 """Maximum time of a listing from memory: it is one response, whatever its size."""
 
+_LOG: Final = logging.getLogger("reconciler.kube")
 
 _MANAGED: Final = {"fieldManager": FIELD_MANAGER}
 """Without it the API server names the manager of a write after the client's User-Agent."""
@@ -105,8 +107,9 @@ class KubernetesApi:
         *,
         limit: int = 500,
         labels: str = "",
+        fields: str = "",
         keep: Keep = full_object,
-        cached: bool = False,
+        at_least: str = "",
     ) -> ListResult:
         """List a whole collection; raises an error instead of returning a part.
 
@@ -114,17 +117,23 @@ class KubernetesApi:
             namespace: The namespace; ``None`` = all namespaces.
             limit: Objects per page, fewer if they are large.
             labels: Label selector.
+            fields: Field selector.
             keep: Returns what is kept of each object, given as its text.
-            cached: List what the API server has in memory, which may lack the last changes and is one response; in pages
-                if it cannot be read.
+            at_least: List what the API server has in memory, in one response, once it is as new as this resource version
+                (0 = any); in pages if this takes too long or is too large. "" = list the newest state in pages.
         """
-        query = {"labelSelector": labels} if labels else {}
+        selectors = {"labelSelector": labels, "fieldSelector": fields}
+        query = {name: selector for name, selector in selectors.items() if selector}
         request = ApiRequest(verb="list", resource=resource, namespace=namespace, query=query)
-        if cached:
+        if at_least:
             patience = replace(self._patience, tries=1, seconds=CACHED_SECONDS)
             send = partial(self._exchange.answer, patience=patience)
-            with contextlib.suppress(KubernetesError):
-                return await read_collection(send, request, keep=keep, limit=0)
+            version = {"resourceVersion": at_least, "resourceVersionMatch": "NotOlderThan"}
+            cached = replace(request, query={**query, **version})
+            try:
+                return await read_collection(send, cached, keep=keep, limit=0)
+            except (AnswerTooLarge, KubernetesUnavailable) as error:
+                _LOG.warning("listed in pages instead: %s", error)
         send = partial(self._exchange.answer, patience=self._patience)
         return await read_collection(send, request, keep=keep, limit=limit)
 
@@ -240,17 +249,12 @@ class KubernetesApi:
         _ = await self._object(request)
 
     async def _object(self, request: ApiRequest) -> Obj:
-        return _parsed(request, await self._exchange.answer(request, self._patience))
-
-
-def _parsed(request: ApiRequest, body: bytes) -> Obj:
-    try:
-        document = bounded_json.parse(body, most_bytes=LARGEST_ANSWER)
-    except bounded_json.InvalidJson:
-        document = None
-    if not isinstance(document, dict):
-        raise KubernetesError(f"{request}: the answer is no JSON object")
-    return document
+        body, document = await self._exchange.answer(request, self._patience), None
+        with contextlib.suppress(bounded_json.InvalidJson):
+            document = bounded_json.parse(body, most_bytes=LARGEST_ANSWER)
+        if not isinstance(document, dict):
+            raise KubernetesError(f"{request}: the answer is no JSON object")
+        return document
 
 
 def _encoded(value: object) -> bytes:

@@ -76,7 +76,8 @@ async def read_collection(
         answer: Sends one request; returns the body of the response.
         request: The listing.
         keep: Returns what is kept of each object.
-        limit: Objects per page, fewer if they are large; 0 = one response from the API server's memory.
+        limit: Objects per page, fewer if they are large; 0 = one response, which ``request`` asks the API server's
+            memory for.
 
     Raises:
         Gone: The continue token expired in each attempt.
@@ -93,7 +94,7 @@ async def _read_pages(
     answer: Callable[[ApiRequest], Awaitable[bytes]], first: ApiRequest, keep: Keep, limit: int
 ) -> ListResult:
     items: list[Any] = []
-    query = {"limit": str(limit)} if limit else {"resourceVersion": "0"}
+    query = {"limit": str(limit)} if limit else {}
     largest = LARGEST_PAGE if limit else LARGEST_CACHED
     while True:
         request = replace(first, query={**first.query, **query}, largest=largest)

@@ -151,9 +151,14 @@ class Resource(Struct, frozen=True, kw_only=True):
             None if self.projection is None else self.spec,
         )
 
+    @property
+    def version_number(self) -> int | None:
+        """Its resource version as a number, if it is one: they increase within one kind."""
+        return _number(self.version)
+
     def is_before(self, later: "Resource") -> bool:
         """Whether it was written before another version; false if their versions do not show it."""
-        own_number, later_number = _number(self.version), _number(later.version)
+        own_number, later_number = self.version_number, later.version_number
         return own_number is not None and later_number is not None and own_number < later_number
 
     def is_version(self, version: str, generation: int, *, is_terminating: bool) -> bool:
@@ -163,7 +168,7 @@ class Resource(Struct, frozen=True, kw_only=True):
 
     def is_within(self, version: str) -> bool:
         """Whether a listing of this version would contain it if it still existed."""
-        own_number, listing_number = _number(self.version), _number(version)
+        own_number, listing_number = self.version_number, _number(version)
         return own_number is None or listing_number is None or own_number <= listing_number
 
     def as_compared(self, now: "Resource") -> "Resource":

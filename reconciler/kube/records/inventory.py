@@ -17,7 +17,7 @@ from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.config_maps import DecodedPart
 from reconciler.kube.records.config_maps import read as read_config_maps
-from reconciler.kube.records.document_presence import DEPARTED, DocumentPresence
+from reconciler.kube.records.document_presence import DEPARTED, DocumentPresence, Presence
 from reconciler.kube.records.finalizers import WITHHELD_SECONDS
 from reconciler.kube.records.record_index import RecordIndex, keys_by_document
 from reconciler.kube.records.stored_records import (
@@ -31,7 +31,7 @@ from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
-from reconciler.quota.grants import TenantGrant, may_remove
+from reconciler.quota.grants import may_remove
 from reconciler.quota.ownership import OwnershipRecords, RecordChange
 from reconciler.quota.planner.desired_state import Claim
 from reconciler.quota.planner.removal_guard import RemovalCount
@@ -67,7 +67,7 @@ class KubeInventory:
     ) -> None:
         self._api, self._cache, self._name, self._namespace = api, cache, name, namespace
         self._new_salt = new_salt
-        self.owned = self._loaded = _UNREAD
+        self.owned = _UNREAD
         self._stored = StoredRecords(owned=_UNREAD)
         self._objects: dict[str, Obj] = {}
         self._decoded: dict[str, DecodedPart] = {}
@@ -117,23 +117,35 @@ class KubeInventory:
         return answering if not known_ids or answering in known_ids else min(known_ids)
 
     def note_listing(self) -> None:
-        """Note that every document was listed since the records were read: documents missing from the cache do not exist."""
+        """Note that the documents were listed since the records were read or narrowed: missing ones do not exist."""
         self._is_complete = True
-        self._judge_all()
+        if self._entities is None:
+            self._judge_all()
+        else:
+            self._judge()
 
     def _judge_all(self) -> None:
         """Judge all records by the cached documents."""
         self._deleted.update(self._cache.take_departed(self._name))
-        documents = self._cache.of(self._name)
-        self.take_documents(documents)
-        stored = self._stored
-        self._deleted.update(self._cache.deselected(self._name, stored.uids))
-        self.owned = self._loaded = self._presence(documents, stored.uids).judged(stored.owned)
+        self.take_documents(self._cache.of(self._name))
+        self._deleted.update(self._cache.deselected(self._name, self._stored.uids))
+        self._judge()
+
+    def _judge(self) -> None:
+        """Judge the records of this reconciliation by its documents."""
+        owned = self._stored.owned
+        if self._entities is not None:
+            part = owned.part(self._entities)
+            counts = self._index.without(part, orphaned=len(owned.orphaned))
+            owned = replace(part, elsewhere=counts)
+        self.owned = self._presence.judged(owned)
 
     def narrow(
         self,
         entities: frozenset[Entity],
         documents: Mapping[str, Resource],
+        *,
+        deleted: Collection[str] = (),
     ) -> None:
         """Judge the records of some entities alone, for a partial reconciliation.
 
@@ -142,16 +154,13 @@ class KubeInventory:
         Args:
             entities: The entities; the records of all others stay unchanged.
             documents: The documents that the reconciliation judges, and those that own something of the entities.
+            deleted: Documents that count as deleted if the cache observed it; deletions of others wait.
         """
-        stored, self._entities = self._stored, entities
-        self._is_complete = False
+        self._entities, self._is_complete = entities, False
+        self._deleted.update(self._cache.take_departed(self._name, deleted))
         self.take_documents(documents)
-        part = stored.owned.part(entities)
         self._update_index()
-        elsewhere = self._index.without(part, orphaned=len(stored.owned.orphaned))
-        self.owned = self._loaded = self._presence(documents, stored.uids).judged(
-            replace(part, elsewhere=elsewhere)
-        )
+        self._judge()
 
     def entities_of(self, documents: Collection[str]) -> frozenset[Entity]:
         """Return the entities of which one of these documents owns something, by the records."""
@@ -175,23 +184,22 @@ class KubeInventory:
             *(keys_by_document(records[entity]) for entity in entities if entity in records)
         )
 
+    def is_missing(self, document: str) -> bool:
+        """Whether a document that owns something neither exists nor was observed to be deleted."""
+        return self._presence.of(document) is Presence.MISSING
+
     @property
     def recorded(self) -> OwnershipRecords:
         """All records, as they were read or written last."""
         return self._stored.owned
 
     @property
-    def _tenants(self) -> tuple[TenantGrant, ...]:
-        return tuple(grant.tenant for grant in (self._cluster.grants if self._cluster else ()))
-
-    def _presence(
-        self, documents: Mapping[str, Resource], uids: Mapping[str, str]
-    ) -> DocumentPresence:
-        tenants = self._tenants
+    def _presence(self) -> DocumentPresence:
+        tenants = [grant.tenant for grant in (self._cluster.grants if self._cluster else ())]
         return DocumentPresence(
-            documents=documents,
+            documents=self._documents,
             deleted_documents=self._deleted,
-            uids=uids,
+            uids=self._stored.uids,
             is_complete=self._is_complete,
             may_remove=lambda document, subject: may_remove(document, subject, tenants),
         )
@@ -320,27 +328,17 @@ class KubeInventory:
         """Return the intended content of the ConfigMaps."""
         stored, entities = self._stored, self._entities
         owned = self.owned if entities is None else stored.owned.with_part(entities, self.owned)
-        uids = dict(stored.uids)
-        for document, obj in self._deleted.items():
-            if uids.get(document) == obj.uid:
-                del uids[document]
+        deleted_uids = {document: obj.uid for document, obj in self._deleted.items()}
+        uids = {name: uid for name, uid in stored.uids.items() if deleted_uids.get(name) != uid}
+        subjects = changed_entities(stored, replace(stored, owned=owned), among=entities)
+        owners = {owner.document for _, owner in self.owned.part(subjects).owners()}
+        owners |= {intent.owner.document for intent in self.owned.intents.values()}
         # The records were judged: what is recorded for an existing document belongs to that document.
-        present = {
+        uids |= {
             document: obj.uid
             for document, obj in self._documents.items()
-            if document not in self._deleted or self._deleted[document].uid != obj.uid
+            if (document in owners or document in uids) and deleted_uids.get(document) != obj.uid
         }
-        for document in uids.keys() & present.keys():
-            uids[document] = present[document]
-        for subject in changed_entities(stored, replace(stored, owned=owned), among=entities):
-            record = self.owned.records.get(subject)
-            owners = () if record is None else record.owners
-            for owner in owners:
-                if owner is not None and owner.document in present:
-                    uids[owner.document] = present[owner.document]
-        for intent in self.owned.intents.values():
-            if intent.owner.document in present:
-                uids[intent.owner.document] = present[intent.owner.document]
         return replace(
             stored,
             owned=owned,

@@ -1,7 +1,7 @@
 """The operator's reconciliation of one Kafka cluster: listing, records, finalizers, comparison, writes, statuses."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from typing import Final
@@ -16,7 +16,7 @@ from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.configuration.cluster_references import read_cluster
 from reconciler.kube.records import finalizers
 from reconciler.kube.records.inventory import KubeInventory
-from reconciler.kube.run.definition_guard import is_recorded, might_remove
+from reconciler.kube.run.definition_guard import at_risk, is_recorded
 from reconciler.kube.run.operator_context import OperatorContext
 from reconciler.kube.run.partial_reconciliation import (
     KnownState,
@@ -34,6 +34,7 @@ from reconciler.kube.status.publisher import StatusPublisher
 from reconciler.kube.status.reconcile_result import ReconcileResult
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
+from reconciler.quota.entity import Entity
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.desired_state import Losses, ResolvedClaims
 from reconciler.quota.planner.plan import PlanRemainder
@@ -182,13 +183,7 @@ class ClusterReconciler:
             self._inventory.take_documents({name: each.obj for name, each in claiming.items()})
         else:
             claiming = self._assess_part(part)
-        resolved = draft.resolved = resolve_desired_state(
-            claiming.values(),
-            self._inventory.owned,
-            waiting=draft.without_finalizer,
-            entities=None if part is None else part.entities,
-            now=self._context.clock.now(),
-        )
+        resolved = draft.resolved = self._resolve(claiming, part, draft.without_finalizer)
         ports = ReconcilePorts(
             store=store if part is None else part,
             inventory=self._inventory,
@@ -240,24 +235,28 @@ class ClusterReconciler:
         Documents that were created, changed or deleted meanwhile are left to the next reconciliation: reporting them
         as in sync would be false, and releasing them would leave limits in Kafka that have to be removed.
         """
-        if draft.cluster is None:
-            return self._assess_unusable()
+        present = self._context.cache.of(self._name)
+        if (
+            draft.cluster is None
+        ):  # Each document reports this, and the limits that it owns are frozen.
+            return {
+                document: assess_eligibility(obj, {}, unusable={self._name})
+                for document, obj in present.items()
+            }
         if draft.eligibilities is None:
             return self._eligibilities(draft.cluster, draft.part)
-        present = self._context.cache.of(self._name)
-        compared: dict[str, Eligibility] = {}
-        for document, eligibility in draft.eligibilities.items():
-            obj = present.get(document)
-            if obj is eligibility.obj:
-                compared[document] = eligibility
-            elif obj is not None and obj.uid == eligibility.obj.uid:
-                compared[document] = replace(eligibility, obj=eligibility.obj.as_compared(obj))
-        return compared
+        return {
+            document: eligibility
+            if (obj := present[document]) is eligibility.obj
+            else replace(eligibility, obj=eligibility.obj.as_compared(obj))
+            for document, eligibility in draft.eligibilities.items()
+            if document in present and present[document].uid == eligibility.obj.uid
+        }
 
     async def _find_part(
         self, draft: _ReconcileDraft, cluster: QuotaCluster, store: QuotaStore, answering: Cluster
     ) -> PartialReconciliation | None:
-        """Return the part of the cluster that has to be reconciled; ``None`` if everything has to be, as for a removal."""
+        """Return the part of the cluster that has to be reconciled; ``None`` if everything has to be."""
         context, baseline, changed = self._context, draft.baseline, frozenset(draft.trigger.keys)
         if (
             baseline is None
@@ -269,17 +268,38 @@ class ClusterReconciler:
         owned_entities = self._inventory.entities_of(changed)
         scope = self._index.scope(context.cache.of(self._name), cluster, changed, owned_entities)
         part = PartialReconciliation(store, answering, baseline, scope)
-        if not part.is_describable:
-            return None
         claiming = self._assess_part(part)
-        self._inventory.narrow(part.entities, {name: each.obj for name, each in claiming.items()})
-        owned, now = self._inventory.owned, context.clock.now()
-        resolved = resolve_desired_state(claiming.values(), owned, entities=part.entities, now=now)
-        removes = might_remove(owned, resolved, cluster.rules().in_force)
-        if removes or not await part.is_confirmed():
+        objects = {name: each.obj for name, each in claiming.items()}
+        self._inventory.narrow(part.entities, objects, deleted=scope.documents)
+        # What a removal relies on: docs/adr/partial-reconciliation.md.
+        if entities := self._at_risk(cluster, self._resolve(claiming, part)):
+            documents = await context.list_declaring(entities)
+            if documents is None or not self._index.knows(documents):
+                return None
+            self._inventory.note_listing()
+        if not await part.is_confirmed():
             return None
         draft.records_known = True
         return part
+
+    def _resolve(
+        self,
+        claiming: Mapping[str, Eligibility],
+        part: PartialReconciliation | None = None,
+        waiting: Collection[str] = (),
+    ) -> ResolvedClaims:
+        return resolve_desired_state(
+            claiming.values(),
+            self._inventory.owned,
+            waiting=waiting,
+            entities=None if part is None else part.entities,
+            now=self._context.clock.now(),
+        )
+
+    def _at_risk(self, cluster: QuotaCluster, resolved: ResolvedClaims) -> Collection[Entity]:
+        """Return the entities of which something might be removed."""
+        owned, is_missing = self._inventory.owned, self._inventory.is_missing
+        return at_risk(owned, resolved, cluster.rules().in_force, is_missing=is_missing)
 
     def _assess_part(self, part: PartialReconciliation) -> Mapping[str, Eligibility]:
         """Return all documents that the claims of a part depend on."""
@@ -323,35 +343,24 @@ class ClusterReconciler:
 
     def _assess_unreported(self, cluster: QuotaCluster) -> Iterator[Eligibility]:
         """Yield the eligibility of each document without a status."""
-        present = self._context.cache.of(self._name).values()
-        without_status = [obj for obj in present if not obj.status.get("conditions")]
+        present = tuple(self._context.cache.of(self._name).values())
+        without_status = (obj for obj in present if not obj.status.get("conditions"))
         return (assess_eligibility(obj, {self._name: cluster}) for obj in without_status)
-
-    def _assess_unusable(self) -> Mapping[str, Eligibility]:
-        """Return the documents of an invalid QuotaCluster: each reports this and freezes the limits that it owns."""
-        return {
-            document: assess_eligibility(obj, {}, unusable={self._name})
-            for document, obj in self._context.cache.of(self._name).items()
-        }
 
     async def _read_everything(
         self, draft: _ReconcileDraft, cluster: QuotaCluster, cluster_id: str
     ) -> bool:
-        """Read the records; return whether removals are allowed: only after a complete listing in this reconciliation.
+        """Read the records; return whether removals are allowed: if there are none, or after a complete listing.
 
         Listing costs ten requests for 5,000 documents, so it is done at resyncs and where something might be removed.
         """
-        owned, rules = await self._read_records(draft, cluster_id), cluster.rules()
-
-        def resolve_claims() -> ResolvedClaims:
-            claiming = self._eligibilities(cluster, None).values()
-            return resolve_desired_state(claiming, owned, now=self._context.clock.now())
-
-        if not draft.trigger.resync and not might_remove(owned, resolve_claims(), rules.in_force):
-            return False
-        if complete := await self._context.list_everything(
-            lambda: is_recorded(owned, resolve_claims(), rules)
-        ):
+        owned = await self._read_records(draft, cluster_id)
+        resolved = self._resolve(self._eligibilities(cluster, None))
+        removes = bool(self._at_risk(cluster, resolved))
+        if not draft.trigger.resync and not removes:
+            return True
+        is_unchanged = not removes and is_recorded(owned, resolved)
+        if complete := await self._context.list_everything(is_unchanged):
             self._inventory.note_listing()
         return complete
 

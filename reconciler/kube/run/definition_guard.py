@@ -1,23 +1,26 @@
-"""Guards of the operator's removals: whether a reconciliation may remove, and whether the definition of ClientQuota is being deleted.
+"""Guards of the operator's removals: what a reconciliation might remove, and whether the definition of ClientQuota is being deleted.
 
 ``kubectl delete crd`` deletes every ClientQuota of the cluster at once. Such a deletion expresses no intent about
 limits, so nothing is removed from Kafka while the definition is being deleted or does not exist.
 """
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from reconciler.errors import Forbidden, KubernetesError, NotFound
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import parsed
 from reconciler.kube.api.resource_paths import CLIENT_QUOTA_DEFINITION, DEFINITIONS
+from reconciler.kube.records.finalizers import deletion_has_effect
 from reconciler.kube.watch.resource_cache import ResourceCache
-from reconciler.quota.keys import COLUMN_OF, COLUMNS
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecords
 from reconciler.quota.planner.desired_state import ResolvedClaims
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.removal_guard import counts_as_removal
-from reconciler.quota.policy import Policy, Rules
+from reconciler.quota.policy import Policy
 
 BEING_DELETED: Final = (
     f"the definition {CLIENT_QUOTA_DEFINITION} is being deleted or does not exist, so no limit is removed from Kafka;"
@@ -72,16 +75,24 @@ class DefinitionGuard:
         return obj is None or obj.is_terminating
 
 
-def might_remove(owned: OwnershipRecords, settled: ResolvedClaims, policy: Policy) -> bool:
-    """Whether an owned value is no longer declared and not frozen.
+def at_risk(
+    owned: OwnershipRecords,
+    settled: ResolvedClaims,
+    policy: Policy,
+    *,
+    is_missing: Callable[[str], bool],
+) -> frozenset[Entity]:
+    """Return the entities of which an owned value might be removed: it is not declared any more and not frozen.
 
-    An orphaned value stays, too, unless its document had no deletionPolicy and the policy is now Sync.
+    A value stays if its document was deleted and retains it. An orphaned value stays unless its document had no
+    deletionPolicy and the policy is now Sync.
 
     Args:
         settled: The resolved claims of all documents.
         policy: The policy in force.
+        is_missing: Whether a document neither exists nor was observed to be deleted.
     """
-    desired = settled.desired
+    desired, entities = settled.desired, set[Entity]()
     frozen = desired.frozen
     for subject, record in owned.records.items():
         limits = desired.limits.get(subject)
@@ -98,37 +109,42 @@ def might_remove(owned: OwnershipRecords, settled: ResolvedClaims, policy: Polic
                 not stays_orphaned
                 and owner.document not in frozen
                 and (limits is None or limits[COLUMN_OF[key]] is None)
+                and (
+                    owner.document in desired.documents
+                    or deletion_has_effect(owner.deletion_policy, policy)
+                    or is_missing(owner.document)
+                )
             ):
-                return True
+                entities.add(subject)
     # The end of a document with an end brings back the value from before, which may be none.
-    return any(
-        override.document and override.document not in frozen and pair not in desired.temporary
+    entities.update(
+        pair[0]
         for pair, override in owned.overrides.items()
+        if override.document and override.document not in frozen and pair not in desired.temporary
     )
+    return frozenset(entities)
 
 
-def is_recorded(owned: OwnershipRecords, settled: ResolvedClaims, rules: Rules) -> bool:
+def is_recorded(owned: OwnershipRecords, settled: ResolvedClaims) -> bool:
     """Whether the documents declare exactly the owned values, so that only drift from them can be written.
 
     Args:
+        owned: The records, of which no value is at risk.
         settled: The resolved claims of all documents.
-        rules: The rules of the QuotaCluster.
     """
     desired = settled.desired
-    if owned.intents or owned.overrides or desired.temporary:
-        return False
-    for subject, limits in desired.limits.items():
-        record = owned.records.get(subject, NO_RECORD)
-        for key, limit, applied, owner in zip(
-            COLUMNS, limits, record.applied, record.owners, strict=True
-        ):
-            if limit is None:
-                continue
-            declaration = desired.claim(subject, key)
-            declared_by = (
-                None if declaration is None else (declaration.document, declaration.deletion_policy)
-            )
-            recorded_for = None if owner is None else (owner.document, owner.deletion_policy)
-            if limit != applied or declared_by != recorded_for:
-                return False
-    return not might_remove(owned, settled, rules.in_force)
+
+    def agrees(subject: Entity, key: Key) -> bool:
+        record, column = owned.records.get(subject, NO_RECORD), COLUMN_OF[key]
+        limit, owner = desired.limits[subject][column], record.owners[column]
+        declaration = desired.claim(subject, key)
+        return limit is None or (
+            limit == record.applied[column]
+            and declaration is not None
+            and owner is not None
+            and owner.document == declaration.document
+            and owner.deletion_policy is declaration.deletion_policy
+        )
+
+    is_settled = not (owned.intents or owned.overrides or desired.temporary)
+    return is_settled and all(agrees(subject, key) for subject in desired.limits for key in COLUMNS)

@@ -290,6 +290,7 @@ class Operator:
             settings=self._settings,
             cache=self._cache,
             list_everything=partial(self._list.for_cluster, name),
+            list_declaring=self._list.declaring,
             store_of=self._store_of,
             writes=self._writer,
             statuses=self._statuses,

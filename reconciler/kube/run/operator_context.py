@@ -1,10 +1,11 @@
 """What the clusters of one operator share: the cache, clients of the API server and Kafka, and the state of leadership."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from msgspec import Struct
 
 from reconciler.base.protocols import Clock
+from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.status.status_queue import StatusQueue
@@ -12,6 +13,7 @@ from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import AuditLog, QuotaStore
+from reconciler.quota.entity import Entity
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.results.report import Reconciliation
 
@@ -21,9 +23,11 @@ class OperatorContext(Struct, frozen=True, kw_only=True):
 
     settings: OperatorSettings  # the settings of the process
     cache: ResourceCache  # the cached resources
-    # Lists every watched namespace into the cache; returns whether the listing is complete. Its argument returns
-    # whether the cached documents declare exactly what the records have.
-    list_everything: Callable[[Callable[[], bool]], Awaitable[bool]]
+    # Lists every watched namespace into the cache; returns whether the listing is complete. Its argument is whether
+    # the cached documents declare exactly what the records have.
+    list_everything: Callable[[bool], Awaitable[bool]]
+    # Lists the documents that declare some entities, at least as new as the cache; None if this is not possible.
+    list_declaring: Callable[[Collection[Entity]], Awaitable[Sequence[Resource] | None]]
     # The quotas of a cluster, by a client with the newest credentials that work; altered only while this process leads.
     store_of: Callable[[QuotaCluster], Awaitable[QuotaStore]]
     writes: ResourceWriter  # writes statuses, finalizers and events

@@ -25,17 +25,9 @@ from reconciler.kube.leadership.lease_thread import Connect, LeaseThread, Watchd
 from reconciler.kube.records import record_store
 from reconciler.kube.watch import kopf_watcher
 from reconciler.kube.watch.kopf_watcher import EventHandler
-from reconciler.ports import AuditLog, QuotaStore
+from reconciler.ports import AuditLog, ForwardingStore, QuotaStore
 from reconciler.quota.entity import Entity
-from reconciler.quota.state import (
-    Alteration,
-    Cluster,
-    ClusterDescription,
-    Filter,
-    QuotaState,
-    Result,
-    Visibility,
-)
+from reconciler.quota.state import Alteration, Result
 
 Leads = Callable[[], bool]
 """Whether this process certainly holds the Lease now."""
@@ -58,47 +50,6 @@ class KafkaWrites:
     def are_under_way(self) -> bool:
         """Whether a write is in flight."""
         return self.count > 0
-
-
-class ForwardingStore:
-    """A store that asks another one. Implements ``ports.QuotaStore``."""
-
-    def __init__(self, store: QuotaStore) -> None:
-        self._store = store
-
-    async def cluster(self) -> Cluster:
-        """Return cluster id, live brokers and the operator's permissions."""
-        return await self._store.cluster()
-
-    async def observe(self, *, scram_users: bool = False) -> ClusterDescription:
-        """Return the cluster and all its quotas."""
-        return await self._store.observe(scram_users=scram_users)
-
-    async def describe(self, filter_: Filter, *, node: int | None = None) -> QuotaState:
-        """Return the quotas of one broker."""
-        return await self._store.describe(filter_, node=node)
-
-    async def alter(
-        self,
-        alterations: Sequence[Alteration],
-        *,
-        validate_only: bool = False,
-        progress: Progress | None = None,
-        results: MutableMapping[Entity, Result] | None = None,
-    ) -> Mapping[Entity, Result]:
-        """Send alterations."""
-        return await self._store.alter(
-            alterations, validate_only=validate_only, progress=progress, results=results
-        )
-
-    async def wait_visible(
-        self,
-        expected: Sequence[Alteration],
-        *,
-        timeout: float,  # noqa: ASYNC109 - as the port has it
-    ) -> Visibility:
-        """Poll every live broker."""
-        return await self._store.wait_visible(expected, timeout=timeout)
 
 
 class LeadingStore(ForwardingStore):

@@ -14,11 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import LoopTrigger
-from reconciler.kube.run.operator_ports import ForwardingStore
 from reconciler.kube.status.eligibility import ReconcileScope
 from reconciler.kube.status.reconcile_result import ReconcileResult
 from reconciler.manifest.project.cluster import QuotaCluster
-from reconciler.ports import QuotaStore
+from reconciler.ports import ForwardingStore, QuotaStore
 from reconciler.quota.entity import Entity
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.desired_state import Losses, ResolvedClaims
@@ -38,7 +37,7 @@ from reconciler.quota.state import (
 )
 
 MOST_DESCRIBED: Final = 64
-"""Maximum number of entities that are described one by one; for more a complete describe costs less."""
+"""Maximum number of entities that are described one by one; for more one describe of all costs less."""
 
 _OPEN_CAUSES: Final = TEMPORARY | {Cause.DRIFT}
 """Differences whose meaning changes with time."""
@@ -164,11 +163,6 @@ class PartialReconciliation(ForwardingStore):
 
     # ---- the state of the cluster -----------------------------------------------------------------
 
-    @property
-    def is_describable(self) -> bool:
-        """Whether the entities can be described alone: few."""
-        return len(self.entities) <= MOST_DESCRIBED
-
     async def is_confirmed(self) -> bool:
         """Whether the entities are unchanged in Kafka.
 
@@ -202,16 +196,21 @@ class PartialReconciliation(ForwardingStore):
         return await self._described(self.scope.entities)
 
     async def _described(self, entities: Collection[Entity]) -> QuotaState:
-        """Describe entities concurrently, one filter for each."""
-        states = await asyncio.gather(
-            *(self._store.describe(exactly(entity)) for entity in entities)
-        )
+        """Describe entities: few concurrently, one filter for each, and many among all."""
+        filters = map(exactly, entities) if len(entities) <= MOST_DESCRIBED else [ALL]
+        states = await asyncio.gather(*map(self._store.describe, filters))
         return QuotaState(
-            limits={entity: limits for state in states for entity, limits in state.limits.items()},
+            limits={
+                entity: limits
+                for state in states
+                for entity, limits in state.limits.items()
+                if entity in entities
+            },
             foreign_values={
                 entity: values
                 for state in states
                 for entity, values in state.foreign_values.items()
+                if entity in entities
             },
         )
 

@@ -105,8 +105,7 @@ def assess_eligibility(
         unusable: Names of QuotaClusters that exist and are invalid.
     """
     document = obj.document
-    excess = obj.excess
-    if excess:
+    if excess := obj.excess:
         reason = Reason.DELETING if obj.is_terminating else Reason.NAMESPACE_LIMIT
         return Eligibility(document=document, obj=obj, reason=reason, messages=(excess,))
     read = _read(obj)
@@ -127,17 +126,16 @@ def assess_eligibility(
         )
     cluster = clusters.get(read.cluster)
     if cluster is None:
-        exists = read.cluster in unusable
+        reason, words = Reason.CLUSTER_NOT_FOUND, f"there is no QuotaCluster {read.cluster}"
+        if read.cluster in unusable:
+            reason = Reason.CLUSTER_INVALID
+            words = f"QuotaCluster {read.cluster} is invalid; see its status"
         return Eligibility(
             document=document,
             obj=obj,
-            reason=Reason.CLUSTER_INVALID if exists else Reason.CLUSTER_NOT_FOUND,
+            reason=reason,
             declaration=declaration,
-            messages=(
-                f"QuotaCluster {read.cluster} is invalid; see its status"
-                if exists
-                else f"there is no QuotaCluster {read.cluster}",
-            ),
+            messages=(words,),
         )
     return _judged(obj, read.declaration, cluster)
 
@@ -350,9 +348,7 @@ class EligibilityIndex:
             changed: The documents that were created, changed or deleted.
             owned: The entities that are recorded as theirs.
         """
-        before = [
-            self._eligibilities[document] for document in changed if document in self._eligibilities
-        ]
+        before = [*filter(None, map(self._eligibilities.get, changed))]
         after = self._judge(objects, cluster, changed).values()
         entities = frozenset([*owned, *(each.entity for each in (*before, *after) if each.entity)])
         by_entity = self._by_entity()
@@ -368,6 +364,15 @@ class EligibilityIndex:
         names = frozenset(documents).union(*(by_entity.get(entity, ()) for entity in entities))
         present = sorted(names & self._eligibilities.keys())
         return self._with_room({document: self._eligibilities[document] for document in present})
+
+    def knows(self, documents: Iterable[Resource]) -> bool:
+        """Whether every document that may be of this cluster was judged as it is; of those that select clusters none was."""
+        judged = self._eligibilities
+        return all(
+            obj.cluster_name not in {"", self._name}
+            or (obj.document in judged and judged[obj.document].obj.request == obj.request)
+            for obj in documents
+        )
 
     def _with_room(self, judged: Mapping[str, Eligibility]) -> Mapping[str, Eligibility]:
         """Return the eligibilities; a document without room in the records claims nothing, and what it owns stays."""

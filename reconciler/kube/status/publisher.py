@@ -347,15 +347,12 @@ def _is_quiet(before: _QuietDocument, now: _QuietDocument, *, everything: bool) 
 
 
 def _pending_text(result: ReconcileResult, stuck: set[str], held_documents: frozenset[str]) -> str:
-    parts = []
-    if result.without_finalizer:
-        parts.append(
-            f"the finalizer could not be added to {len(result.without_finalizer)} documents"
-        )
-    if stuck:
-        parts.append(f"{len(stuck)} finalizers could not be removed")
-    if held_documents:
-        parts.append(f"{len(held_documents)} deleted documents wait for their quotas to be removed")
+    texts = {
+        "the finalizer could not be added to {} documents": result.without_finalizer,
+        "{} finalizers could not be removed": stuck,
+        "{} deleted documents wait for their quotas to be removed": held_documents,
+    }
+    parts = [text.format(len(documents)) for text, documents in texts.items() if documents]
     outcome = result.report.outcome
     if outcome is not None and finalizers.needs_retry(result.report, outcome):
         parts.append(outcome.failure or "not every change was applied and verified")

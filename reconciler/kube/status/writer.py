@@ -48,10 +48,6 @@ _OUTDATED: Final = frozenset({409, 422})
 _LOG: Final = logging.getLogger("reconciler.kube")
 
 
-def _enqueue_nothing(_: Iterable[str], __: str) -> None:
-    """Do nothing: there are no loops."""
-
-
 class ResourceWriter:
     """Writes to one API server.
 
@@ -72,7 +68,7 @@ class ResourceWriter:
         cache: ResourceCache,
         clock: Clock,
         identity: str,
-        enqueue: Callable[[Iterable[str], str], None] = _enqueue_nothing,
+        enqueue: Callable[[Iterable[str], str], None] = lambda _, __: None,
         leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self._api, self._cache, self._clock, self._identity = api, cache, clock, identity

@@ -173,29 +173,21 @@ async def watch(
     """
     logging.getLogger("kopf").setLevel(logging.CRITICAL)  # We log the relevant events ourselves.
     caller_loop = asyncio.get_running_loop()
-    ended: asyncio.Future[None] = caller_loop.create_future()
-    halt: Future[None] = Future()
+    halt, end = Future[None](), Future[None]()
     handlers = registry(
         {kind: EventBuffer(caller_loop, deliver).put for kind, deliver in kinds.items()}
     )
 
-    def tell_end(error: BaseException | None) -> None:
-        if ended.done():
-            return
-        if error is None:
-            ended.set_result(None)
-        else:
-            ended.set_exception(error)
-
     def body() -> None:
-        error: BaseException | None = None
         try:
             _run_with_restarts(handlers, [kind[2] for kind in kinds], namespaces, halt)
-        except BaseException as caught:  # noqa: BLE001 - raised again in the other thread
-            error = caught
-        with contextlib.suppress(RuntimeError):  # The caller's loop may be closed.
-            _ = caller_loop.call_soon_threadsafe(tell_end, error)
+        except BaseException as error:  # noqa: BLE001 - raised again in the other thread
+            end.set_exception(error)
+        else:
+            end.set_result(None)
 
+    _ = end.set_running_or_notify_cancel()  # A caller that does not wait any more cannot cancel it.
+    ended = asyncio.wrap_future(end)
     threading.Thread(target=body, name="kopf", daemon=True).start()
     stopping = asyncio.ensure_future(stop.wait())
     try:
@@ -206,6 +198,8 @@ async def watch(
         _ = await asyncio.wait({ended}, timeout=END_SECONDS)
     if ended.done():
         ended.result()
+    else:
+        _ = ended.cancel()  # The thread may end after this loop.
 
 
 def _run_with_restarts(

@@ -60,6 +60,12 @@ class ResourceCache:
         self._changed_documents: dict[str, set[str]] = {}
         self._ended: dict[str, None] = {}
         self.clusters: dict[str, Resource] = {}
+        self._newest = 0
+
+    @property
+    def version(self) -> str:
+        """The newest resource version of a ClientQuota that was observed, its deletion included; "" = none."""
+        return str(self._newest or "")
 
     def is_own(self, cluster: str) -> bool:
         """Whether there is a QuotaCluster of this name that this operator reconciles."""
@@ -110,18 +116,23 @@ class ResourceCache:
             if cluster not in self.clusters
         }
 
-    def has(self, document: str) -> bool:
-        """Whether there is a ClientQuota of this ``namespace/name`` in any cluster."""
-        return document in self._originals
-
     def knows(self, obj: Resource) -> bool:
         """Whether a ClientQuota with this uid is in the cache."""
         current = self._originals.get(obj.document)
         return current is not None and current.uid == obj.uid
 
-    def take_departed(self, cluster: str) -> dict[str, Resource]:
-        """Return the last state of a cluster's ClientQuotas whose deletion was observed and not returned yet."""
-        return self._departed_documents.pop(cluster, {})
+    def take_departed(
+        self, cluster: str, documents: Collection[str] | None = None
+    ) -> dict[str, Resource]:
+        """Return the last state of a cluster's ClientQuotas whose deletion was observed and not returned yet.
+
+        Args:
+            cluster: Name of the cluster.
+            documents: The ClientQuotas that are taken; ``None`` = all.
+        """
+        departed = self._departed_documents.get(cluster, {})
+        names = departed.keys() if documents is None else departed.keys() & documents
+        return {document: departed.pop(document) for document in list(names)}
 
     def take_changed(self, cluster: str) -> frozenset[str]:
         """Return the ClientQuotas of a cluster that were created, changed or deleted since the last call."""
@@ -130,6 +141,7 @@ class ResourceCache:
     def observe(self, obj: Resource) -> frozenset[str]:
         """Record a ClientQuota; older versions are ignored."""
         document = obj.document
+        self._newest = max(self._newest, obj.version_number or 0)
         previous = self._originals.get(document)
         if self._is_over(obj, previous) or (
             previous is not None
@@ -203,6 +215,7 @@ class ResourceCache:
     def forget(self, obj: Resource) -> frozenset[str]:
         """Record the deletion of a ClientQuota; a newer one of the same name stays."""
         self._end(obj)
+        self._newest = max(self._newest, obj.version_number or 0)
         if not self.knows(obj):
             return frozenset()
         document = obj.document

@@ -1,7 +1,9 @@
 """Complete listings into the cache: they find what a watch may have missed and are required for removals."""
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -15,11 +17,19 @@ from reconciler.kube.api.custom_resources import Resource, parsed
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.manifest.document import DEFAULT_NAMESPACE
+from reconciler.quota.entity import Entity
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 
 PAGE: Final = 500
 """Objects per request: the text of a page is in memory as a whole, and the process keeps the memory."""
+
+
+MOST_SELECTED: Final = 64
+"""Maximum number of listings of one entity each; for more a complete listing costs less."""
+
+ANY_VERSION: Final = "0"
+"""What the API server has in memory, however old."""
 
 
 class _Metadata(Struct):
@@ -67,12 +77,12 @@ class FullListing:
 
         ClientQuotas are listed as the API server has them in memory: the last changes may be missing.
         """
-        complete = await self._list(cached=True)
+        complete = await self(at_least=ANY_VERSION)
         own = filter(self._cache.is_own, self._cache.clusters)
         self._unreconciled = set(own) if complete else set()
         return complete
 
-    async def for_cluster(self, name: str, is_recorded: Callable[[], bool]) -> bool:
+    async def for_cluster(self, name: str, is_recorded: bool) -> bool:  # noqa: FBT001 - a callback's only argument
         """List everything for a reconciliation of a QuotaCluster; return whether it is complete.
 
         The listing of a start also serves the first reconciliation of each cluster that has nothing to do: if its
@@ -84,17 +94,37 @@ class FullListing:
             name: Name of the QuotaCluster.
             is_recorded: Whether the cached documents declare exactly what the records have.
         """
-        if name in self._unreconciled:
-            self._unreconciled.remove(name)
-            if is_recorded():
-                return True
-        return await self()
+        is_enough = is_recorded and name in self._unreconciled
+        self._unreconciled.discard(name)
+        return is_enough or await self()
 
-    async def __call__(self) -> bool:
-        """List everything; return whether it is complete. What could not be listed stays unchanged in the cache."""
-        return await self._list(cached=False)
+    async def declaring(self, entities: Collection[Entity]) -> Sequence[Resource] | None:
+        """Return every ClientQuota that declares one of some entities; ``None`` if they cannot be listed.
 
-    async def _list(self, *, cached: bool) -> bool:
+        The API server's memory is enough, which costs little at any number of documents: it is at least as new as every
+        document in the cache, so that no document is missing that existed when one of those changed.
+        """
+        namespaces = self._namespaces or (None,)
+        if not (version := self._cache.version) or len(entities) * len(namespaces) > MOST_SELECTED:
+            return None
+        requests = [
+            self._api.list(CLIENT_QUOTAS, namespace, fields=_declares(entity), at_least=version)
+            for entity in entities
+            for namespace in namespaces
+        ]
+        try:
+            listings = await asyncio.gather(*requests)
+        except KubernetesError as error:
+            _LOG.warning("documents cannot be listed by entity, so all are listed: %s", error)
+            return None
+        return [parsed(obj) for listing in listings for obj in listing.items]
+
+    async def __call__(self, *, at_least: str = "") -> bool:
+        """List everything; return whether it is complete. What could not be listed stays unchanged in the cache.
+
+        Args:
+            at_least: As for :meth:`KubernetesApi.list`, for ClientQuotas.
+        """
         complete = await self._clusters()
         for namespace in self._namespaces or (None,):
             affected: set[str] = set()
@@ -104,7 +134,7 @@ class FullListing:
                     namespace,
                     limit=PAGE,
                     keep=partial(self._observe, affected),
-                    cached=cached,
+                    at_least=at_least,
                 )
             except KubernetesError as error:
                 _LOG.warning("a listing failed, so nothing is removed: %s", error)
@@ -148,3 +178,10 @@ class FullListing:
         )
         self._enqueue(affected, "listing")
         return True
+
+
+def _declares(subject: Entity) -> str:
+    """Return a field selector of the documents of an entity; a default is selected as one without a name."""
+    names = [re.sub(r"[\\,=]", r"\\\g<0>", name or "") for name in subject]
+    slots = zip(("user", "clientId", "ip"), names, strict=True)
+    return ",".join(f"spec.entity.{slot}.name={name}" for slot, name in slots)

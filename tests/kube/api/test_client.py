@@ -20,7 +20,7 @@ from reconciler.errors import (
     KubernetesUnavailable,
     NotFound,
 )
-from reconciler.kube.api import resource_paths
+from reconciler.kube.api import collection_pages, resource_paths
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.collection_pages import ListResult
 from reconciler.kube.api.custom_resources import FIELD_MANAGER
@@ -189,6 +189,7 @@ def test_a_listing_that_exceeds_its_time_is_an_error_and_not_a_partial_result() 
 
 
 IN_MEMORY = {"items": [QUOTA, QUOTA], "metadata": {"resourceVersion": "5"}}
+CACHED = {"resourceVersion": "0", "resourceVersionMatch": "NotOlderThan"}
 
 
 def list_cached(*answers: Any) -> tuple[ListResult, list[dict[str, str]]]:
@@ -196,7 +197,7 @@ def list_cached(*answers: Any) -> tuple[ListResult, list[dict[str, str]]]:
 
     async def story() -> tuple[ListResult, list[dict[str, str]]]:
         async with world_with(one_after_the_other(*answers)) as world:
-            listing = await world.api.list(resource_paths.CLIENT_QUOTAS, limit=9, cached=True)
+            listing = await world.api.list(resource_paths.CLIENT_QUOTAS, limit=9, at_least="0")
             return listing, [dict(request.query) for request in world.server.requests]
 
     return asyncio.run(story())
@@ -211,7 +212,7 @@ def test_a_listing_from_the_watch_cache_is_one_request_without_managed_fields(tu
     assert listing.resource_version == "5"
     assert listing.items[1] == named
     assert "managedFields" not in listing.items[0]["metadata"]
-    assert requests == [{"resourceVersion": "0"}]
+    assert requests == [CACHED]
 
 
 @pytest.mark.parametrize(
@@ -230,14 +231,22 @@ def test_a_listing_from_the_watch_cache_is_one_request_without_managed_fields(tu
     ],
     ids=range(10),
 )
-def test_a_listing_from_the_watch_cache_that_cannot_be_read_is_listed_in_pages(
-    text: str | None,
+def test_a_listing_from_the_watch_cache_that_cannot_be_read_is_an_error(text: str | None) -> None:
+    first = status(400, "BadRequest") if text is None else web.Response(text=text)
+    with pytest.raises(KubernetesError):
+        list_cached(first, {"items": [], "metadata": {"resourceVersion": "9"}})
+
+
+@pytest.mark.parametrize("first", [status(504, "Timeout"), IN_MEMORY], ids=["late", "large"])
+def test_a_listing_from_the_watch_cache_that_is_late_or_too_large_is_listed_in_pages_and_logged(
+    first: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(collection_pages, "LARGEST_CACHED", 100)
     last = {"items": [QUOTA], "metadata": {"resourceVersion": "9"}}
-    first = status(504, "Timeout") if text is None else web.Response(text=text)
     listing, requests = list_cached(first, last)
     assert (len(listing.items), listing.resource_version) == (1, "9")
-    assert requests == [{"resourceVersion": "0"}, {"limit": "9"}]
+    assert requests == [CACHED, {"limit": "9"}]
+    assert "listed in pages instead: list clientquotas" in caplog.text
 
 
 @pytest.mark.parametrize("page", [{}, {"items": {}, "metadata": {}}, {"items": [], "metadata": 1}])

@@ -12,13 +12,13 @@ from reconciler.kube.api.resource_paths import (
     DEFINITIONS,
     QUOTA_CLUSTERS,
 )
-from reconciler.kube.run.definition_guard import is_recorded
-from reconciler.quota.entity import entity
+from reconciler.kube.run.definition_guard import at_risk, is_recorded
+from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import key_columns
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import Intent, Owner, OwnershipRecord, OwnershipRecords
 from reconciler.quota.planner.desired_state import Declaration, ResolvedClaims, merge
-from reconciler.quota.policy import DeletionPolicy, Policy, Rules
+from reconciler.quota.policy import DeletionPolicy, Policy
 from tests.kube.run.test_cluster_reconciler import RATE, SHARE, World
 from tests.kube.worlds import resource
 
@@ -148,14 +148,15 @@ ROW = key_columns([2048.0, None, None, None, None])
 OWNERS = key_columns([OWNER, None, None, None, None])
 PAIR = (ALICE, RATE)
 OWNED = OwnershipRecords(cluster_id="id", records={ALICE: OwnershipRecord(ROW, OWNERS)})
-RULES = Rules(policy=Policy.SYNC)
 DECLARED = Declaration(
     document="team/alice", entity=ALICE, limits=ROW, deletion_policy=DeletionPolicy.DELETE
 )
 
 
 def is_recorded_for(*declarations: Declaration, owned: OwnershipRecords = OWNED) -> bool:
-    return is_recorded(owned, ResolvedClaims(desired=merge(declarations)), RULES)
+    resolved = ResolvedClaims(desired=merge(declarations))
+    risk = at_risk(owned, resolved, Policy.SYNC, is_missing=lambda _: False)
+    return not risk and is_recorded(owned, resolved)
 
 
 def test_documents_that_declare_the_owned_values_are_recorded() -> None:
@@ -199,3 +200,36 @@ def test_pairs_with_an_intent_or_an_override_are_not_recorded_for_a_document() -
     intent = Intent(value=4096.0, owner=OWNER)
     assert not is_recorded_for(DECLARED, owned=replace(OWNED, intents={PAIR: intent}))
     assert not is_recorded_for(DECLARED, owned=replace(OWNED, overrides={PAIR: override}))
+
+
+@pytest.mark.parametrize(
+    ("deletion_policy", "policy", "more", "expected"),
+    [
+        (DeletionPolicy.DELETE, Policy.UPSERT, {}, {ALICE}),
+        (DeletionPolicy.RETAIN, Policy.SYNC, {}, set()),
+        (None, Policy.SYNC, {}, {ALICE}),
+        (None, Policy.UPSERT, {}, set()),
+        (None, Policy.UPSERT, {"is_missing": True}, {ALICE}),
+        (DeletionPolicy.RETAIN, Policy.UPSERT, {"leaves_key": True}, {ALICE}),
+        (DeletionPolicy.DELETE, Policy.SYNC, {"is_orphaned": True}, set()),
+        (None, Policy.UPSERT, {"is_orphaned": True, "is_missing": True}, set()),
+        (None, Policy.SYNC, {"is_orphaned": True}, {ALICE}),
+    ],
+)
+def test_an_undeclared_value_is_at_risk_unless_its_document_was_deleted_and_retains_it(
+    deletion_policy: DeletionPolicy | None,
+    policy: Policy,
+    more: dict[str, bool],
+    expected: set[Entity],
+) -> None:
+    owner = replace(OWNER, deletion_policy=deletion_policy)
+    owned = OwnershipRecords(
+        cluster_id="id",
+        records={ALICE: OwnershipRecord(ROW, key_columns([owner, None, None, None, None]))},
+        orphaned=frozenset({PAIR} if more.get("is_orphaned") else ()),
+    )
+    remaining = replace(DECLARED, limits=key_columns([None, 1.0, None, None, None]))
+    declarations = [remaining] if more.get("leaves_key") else []
+    resolved = ResolvedClaims(desired=merge(declarations))
+    risk = at_risk(owned, resolved, policy, is_missing=lambda _: more.get("is_missing", False))
+    assert risk == expected

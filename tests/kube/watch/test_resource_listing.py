@@ -63,10 +63,14 @@ class Documents:
 
 
 @contextlib.asynccontextmanager
-async def listing_of(documents: Documents, cache: ResourceCache) -> AsyncIterator[FullListing]:
-    """The listing of one QuotaCluster and its documents into a cache."""
+async def listing_of(
+    documents: Documents, cache: ResourceCache, requests: list[Any] | None = None
+) -> AsyncIterator[FullListing]:
+    """The listing of one QuotaCluster and its documents into a cache; the requests are noted."""
 
     def respond(request: Any) -> Any:
+        if requests is not None:
+            requests.append(request)
         if "quotaclusters" in request.path:
             return {"items": [quota_cluster()], "metadata": {"resourceVersion": "1"}}
         return web.Response(body=documents.page(request.query.get("continue", "")))
@@ -115,6 +119,40 @@ def assert_cache_follows(seed: int, limits: NamespaceLimits | None) -> None:
                 served = sum("limits" in obj.spec for obj in cache.of("prod").values())
                 most = len(present) if limits is None else min(limits.documents, len(present))
                 assert served == most
+
+    asyncio.run(story())
+
+
+def test_the_documents_of_an_entity_are_listed_at_least_as_new_as_every_observed_one() -> None:
+    documents, cache, requests = Documents(), ResourceCache(), list[Any]()
+    for name in ("a", "b"):
+        documents.put(name, 2048)
+        _ = cache.observe(seen(documents.objects[name]))
+    documents.put("b", 4096)
+
+    async def story() -> None:
+        async with listing_of(documents, cache, requests) as listing:
+            assert await listing.declaring([entity(user="a")]) is not None
+            _ = cache.forget(seen(documents.objects["b"]))
+            assert await listing.declaring([(None, "x=1, y\\", False)]) is not None
+            assert (
+                await listing.declaring([entity(user=f"{number}") for number in range(65)]) is None
+            )
+
+    asyncio.run(story())
+    selected = [dict(request.query) for request in requests]
+    memory = {"resourceVersionMatch": "NotOlderThan"}
+    fields = "spec.entity.user.name={},spec.entity.clientId.name={},spec.entity.ip.name="
+    assert selected == [
+        {**memory, "resourceVersion": "3", "fieldSelector": fields.format("a", "")},
+        {**memory, "resourceVersion": "4", "fieldSelector": fields.format("", r"x\=1\, y\\")},
+    ]
+
+
+def test_no_entity_is_listed_before_a_document_was_observed() -> None:
+    async def story() -> None:
+        async with listing_of(Documents(), ResourceCache()) as listing:
+            assert await listing.declaring([entity(user="a")]) is None
 
     asyncio.run(story())
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from reconciler.base.http.messages import HttpRequest, HttpResponse
+from tests.fakes.kube_api import selected_by_fields
 
 Obj: TypeAlias = dict[str, Any]
 Place: TypeAlias = tuple[str, str, str]
@@ -277,11 +278,13 @@ class ApiServer:
                 raise Refused(410, "Expired", "the continue token is too old")
             objects, revision = self._pages.pop(token)
         else:
-            reads_memory = query.get("resourceVersion") == "0" and "limit" not in query
-            objects, revision = self._listing(address, reads_memory=reads_memory)
-            labels = query.get("labelSelector", "")
+            at_least = None if "limit" in query else query.get("resourceVersion")
+            objects, revision = self._listing(address, at_least=at_least)
+            labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
             if labels:
                 objects = [obj for obj in objects if _selected(obj, labels)]
+            if fields:
+                objects = [obj for obj in objects if selected_by_fields(obj, fields)]
         limit = int(query.get("limit", str(len(objects))))
         page, remainder = objects[:limit], objects[limit:]
         metadata = {"resourceVersion": str(revision)}
@@ -293,11 +296,15 @@ class ApiServer:
         items = ",".join(map(self._text, page))
         return f'{{"kind":"List","metadata":{json.dumps(metadata)},"items":[{items}]}}'
 
-    def _listing(self, address: _Address, *, reads_memory: bool) -> tuple[list[Obj], int]:
-        """Return the objects of a collection and their revision: the current one, or that of the memory."""
-        if not reads_memory or self.cached_at is None:
+    def _listing(self, address: _Address, *, at_least: str | None) -> tuple[list[Obj], int]:
+        """Return the objects of a collection and their revision: the current one, or that of the memory.
+
+        Args:
+            at_least: The revision that the memory has to have; ``None`` = the current one is listed.
+        """
+        if at_least is None or self.cached_at is None:
             return self.objects_of(address.plural, address.namespace), self.revision
-        revision = max(self.cached_at, self.compacted)
+        revision = max(self.cached_at, self.compacted, int(at_least))
         return self.objects_of(address.plural, address.namespace, at=revision), revision
 
     def objects_of(self, plural: str, namespace: str | None, *, at: int | None = None) -> list[Obj]:
