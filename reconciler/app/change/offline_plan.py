@@ -8,7 +8,7 @@ from typing import NoReturn
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.app.change.plan_preparation import PlanTask, limit_findings, with_warnings
+from reconciler.app.change.plan_preparation import PlanTask, with_configuration
 from reconciler.app.clusters.runtime import by_rules, read_only_inventory
 from reconciler.app.requests import Notices
 from reconciler.base.clock import SystemClock
@@ -80,7 +80,7 @@ async def _plan_on_snapshot(
     )
     verdict = await validate(ports, task.options, observation, first.plan.changes)
     judged = replace(first, preview=replace(first.preview, verdict=verdict))
-    return with_warnings(limit_findings(judged, task.options), task)
+    return with_configuration(judged, task)
 
 
 async def _offline_cluster(

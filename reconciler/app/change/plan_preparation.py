@@ -229,12 +229,15 @@ def task_for(notices: Notices, target: ClusterTarget, request: PlanRequest) -> P
 async def prepare_task(task: PlanTask, runtime: Runtime) -> PreparedPlan:
     """Observe, plan, guard, validate."""
     options = replace(task.options, own_principal=runtime.own_principal)
-    prepared = limit_findings(await prepare(runtime.ports, options, task.desired), options)
-    return with_warnings(prepared, task)
+    return with_configuration(await prepare(runtime.ports, options, task.desired), task)
 
 
-def with_warnings(prepared: PreparedPlan, task: PlanTask) -> PreparedPlan:
-    """Add warnings: the records are those of another project; a typed entity is not declared, recorded or live."""
+def with_configuration(prepared: PreparedPlan, task: PlanTask) -> PreparedPlan:
+    """Add what only the configuration knows, to a live or an offline plan: findings are those of this run's scope.
+
+    Warnings: the records are those of another project; a typed entity is not declared, recorded or live.
+    """
+    prepared = limit_findings(prepared, task.options)
     observation, desired = prepared.observation, task.desired
     declared = desired.limits.keys() | {entity for entity, _ in desired.halted}
     warnings = tuple(
