@@ -38,8 +38,8 @@ LABEL org.opencontainers.image.title="kafka-quota-reconciler" \
       org.opencontainers.image.revision="${REVISION}"
 COPY --from=build ${PREFIX} ${PREFIX}
 ENV PATH=${PREFIX}/bin:/usr/local/bin:/usr/bin:/bin PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
-# One arena: those of further threads would take 10 MB that are never given back.
-ENV MALLOC_ARENA_MAX=1
+# One arena: those of further threads would take 10 MB that are never given back. Large blocks are given back at once.
+ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
 WORKDIR /tmp
 RUN kquota --version
 # A number, so that runAsNonRoot can be checked; OpenShift puts another one in its place.

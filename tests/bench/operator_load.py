@@ -31,7 +31,7 @@ TUTORIAL = Path(__file__).with_name("tutorial_operator.py")
 GROUP = "/apis/kafka-quotas.io/v1alpha1"
 APART = {"leases", "tokenreviews", "serviceaccounts", "subjectaccessreviews"}
 
-IMAGE = {"MALLOC_ARENA_MAX": "1"}
+IMAGE = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "131072"}
 """As in the image."""
 
 ADMINISTRATOR = {

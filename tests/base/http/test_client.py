@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import ssl
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -186,3 +187,29 @@ def test_the_proxy_of_the_environment_is_used_and_its_login_is_sent_to_the_proxy
     answer = exchanged(handler, by=through)
     assert isinstance(answer, HttpResponse)
     assert answer.body == b"/x True"
+
+
+def test_a_large_response_is_in_memory_once() -> None:
+    part, count = b"x" * 2**20, 32
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        _ = await response.prepare(request)
+        for _ in range(count):
+            await response.write(part)
+        return response
+
+    peaks: list[int] = []
+
+    async def traced(request: HttpRequest, seconds: float, tls: ssl.SSLContext | None) -> Answer:
+        tracemalloc.start()
+        try:
+            return await send(request, seconds, tls)
+        finally:
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+
+    answer = exchanged(handler, by=traced, max_bytes=len(part) * count)
+    assert isinstance(answer, HttpResponse)
+    assert len(answer.body) == len(part) * count
+    assert peaks[0] < 1.5 * len(answer.body)
