@@ -230,7 +230,7 @@ class World:
         """The class under test."""
         return ClusterReconciler
 
-    async def list_everything(self, _: bool) -> bool:
+    async def list_everything(self, _: object) -> bool:
         """A complete listing, as a reconciliation requests it."""
         return await self.everything()
 
@@ -337,7 +337,7 @@ class KubeWorld(World):
 
         return OrderedReconciler
 
-    async def list_everything(self, _: bool) -> bool:
+    async def list_everything(self, _: object) -> bool:
         return self.is_complete and await self.everything()
 
     def restart(self) -> None:

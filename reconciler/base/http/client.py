@@ -132,8 +132,11 @@ class HttpClient:
                 if body.tell() > request.max_bytes:
                     _ = body.truncate(request.max_bytes)
                     break
-            headers = {name.lower(): value for name, value in response.headers.items()}
-            return HttpResponse(status=response.status, headers=headers, body=body.getvalue())
+            return HttpResponse(
+                status=response.status,
+                headers={name.lower(): value for name, value in response.headers.items()},
+                body=body.getvalue(),
+            )
 
 
 def _no_response(error: Exception) -> NoResponse:

@@ -119,8 +119,7 @@ class ClusterReconciler:
             self._known = known_state(
                 result, draft.resolved, self._inventory.recorded, before=draft.part, pending=pending
             )
-        error = result.report.error
-        if error is not None:
+        if (error := result.report.error) is not None:
             return LoopOutcome(retry=error.retriable, note=str(error))
         return LoopOutcome(
             retry=bool(pending),
@@ -327,8 +326,7 @@ class ClusterReconciler:
 
     def _is_leaving(self, part: PartialReconciliation | None) -> bool:
         """Whether a document of this reconciliation was deleted or is being deleted."""
-        objects = self._context.cache.of(self._name)
-        if not objects:
+        if not (objects := self._context.cache.of(self._name)):
             return self._inventory.has_seen_deletion()
         documents = objects.keys() if part is None else part.scope.documents & objects.keys()
         return any(objects[document].is_terminating for document in documents)
@@ -350,16 +348,18 @@ class ClusterReconciler:
     async def _read_everything(
         self, draft: _ReconcileDraft, cluster: QuotaCluster, cluster_id: str
     ) -> bool:
-        """Read the records; return whether removals are allowed: if there are none, or after a complete listing.
-
-        Listing costs ten requests for 5,000 documents, so it is done at resyncs and where something might be removed.
-        """
+        """Read the records; return whether removals are allowed: there are none, or all documents were listed, as at resyncs."""
         owned = await self._read_records(draft, cluster_id)
-        resolved = self._resolve(self._eligibilities(cluster, None))
-        removes = bool(self._at_risk(cluster, resolved))
-        if not draft.trigger.resync and not removes:
+
+        def resolve() -> ResolvedClaims:
+            return self._resolve(self._eligibilities(cluster, None))
+
+        def is_unchanged() -> bool:
+            resolved = resolve()
+            return not self._at_risk(cluster, resolved) and is_recorded(owned, resolved)
+
+        if not draft.trigger.resync and not self._at_risk(cluster, resolve()):
             return True
-        is_unchanged = not removes and is_recorded(owned, resolved)
         if complete := await self._context.list_everything(is_unchanged):
             self._inventory.note_listing()
         return complete

@@ -23,9 +23,9 @@ class OperatorContext(Struct, frozen=True, kw_only=True):
 
     settings: OperatorSettings  # the settings of the process
     cache: ResourceCache  # the cached resources
-    # Lists every watched namespace into the cache; returns whether the listing is complete. Its argument is whether
-    # the cached documents declare exactly what the records have.
-    list_everything: Callable[[bool], Awaitable[bool]]
+    # Lists every watched namespace into the cache; returns whether the listing is complete. Its argument returns
+    # whether the cached documents declare exactly what the records have.
+    list_everything: Callable[[Callable[[], bool]], Awaitable[bool]]
     # Lists the documents that declare some entities, at least as new as the cache; None if this is not possible.
     list_declaring: Callable[[Collection[Entity]], Awaitable[Sequence[Resource] | None]]
     # The quotas of a cluster, by a client with the newest credentials that work; altered only while this process leads.

@@ -82,7 +82,7 @@ class FullListing:
         self._unreconciled = set(own) if complete else set()
         return complete
 
-    async def for_cluster(self, name: str, is_recorded: bool) -> bool:  # noqa: FBT001 - a callback's only argument
+    async def for_cluster(self, name: str, is_recorded: Callable[[], bool]) -> bool:
         """List everything for a reconciliation of a QuotaCluster; return whether it is complete.
 
         The listing of a start also serves the first reconciliation of each cluster that has nothing to do: if its
@@ -94,7 +94,7 @@ class FullListing:
             name: Name of the QuotaCluster.
             is_recorded: Whether the cached documents declare exactly what the records have.
         """
-        is_enough = is_recorded and name in self._unreconciled
+        is_enough = name in self._unreconciled and is_recorded()
         self._unreconciled.discard(name)
         return is_enough or await self()
 

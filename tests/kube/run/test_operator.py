@@ -184,15 +184,15 @@ def test_the_listing_at_the_start_is_used_for_one_reconciliation_without_changes
 
     async def story() -> None:
         assert await foreign.start()
-        assert await foreign.for_cluster("prod", True)
+        assert await foreign.for_cluster("prod", lambda: True)
         assert running.listings() == ["memory", ""], "another operator may have recorded more"
         assert await listing.start()
-        assert await listing.for_cluster("prod", True)
+        assert await listing.for_cluster("prod", lambda: True)
         assert running.listings()[2:] == ["memory"]
-        assert await listing.for_cluster("prod", True)
+        assert await listing.for_cluster("prod", lambda: True)
         assert running.listings()[3:] == [""], "it is used by one reconciliation only"
         assert await listing.start()
-        assert await listing.for_cluster("prod", False)
+        assert await listing.for_cluster("prod", lambda: False)
         assert running.listings()[4:] == ["memory", ""], "there is something to do"
 
     asyncio.run(story())
