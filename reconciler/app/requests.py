@@ -67,6 +67,7 @@ class PlanRequest(Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...] = ()  # relative to the current folder; empty = those of the project
     validate: str = "auto"
     take_over: bool = False
+    pace: bool = False
     no_inventory: bool = False
     policy: str | None = None
     confirm_sync: str | None = None

@@ -7,7 +7,7 @@
 """
 
 from reconciler.reconcile.approval import SavedPlan, check_approved, check_digest
-from reconciler.reconcile.drift import drift, note_drift
+from reconciler.reconcile.drift import note_drift
 from reconciler.reconcile.observation import Observation, observe
 from reconciler.reconcile.options import (
     NewOverride,
@@ -30,7 +30,6 @@ __all__ = [
     "apply",
     "check_approved",
     "check_digest",
-    "drift",
     "note_drift",
     "observe",
     "prepare",

@@ -13,7 +13,6 @@ from reconciler.quota.policy import Cause, Policy, Rules
 from reconciler.quota.results.report import (
     ExpiredOverride,
     Reconciliation,
-    ValidationResult,
     expired_overrides,
 )
 from reconciler.quota.state import limits_of
@@ -21,19 +20,6 @@ from reconciler.reconcile import ownership_records
 from reconciler.reconcile.observation import Observation, observe, rules_for
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.workflow import PreparedPlan, preview
-
-
-async def drift(ports: ReconcilePorts, options: ReconcileOptions) -> tuple[Finding, ...]:
-    """Return live values that differ from those applied last; reads no documents and writes nothing.
-
-    Raises:
-        WrongCluster: Another cluster answered.
-        InventoryError: The records cannot be read.
-        ClientError: The cluster cannot be described.
-    """
-    observation = await observe(ports, options)
-    plan = _against_records(observation, options.rules)
-    return tuple(finding for finding in plan.findings_for(Cause.DRIFT) if not finding.ignored)
 
 
 def find_expired(
@@ -44,18 +30,11 @@ def find_expired(
     Args:
         documents: What is declared now: after a rollback only this is another value. ``None`` = not known.
     """
-    plan = _against_records(observation, rules, documents)
-    return expired_overrides(plan, observation.owned, now=observation.at)
-
-
-def _against_records(
-    observation: Observation, rules: Rules, documents: DesiredState | None = None
-) -> Plan:
     options = ReconcileOptions(
         rules=replace(rules, policy=Policy.OBSERVE), assess=False, advise=False
     )
-    verdict = ValidationResult(source="none")
-    return preview_against_records(observation, options, documents, verdict=verdict).plan
+    plan = preview_against_records(observation, options, documents).plan
+    return expired_overrides(plan, observation.owned, now=observation.at)
 
 
 async def observe_drift(
@@ -76,35 +55,26 @@ async def observe_drift(
     Returns:
         The reconciliation. The caller, which remembers earlier observations, fills in ``observations``.
     """
-    started = ports.clock.now()
-    prepared: PreparedPlan | None = None
-    failure: KquotaError | None = None
-    observe_options = replace(
-        options, rules=replace(options.rules, policy=Policy.OBSERVE), assess=False
-    )
+    reconciliation = Reconciliation(cluster=cluster, started_at=ports.clock.now())
+    rules = replace(options.rules, policy=Policy.OBSERVE)
+    options = replace(options, rules=rules, assess=False)
     try:
-        observation = await observe(ports, observe_options)
-        prepared = preview_against_records(
-            observation, observe_options, documents, verdict=ValidationResult(source="none")
+        observation = await observe(ports, options)
+        prepared = preview_against_records(observation, options, documents)
+        reconciliation = replace(
+            reconciliation,
+            preview=prepared.preview,
+            expired_overrides=expired_overrides(
+                prepared.plan, observation.owned, now=observation.at
+            ),
+            live=observation.live,
+            drift_since=observation.owned.drift_since,
         )
         if notes:
             await note_drift(ports, prepared)
     except KquotaError as error:
-        failure = error
-    return Reconciliation(
-        cluster=cluster,
-        preview=None if prepared is None else prepared.preview,
-        expired_overrides=()
-        if prepared is None
-        else expired_overrides(
-            prepared.plan, prepared.observation.owned, now=prepared.observation.at
-        ),
-        live=None if prepared is None else prepared.observation.live,
-        drift_since={} if prepared is None else prepared.observation.owned.drift_since,
-        error=failure,
-        started_at=started,
-        ended_at=ports.clock.now(),
-    )
+        reconciliation = replace(reconciliation, error=error)
+    return replace(reconciliation, ended_at=ports.clock.now())
 
 
 async def note_drift(ports: ReconcilePorts, prepared: PreparedPlan) -> None:
@@ -119,8 +89,6 @@ def preview_against_records(
     observation: Observation,
     options: ReconcileOptions,
     documents: DesiredState | None = None,
-    *,
-    verdict: ValidationResult,
 ) -> PreparedPlan:
     """Return the plan of what is live and not as recorded: drift, temporary limits and their ends.
 
@@ -131,7 +99,7 @@ def preview_against_records(
     if documents is None:
         options = replace(options, rules=replace(options.rules, complete=False))
         documents = as_applied(observation)
-    prepared = preview(observation, documents, options, verdict=verdict)
+    prepared = preview(observation, documents, options)
     findings = _drifted(prepared.plan.findings, observation, rules_for(options, observation))
     plan = replace(prepared.plan, pending=(), findings=tuple(findings))
     return replace(prepared, preview=replace(prepared.preview, plan=plan))

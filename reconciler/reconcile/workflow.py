@@ -18,7 +18,7 @@ from reconciler.quota.planner.impact import assess
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.temporary_limits import below_overrides
 from reconciler.quota.policy import Policy
-from reconciler.quota.results.report import Outcome, Preview, ValidationResult
+from reconciler.quota.results.report import Outcome, Preview
 from reconciler.quota.rule_warnings import warnings as advise
 from reconciler.quota.state import QuotaState
 from reconciler.reconcile import ownership_records
@@ -84,7 +84,6 @@ async def prepare(
             desired,
             options,
             plan=plan,
-            verdict=ValidationResult(source="none"),
             override_changes=changes,
         ),
         validate(ports, options, observation, plan.changes),
@@ -97,11 +96,10 @@ def preview(
     desired: DesiredState,
     options: ReconcileOptions,
     *,
-    verdict: ValidationResult,
     plan: Plan | None = None,
     override_changes: tuple[RecordChange, ...] = (),
 ) -> PreparedPlan:
-    """Compute the prepared plan without I/O, for example from a snapshot instead of a cluster."""
+    """Compute the prepared plan, not yet validated, without I/O: for example from a snapshot instead of a cluster."""
     if plan is None:
         plan, override_changes = _compare(observation, desired, options)
     rules = rules_for(options, observation)
@@ -124,7 +122,6 @@ def preview(
             fallbacks=fallbacks(plan.reviewed, live),
             violations=violations,
             budgets=budgets,
-            verdict=verdict,
             impact=assess(
                 plan,
                 observation.live,

@@ -9,7 +9,7 @@ from reconciler.errors import WrongCluster
 from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.policy import DriftMode, Policy, Rules
 from reconciler.quota.results.report import Reconciliation
-from reconciler.reconcile import NewOverride, drift, note_drift, observe, prepare, rollback_orders
+from reconciler.reconcile import NewOverride, note_drift, observe, prepare, rollback_orders
 from reconciler.reconcile.drift import as_applied, find_expired, observe_drift
 from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE, World, declared, documents, state
 
@@ -25,8 +25,14 @@ def drifted() -> World:
 
 
 def drift_of(world: World, **orders):
-    findings = asyncio.run(drift(world.ports, world.options(**orders)))
-    return {finding.pair: (finding.applied, finding.live, finding.since) for finding in findings}
+    options = world.options(**orders)
+    observed = asyncio.run(observe_drift(world.ports, options, None, cluster="", notes=False))
+    if observed.error is not None:
+        raise observed.error
+    return {
+        finding.pair: (finding.applied, finding.live, finding.since)
+        for finding in observed.preview.plan.drift
+    }
 
 
 def test_drift_is_a_difference_from_the_applied_value_independent_of_documents():

@@ -10,7 +10,6 @@ from reconciler.quota.patterns import EntityPattern, NamePattern
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy, Rules
-from reconciler.quota.results.report import ValidationResult
 from reconciler.reconcile import Observation, ReconcileOptions
 from reconciler.reconcile.drift import correctable_pairs, preview_against_records
 from tests.hypothesis_profiles import count_examples
@@ -84,7 +83,6 @@ def drift_of(world: World, *, documents: bool) -> Plan:
         observation_of(world),
         ReconcileOptions(rules=rules, assess=False),
         world.desired if documents else None,
-        verdict=ValidationResult(source="none"),
     ).plan
 
 

@@ -80,7 +80,6 @@ def test_a_snapshot_is_validated_by_the_rules_without_a_request():
         observation,
         TWO,
         world.orders,
-        verdict=asyncio.run(validate(ports, world.orders, observation, ())),
     )
     process = asyncio.run(validate(ports, world.orders, observation, from_snapshot.plan.changes))
     assert process.source == "sandbox 4.x"

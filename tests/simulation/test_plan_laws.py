@@ -18,7 +18,6 @@ from reconciler.quota.results.report import (
     PairOutcome,
     Preview,
     Reconciliation,
-    ValidationResult,
     WithheldChange,
 )
 from reconciler.quota.state import Alteration, Applied, Held, QuotaState, Visibility, limits_of
@@ -49,9 +48,7 @@ def declared(value: float) -> tuple[PlanInputs, Preview]:
     owned, live = OwnershipRecords(cluster_id="c"), QuotaState()
     observation = Observation(cluster=None, cluster_id="c", live=live, owned=owned, at=EPOCH)
     options = ReconcileOptions(rules=Rules(), guards=Guards(protect_defaults=False), assess=False)
-    prepared = preview(
-        observation, merge([document]), options, verdict=ValidationResult(source="none")
-    )
+    prepared = preview(observation, merge([document]), options)
     inputs = PlanInputs(documents=(document,), owned=owned, live=live, rules=Rules(), at=EPOCH)
     return inputs, prepared.preview
 

@@ -139,7 +139,6 @@ async def apply_run(
     saved: SavedPlan | None,
     expect_digest: str | None,
     max_age: float,
-    pace: bool,
     outcome_path: Path | None,
 ) -> AsyncIterator[ApplyRun]:
     """Prepare the plan of one cluster, ready to be applied inside the context.
@@ -148,7 +147,6 @@ async def apply_run(
         saved: A saved plan that must still have the same effect; ``None`` = apply the manifests.
         expect_digest: Digest of the approved effect; ``None`` = any.
         max_age: Maximum age of a saved plan, in seconds.
-        pace: Whether to wait after each request until it is visible.
         outcome_path: File of the outcome; ``None`` = named by time and cluster.
 
     Raises:
@@ -158,7 +156,6 @@ async def apply_run(
     """
     task = task_for(notices, target, request)
     check_piped(task)
-    task = replace(task, options=replace(task.options, pace=pace))
 
     async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:
         prepared = await prepare_task(task, runtime)

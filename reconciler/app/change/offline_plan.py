@@ -18,7 +18,6 @@ from reconciler.errors import ConfigError, UsageError
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.ports import Inventory
 from reconciler.quota.entity import Entity
-from reconciler.quota.results.report import ValidationResult
 from reconciler.quota.state import Limits, QuotaState
 from reconciler.reconcile import Observation, PreparedPlan, ReconcilePorts, ValidationMode, preview
 from reconciler.reconcile.observation import check_cluster
@@ -72,9 +71,7 @@ async def _plan_on_snapshot(
         at=clock.now(),
         snapshot_at=cluster.taken_at,
     )
-    first = preview(
-        observation, task.desired, task.options, verdict=ValidationResult(source="none")
-    )
+    first = preview(observation, task.desired, task.options)
     ports = ReconcilePorts(
         store=_UnavailableStore(), inventory=inventory, clock=clock, validator=by_rules
     )

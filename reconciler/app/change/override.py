@@ -31,7 +31,7 @@ from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.temporary_limits import without_refused
 from reconciler.quota.policy import Policy
-from reconciler.quota.results.report import Preview, ValidationResult
+from reconciler.quota.results.report import Preview
 from reconciler.reconcile import (
     NewOverride,
     Observation,
@@ -193,9 +193,7 @@ async def _prepare_override(
         desired = as_applied(observation)
         # None of the limits is known to have lost its document.
         options = replace(options, rules=replace(options.rules, complete=False))
-    compute = partial(
-        preview, observation, desired, options, verdict=ValidationResult(source="none")
-    )
+    compute = partial(preview, observation, desired, options)
     prepared = compute()
     if not any_value:
         check_override_values(prepared.plan.changes, options.guards)

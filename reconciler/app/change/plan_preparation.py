@@ -115,6 +115,7 @@ def reconcile_options(
         expected_cluster_id=settings.expected_cluster_id or request.confirm_sync,
         confirm_sync=request.confirm_sync,
         validation=ValidationMode(request.validate),
+        pace=request.pace,
         only=_only(request.only, None if documents is None or is_complete else documents.desired),
         warnings=NO_SETTINGS if target.project is None else target.project.warnings,
         origin=origin_of(target),

@@ -12,7 +12,7 @@ from reconciler.app.requests import Notices, RecordUse
 from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.policy import Cause
-from reconciler.quota.results.report import ExpiredOverride, ValidationResult, expired_overrides
+from reconciler.quota.results.report import ExpiredOverride, expired_overrides
 from reconciler.reconcile import PreparedPlan, note_drift, observe
 from reconciler.reconcile.drift import preview_against_records
 
@@ -80,7 +80,6 @@ async def observe_drift(
             observation,
             options,
             documents_or_warning(notices, target),
-            verdict=ValidationResult(source="none"),
         )
         if not read_only:
             try:

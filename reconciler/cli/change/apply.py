@@ -87,7 +87,7 @@ def apply(
 
     console.check_can_ask(yes=yes)
     saved, typed_paths = saved_plan(paths)
-    request = replace(request, paths=tuple(typed_paths), take_over=take_over)
+    request = replace(request, paths=tuple(typed_paths), take_over=take_over, pace=pace)
     cluster_targets = targets(where)
     if len(cluster_targets) > 1 and (
         saved is not None or out_path is not None or expect_digest is not None
@@ -112,7 +112,6 @@ def apply(
         saved=saved,
         expect_digest=expect_digest,
         max_age=max_age,
-        pace=pace,
         outcome_path=out_path,
     )
 

@@ -127,7 +127,9 @@ def saved_request(
         )
     try:
         request: PlanRequest = _parser.main(list(words), standalone_mode=False, prog_name="plan")
-        request = replace(request, validate=typed.validate, take_over=typed.take_over)
+        request = replace(
+            request, validate=typed.validate, take_over=typed.take_over, pace=typed.pace
+        )
     except (click.ClickException, UsageError) as error:
         raise ConfigError(
             f"its selection cannot be read: {error}", location=location, hint="plan again"

@@ -59,7 +59,7 @@ class Preview(QuietRepr, Struct, frozen=True, kw_only=True, dict=True):
     fallbacks: tuple[Fallback, ...] = ()
     violations: tuple[Violation, ...] = ()  # violations of guards
     budgets: tuple[BudgetUse, ...] = ()  # the use of each budget before and after the plan
-    verdict: ValidationResult  # the broker's validation
+    verdict: ValidationResult = ValidationResult(source="none")  # the broker's validation
     # The effect on clients; None if there is no live state to compare with.
     impact: Impact | None = None
     warnings: tuple[str, ...] = ()  # sentences about the run as a whole

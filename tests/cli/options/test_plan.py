@@ -8,7 +8,7 @@ from reconciler.quota.entity import DEFAULT, entity
 from tests.quota.strategies import ENTITIES
 
 NOTHING = PlanRequest()
-OF_EACH_RUN = {"paths", "validate", "take_over", "no_inventory"}
+OF_EACH_RUN = {"paths", "validate", "take_over", "pace", "no_inventory"}
 VALUES = {
     "policy": "Observe",
     "confirm_sync": "-id",
@@ -29,7 +29,7 @@ def test_each_option_is_read_back(name):
     )
 
 
-@pytest.mark.parametrize("option", [{"validate": "none"}, {"take_over": True}])
+@pytest.mark.parametrize("option", [{"validate": "none"}, {"take_over": True}, {"pace": True}])
 def test_what_validates_and_records_the_plan_is_typed_for_each_run(option):
     typed = PlanRequest(**option)
     assert typed.selection == ()
