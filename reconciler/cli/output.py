@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from reconciler.app.change.plan import ClusterPlan
 from reconciler.app.clusters.project_files import project_path
 from reconciler.app.clusters.targets import (
     ClusterTarget,
@@ -17,17 +18,23 @@ from reconciler.app.clusters.targets import (
 )
 from reconciler.app.event_loop import run
 from reconciler.app.fleet import ClusterResult, FleetProgress, Work, run_fleet
+from reconciler.app.html_page import page_of
 from reconciler.app.requests import CONCURRENCY, TargetRequest, replay
+from reconciler.base.escaping import escaped
 from reconciler.cli.framework.commands import ExitCode, report_error, worst
 from reconciler.cli.framework.console import Console, ConsoleNotices, ProgressLine
+from reconciler.codecs.fleet_plans import PlansFile, plans_document, saved_plans
+from reconciler.codecs.plan_file import PlanFile
+from reconciler.errors import KquotaError
+from reconciler.manifest.project.trusted_changes import changes_between
+from reconciler.render.fleet_summary import FleetRow, fleet_summary_markdown, fleet_summary_text
+from reconciler.render.json_values import Json
+from reconciler.render.markdown.comment import MOST_ROWS
+from reconciler.render.markdown.plan import plan_markdown
+from reconciler.render.page.cluster import ClusterPage
+from reconciler.render.terminal import plan_text
 
 if TYPE_CHECKING:
-    from reconciler.app.change.plan import ClusterPlan
-    from reconciler.codecs.fleet_plans import PlansFile
-    from reconciler.codecs.plan_file import PlanFile
-    from reconciler.quota.results.report import Outcome
-    from reconciler.render.fleet_summary import FleetRow
-    from reconciler.render.json_values import Json
     from reconciler.usage.impact.result_rows import Simulation
 
 Value = TypeVar("Value")
@@ -132,10 +139,10 @@ UNTRUSTED: Final = (
 
 def show_plans(
     console: Console,
-    plans: "Sequence[ClusterPlan]",
+    plans: Sequence[ClusterPlan],
     output: str,
     *,
-    rows: "Sequence[FleetRow]" = (),
+    rows: Sequence[FleetRow] = (),
     verbose: bool = False,
 ) -> None:
     """Print the plans of a run: one document in JSON, one section per plan in text and Markdown.
@@ -152,11 +159,9 @@ def show_plans(
         show_fleet_summary(console, rows)
 
 
-def show_fleet_summary(console: Console, rows: "Sequence[FleetRow]") -> None:
+def show_fleet_summary(console: Console, rows: Sequence[FleetRow]) -> None:
     """Print the summary table of a run over several clusters; nothing for no rows."""
     if rows:
-        from reconciler.render.fleet_summary import fleet_summary_text
-
         console.fact("\n" + fleet_summary_text(rows, style=console.style))
 
 
@@ -169,11 +174,8 @@ def evidence_code(simulation: "Simulation | None", *, require_evidence: bool) ->
     return ExitCode.EVIDENCE if require_evidence and not simulation.enough else ExitCode.DONE
 
 
-def plan_page(plans: "Sequence[ClusterPlan]") -> str:
+def plan_page(plans: Sequence[ClusterPlan]) -> str:
     """Return the plans of a run as one HTML page, with the live quotas and records that they were computed from."""
-    from reconciler.app.html_page import page_of
-    from reconciler.render.page.cluster import ClusterPage
-
     pages = [
         ClusterPage(
             name=plan.target.display_name,
@@ -187,32 +189,25 @@ def plan_page(plans: "Sequence[ClusterPlan]") -> str:
     return page_of(pages)
 
 
-def plan_documents(plans: "Sequence[ClusterPlan]", rows: "Sequence[FleetRow]") -> "dict[str, Json]":
+def plan_documents(plans: Sequence[ClusterPlan], rows: Sequence[FleetRow]) -> dict[str, Json]:
     """Return the plans of a run as one document to be printed."""
     if len(plans) == 1 and not rows:
         return plans[0].document
-    from reconciler.codecs.fleet_plans import plans_document
 
     return plans_document(((plan.target.display_name, plan.document) for plan in plans), rows)
 
 
-def plan_files(
-    plans: "Sequence[ClusterPlan]", rows: "Sequence[FleetRow]"
-) -> "PlanFile | PlansFile":
+def plan_files(plans: Sequence[ClusterPlan], rows: Sequence[FleetRow]) -> PlanFile | PlansFile:
     """Return the plans of a run as one document to be saved."""
     if len(plans) == 1 and not rows:
         return plans[0].file
-    from reconciler.codecs.fleet_plans import saved_plans
 
     return saved_plans(((plan.target.display_name, plan.file) for plan in plans), rows)
 
 
 def _plans_as_markdown(
-    plans: "Sequence[ClusterPlan]", rows: "Sequence[FleetRow]", *, verbose: bool
+    plans: Sequence[ClusterPlan], rows: Sequence[FleetRow], *, verbose: bool
 ) -> str:
-    from reconciler.render.fleet_summary import fleet_summary_markdown
-    from reconciler.render.markdown.comment import MOST_ROWS
-    from reconciler.render.markdown.plan import plan_markdown
 
     max_rows = None if verbose else MOST_ROWS
     parts = [
@@ -223,9 +218,7 @@ def _plans_as_markdown(
     return "\n".join(parts)
 
 
-def _plans_as_text(console: Console, plans: "Sequence[ClusterPlan]", *, verbose: bool) -> None:
-    from reconciler.base.escaping import escaped
-    from reconciler.render.terminal import plan_text
+def _plans_as_text(console: Console, plans: Sequence[ClusterPlan], *, verbose: bool) -> None:
 
     style = console.style
     for number, plan in enumerate(plans):
@@ -235,31 +228,6 @@ def _plans_as_text(console: Console, plans: "Sequence[ClusterPlan]", *, verbose:
                 + style.paint(f"== {escaped(plan.target.display_name)}", "bold")
             )
         console.fact(plan_text(plan.preview, style=style, verbose=verbose, recorded=plan.recorded))
-
-
-def show_outcomes(console: Console, outcomes: "Sequence[tuple[ClusterTarget, Outcome]]") -> None:
-    """Print the outcomes of several clusters as one JSON document."""
-    from reconciler.codecs.outcome import outcome_document
-
-    documents: list[Json] = [
-        {"cluster": target.display_name, "outcome": outcome_document(outcome)}
-        for target, outcome in outcomes
-    ]
-    console.document({"kind": "kquota-outcomes", "format": 1, "outcomes": documents})
-
-
-def show_outcome(console: Console, outcome: "Outcome") -> None:
-    """Print the outcome of one cluster as a JSON document."""
-    from reconciler.codecs.outcome import outcome_document
-
-    console.document(outcome_document(outcome))
-
-
-def show_outcome_text(console: Console, outcome: "Outcome", *, verbose: bool) -> None:
-    """Print the outcome of one cluster as text."""
-    from reconciler.render.terminal import outcome_text
-
-    console.fact("\n" + outcome_text(outcome, style=console.style, verbose=verbose))
 
 
 def show_trust(console: Console, cluster_options: TargetRequest) -> tuple[str, ...]:
@@ -292,8 +260,6 @@ def show_config_changes(console: Console, cluster_options: TargetRequest) -> tup
     """Print and return what the head revision changes in the trusted configuration; these changes are not used."""
     if cluster_options.config_from is None:
         return ()
-    from reconciler.errors import KquotaError
-    from reconciler.manifest.project.trusted_changes import changes_between
 
     try:
         trusted, _, _ = read_project(cluster_options)

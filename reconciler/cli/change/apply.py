@@ -3,21 +3,25 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 from msgspec.structs import replace
 
+from reconciler.app.change.apply import apply_run
+from reconciler.app.clusters.targets import targets
 from reconciler.app.requests import PlanRequest, TargetRequest
+from reconciler.base.text_files import check_place, read_text
+from reconciler.cli.change.apply_output import ApplyOutput, apply_all
 from reconciler.cli.completion import plan_files
 from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.options.plan import plan_options, saved_request
 from reconciler.cli.options.shared import DURATION, FILE, format_option, where_options
+from reconciler.cli.output import show_config_changes
+from reconciler.codecs.plan import read_plan
 from reconciler.errors import UsageError
-
-if TYPE_CHECKING:
-    from reconciler.reconcile import SavedPlan
+from reconciler.reconcile import SavedPlan
 
 HELP: Final = """Write the declared limits to a cluster: plan, confirm, send, verify on every broker, record.
 
@@ -79,12 +83,6 @@ def apply(
     output: str,
 ) -> ExitCode:
     """Check the options, plan all clusters, ask for confirmation once, and write."""
-    from reconciler.app.change.apply import apply_run
-    from reconciler.app.clusters.targets import targets
-    from reconciler.base.text_files import check_place
-    from reconciler.cli.change.apply_output import ApplyOutput, apply_all
-    from reconciler.cli.output import show_config_changes
-
     console.check_can_ask(yes=yes)
     saved, typed_paths = saved_plan(paths)
     request = replace(request, paths=tuple(typed_paths), take_over=take_over, pace=pace)
@@ -125,7 +123,7 @@ def apply(
     return apply_all(console, cluster_targets, open_run, display)
 
 
-def saved_plan(paths: Sequence[str]) -> "tuple[SavedPlan | None, Sequence[str]]":
+def saved_plan(paths: Sequence[str]) -> tuple[SavedPlan | None, Sequence[str]]:
     """Read the saved plan if the first path is one (``*.json``); return it and the other paths.
 
     Raises:
@@ -134,8 +132,6 @@ def saved_plan(paths: Sequence[str]) -> "tuple[SavedPlan | None, Sequence[str]]"
     """
     if not paths or not paths[0].endswith(".json"):
         return None, paths
-    from reconciler.base.text_files import read_text
-    from reconciler.codecs.plan import read_plan
 
     text = read_text(Path(paths[0]))
     return read_plan(text, location=paths[0], is_shown=False), paths[1:]

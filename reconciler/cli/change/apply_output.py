@@ -19,11 +19,14 @@ from reconciler.cli import output
 from reconciler.cli.framework.commands import ExitCode, worst
 from reconciler.cli.framework.console import Console
 from reconciler.cli.output import code_of_fleet, work_on
+from reconciler.codecs.outcome import outcome_document
 from reconciler.errors import Interrupted, PlanRefused, UsageError
 from reconciler.quota.policy import REMOVING
 from reconciler.quota.results.report import Outcome
 from reconciler.reconcile.sender import STOP_GRACE_SECONDS
 from reconciler.render.fleet_summary import FleetRow
+from reconciler.render.json_values import Json
+from reconciler.render.terminal import outcome_text
 from reconciler.render.units import count
 
 STOPPING: Final = f"stopping after the current request, within {STOP_GRACE_SECONDS:g} s; a second signal ends at once"
@@ -131,7 +134,7 @@ def _check_all(console: Console, prepared: Sequence[Prepared], display: ApplyOut
 def _show_no_outcomes(console: Console, prepared: Sequence[Prepared], display: ApplyOutput) -> None:
     """Print the JSON document of a run over several clusters that wrote nothing."""
     if len(prepared) > 1 and display.output == "json":
-        output.show_outcomes(console, ())
+        _show_documents(console, ())
 
 
 async def _apply_prepared(
@@ -247,9 +250,9 @@ def _show_outcomes(
         if display.output == "text":
             _show_texts(console, outcomes, display, rows)
         elif rows:
-            output.show_outcomes(console, [(apply.target, outcome) for apply, outcome in outcomes])
+            _show_documents(console, outcomes)
         else:
-            output.show_outcome(console, outcomes[0][1])
+            console.document(outcome_document(outcomes[0][1]))
         console.flush()
     except OSError:
         _show_texts(console.for_messages(), outcomes, display, rows)
@@ -257,6 +260,14 @@ def _show_outcomes(
     finally:
         for apply, outcome in outcomes:
             _show_next_commands(console, apply, outcome)
+
+
+def _show_documents(console: Console, outcomes: Sequence[tuple[ApplyRun, Outcome]]) -> None:
+    documents: list[Json] = [
+        {"cluster": apply.target.display_name, "outcome": outcome_document(outcome)}
+        for apply, outcome in outcomes
+    ]
+    console.document({"kind": "kquota-outcomes", "format": 1, "outcomes": documents})
 
 
 def _show_texts(
@@ -269,7 +280,8 @@ def _show_texts(
         if not apply.is_idle:  # Its plan already says that there is nothing to do.
             if rows:
                 console.fact(f"\n== {apply.target.display_name}")
-            output.show_outcome_text(console, outcome, verbose=display.verbose)
+            text = outcome_text(outcome, style=console.style, verbose=display.verbose)
+            console.fact("\n" + text)
     output.show_fleet_summary(console, rows)
 
 
