@@ -192,11 +192,6 @@ class Plan(Struct, frozen=True, kw_only=True, gc=False):
         return tuple(finding for finding in self.findings if finding.action is Action.ORPHAN)
 
     @property
-    def ignored(self) -> tuple[Finding, ...]:
-        """Differences that an ignore rule covers: neither written nor reported as a problem."""
-        return tuple(finding for finding in self.findings if finding.ignored)
-
-    @property
     def restricted(self) -> tuple[Finding, ...]:
         """Differences that the effective policy does not permit to write."""
         return tuple(
