@@ -292,7 +292,7 @@ class ProgressLine:
 
 
 class ConsoleNotices:
-    """Prints notices; implements ``app.notices.Notices``. A context manager, which erases the progress bar at the end."""
+    """Prints notices; implements ``app.requests.Notices``. A context manager, which erases the progress bar at the end."""
 
     def __init__(
         self, console: Console, *, monotonic: Callable[[], float] = time.monotonic
