@@ -133,9 +133,8 @@ async def override_run(
     """
 
     async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:
-        request = PlanRequest(validate=validate)
         return await _prepare_override(
-            notices, target, runtime, change, request, any_value=any_value
+            notices, target, runtime, change, PlanRequest(validate=validate), any_value=any_value
         )
 
     async with prepared_run(

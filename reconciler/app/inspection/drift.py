@@ -40,8 +40,7 @@ class ObservedDrift(Struct, frozen=True, kw_only=True):
     @property
     def has_drift(self) -> bool:
         """Whether there is drift that requires attention."""
-        is_changed = any(not finding.ignored for finding in self.findings)
-        return is_changed or bool(self.expired)
+        return bool(self.expired) or any(not finding.ignored for finding in self.findings)
 
     @property
     def is_known(self) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from reconciler.app.clusters.documents import load_loosely, read_first_texts
-from reconciler.app.clusters.runtime import connect_client, expected_cluster
+from reconciler.app.clusters.runtime import connect_client, expected_cluster, read_only_inventory
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.requests import ExportLayout, TextReceiver
 from reconciler.base.clock import SystemClock
@@ -24,11 +24,25 @@ from reconciler.quota.state import QuotaState, set_values
 from reconciler.render.units import number
 
 
-async def live_state(notices: TextReceiver, target: ClusterTarget) -> QuotaState:
-    """Describe all quotas of the target's cluster."""
+async def live_state(
+    notices: TextReceiver, target: ClusterTarget, *, lasting: bool = False
+) -> QuotaState:
+    """Describe all quotas of the target's cluster.
+
+    Args:
+        lasting: Whether a temporary limit of kquota counts as what returns at its end, if no document declares the limit.
+    """
     async with connect_client(notices, target) as client:
-        _ = await expected_cluster(client, target)
-        return await client.describe()
+        cluster = await expected_cluster(client, target)
+        state = await client.describe()
+    if not lasting:
+        return state
+    owned = await read_only_inventory(target, SystemClock()).load(cluster.id)
+    return state.with_values(
+        (*pair, override.before)
+        for pair, override in owned.overrides.items()
+        if override.has_written(state.value(*pair))
+    )
 
 
 def teams_of(layout: ExportLayout) -> tuple[Team, ...]:
@@ -92,9 +106,10 @@ def write_folder(folder: Path, exported: ExportResult, layout: ExportLayout) -> 
 def unused_folder(folder: Path, exported: ExportResult, layout: ExportLayout) -> Path:
     """Return the folder, or its first numbered subfolder, in which none of the files exists."""
     names = _files(exported, layout)
-    folders = (folder, *(folder / f"adopted-{number}" for number in range(1, 10_000)))
     return next(
-        candidate for candidate in folders if not any((candidate / name).exists() for name in names)
+        candidate
+        for candidate in (folder, *(folder / f"adopted-{number}" for number in range(1, 10_000)))
+        if not any((candidate / name).exists() for name in names)
     )
 
 
@@ -125,6 +140,7 @@ def select_undeclared(
     declared = (
         (declaration.entity, key)
         for declaration in declarations
+        if not declaration.has_ended(now)
         for key, _ in set_values(declaration.limits)
     )
     return replace(live, limits=inside).with_values(

@@ -117,8 +117,7 @@ def _foreign(
     kind = kind_of(text, location)
     if kind == plan_codec.KIND:
         # A page from a fork may contain any script, so the comment does not link to it.
-        bare = replace(request, artifact_url="")
-        return _plan(bare, text, location, marker, fork=fork)
+        return _plan(replace(request, artifact_url=""), text, location, marker, fork=fork)
     if kind == FAILURE_KIND:
         failed = _read_failure(text, location)
         if failed.command == "plan":

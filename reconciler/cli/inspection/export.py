@@ -133,7 +133,8 @@ def _report_left_out(console: Console, exported: ExportResult, layout: ExportLay
 
 ADOPT_HELP: Final = """Write a manifest for every live quota that no manifest declares yet, then show the plan, which is empty.
 
-Quotas outside spec.scope and those that spec.ignore names are left alone.
+Quotas outside spec.scope and those that spec.ignore names are left alone. Of a limit under an override, the value from
+before it is written.
 
 Nothing is written to the cluster. The policy of the cluster must be Observe or Upsert: under Sync, what is left
 out would be removed. The files are below the first folder of spec.manifests, or below --out-dir, one per form of entity,
@@ -164,7 +165,7 @@ def adopt(
     folder = manifest_folder(cluster_target) if out_dir is None else out_dir
     declarations = declarations_of(cluster_target)
     state = select_undeclared(
-        run(live_state(console, cluster_target)), cluster_target, declarations
+        run(live_state(console, cluster_target, lasting=True)), cluster_target, declarations
     )
     existing_names = {declaration.document.rpartition("/")[2] for declaration in declarations}
     with ProgressLine(console) as progress:

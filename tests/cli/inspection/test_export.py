@@ -79,6 +79,38 @@ def test_a_second_run_adopts_only_new_quotas(kquota, project, sandbox):
     assert (displayed_plan["changes"], displayed_plan["unmanaged"]) == ([], [])
 
 
+def test_of_a_limit_under_an_override_the_value_from_before_is_adopted(kquota, project, sandbox):
+    settings = (project / "kquota.yaml").read_text()
+    (project / "kquota.yaml").write_text(settings.replace("policy: Observe", "policy: Upsert"))
+    begun = ("override", "set", "--for", "2h", "--reason", "x", "--yes", "--new-entity")
+    for words in (
+        "user=pay,client-id=<default> request_percentage=unset",
+        "user=new producer_byte_rate=2Mi",
+    ):
+        assert kquota(*begun, *words.split()).code == 0
+    for value in ("3Mi", "4Mi"):
+        assert kquota(*begun, "user=etl-nightly", f"producer_byte_rate={value}").code == 0
+    assert kquota(*begun, "user=Etl-Hourly", "producer_byte_rate=3Mi").code == 0
+    sandbox.seed({(("user", "Etl-Hourly"),): {"producer_byte_rate": 2097153.0}})  # another writer
+    assert kquota("adopt", "--split", "entity").code == 0
+    declared = {path.stem: path.read_text() for path in (project / "quotas").glob("user.*.yaml")}
+    assert "producerByteRate: 1Mi" in declared["user.etl-nightly"]
+    assert "producerByteRate: 2097153" in declared["user.etl-hourly"]
+    assert "requestPercentage: 0.5" in declared["user.pay.default-client"]
+    assert "user.new" not in declared
+    pending = json.loads(kquota("plan", "--format", "json").out)["pending"]
+    assert [change["text"] for change in pending] == ["user=Etl-Hourly"]
+
+
+def test_what_only_a_document_declares_whose_end_is_over_is_adopted(kquota, project):
+    assert kquota("adopt").code == 0
+    users = project / "quotas" / "users.yaml"
+    users.write_text(users.read_text().replace("spec:", 'spec:\n  until: "2020-01-01T00:00:00Z"'))
+    assert len(plan(kquota)["unmanaged"]) == 3
+    assert kquota("adopt").code == 0
+    assert plan(kquota)["unmanaged"] == []
+
+
 def test_quotas_that_no_manifest_can_represent_are_listed_and_the_rest_is_adopted(
     kquota, project, sandbox
 ):
