@@ -258,8 +258,13 @@ def _begun(
         if earlier is None:
             if all(same_value(order.key, order.value, value) for value in (declared, live)):
                 return  # It ended, and its document applies again.
-        elif same_value(order.key, earlier.value, undone.after) and _restores(
-            earlier, order.value, declared if is_read else None, owned.applied_value(pair)
+        elif (
+            # Without its document the next run might remove what the end restores.
+            (declared is not None or not is_read or owner is None)
+            and same_value(order.key, earlier.value, undone.after)
+            and _restores(
+                earlier, order.value, declared if is_read else None, owned.applied_value(pair)
+            )
         ):
             yield OverrideSet(override=replace(earlier, until=observation.at))
             return

@@ -85,6 +85,22 @@ def test_after_a_rollback_and_the_deletion_of_its_document_a_limit_has_the_owner
     assert (world.owned().records, world.owned().overrides) == ({}, {})
 
 
+def test_after_rollbacks_of_rollbacks_the_next_run_does_not_remove_the_limit_again():
+    world, desired = World(policy=Policy.UPSERT), declared(ALICE, {RATE: 100.0})
+    world.apply(merge([replace(desired, deletion_policy=DeletionPolicy.DELETE)]))
+    outcome = world.apply(merge([]))
+    for value in (100.0, None, 100.0):
+        assert world.cluster.truth.value(ALICE, RATE) != value
+        outcome = roll_back(world, outcome, merge([]))
+        for _ in range(2):
+            assert world.cluster.truth.value(ALICE, RATE) == value
+            world.apply(merge([]))
+    world.cluster.clock.advance(86_400.0)
+    for _ in range(2):
+        world.apply(merge([]))
+    assert world.cluster.truth == state({})
+
+
 def test_a_write_that_is_late_when_its_apply_is_rolled_back_is_overwritten():
     world = World(policy=Policy.UPSERT)
     world.apply(OLD)
