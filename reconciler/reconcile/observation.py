@@ -292,8 +292,11 @@ def _restores(
 ) -> bool:
     """Whether the end of an override gives a value, so that nothing need be held in its place."""
     follows = override.before if declared is None else declared
-    is_end = not override.document and same_value(override.key, follows, value)
-    return is_end and not override.is_news(declared, applied)
+    return (
+        not override.document
+        and same_value(override.key, follows, value)
+        and not override.is_news(declared, applied)
+    )
 
 
 def _is_judged(owned: OwnershipRecords, pair: Pair, declared: float | None) -> bool:

@@ -44,6 +44,7 @@ from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.validation import validate
 from reconciler.reconcile.verification import judge, observe_again
 from reconciler.render.impact_rows import warning_sentences
+from reconciler.render.units import instant
 
 FRESH_SECONDS = 30.0
 """A plan older than this (for example after a wait at the prompt) is compared with the cluster again."""
@@ -282,9 +283,10 @@ def _warnings(
 ) -> tuple[str, ...]:
     warnings: list[str] = []
     if not plan.removals_known and options.rules.may_record:
-        cluster = f"cluster {plan.cluster_id}" if plan.cluster_id else "this cluster"
         warnings.append(
-            f"nothing was applied to {cluster} before, so nothing is removed; the first apply records its limits"
+            "nothing was applied to "
+            + (f"cluster {plan.cluster_id}" if plan.cluster_id else "this cluster")
+            + " before, so nothing is removed; the first apply records its limits"
         )
         if plan.cluster_id and options.origin.cluster and not options.expected_cluster_id:
             warnings.append(
@@ -304,8 +306,12 @@ def _warnings(
         )
     if options.own_principal is not None:
         warnings.extend(own_limits(observation.live, plan.changes, options.own_principal))
-    warnings.extend(warning_sentences(observation.live, plan.changes))
-    warnings.extend(budget_warnings(budgets))
+    warnings += *warning_sentences(observation.live, plan.changes), *budget_warnings(budgets)
+    if observation.owned.latest_end > observation.at:
+        warnings.append(
+            "the clock of this machine is behind the records: documents with an end (spec.until) before"
+            f" {instant(observation.owned.latest_end)} declare nothing any more"
+        )
     waiting = {pair[0] for pair in observation.unsettled(observation.at)}
     if waiting:
         warnings.append(

@@ -114,6 +114,17 @@ def test_records_from_the_future_indicate_a_wrong_clock(kquota, folder, sandbox)
     assert checks(ran)["clock"][0] == "warning"
 
 
+def test_an_end_from_the_future_indicates_a_wrong_clock_also_in_a_plan(kquota, folder, sandbox):
+    """Documents with an earlier end are over for every machine, so that a plan leaves them out."""
+    project(folder, sandbox.bootstrap, quota("a"))
+    kquota("apply", "--yes")
+    path = folder / ".kquota/inventory.json"
+    path.write_text(path.read_text().replace('"ended":0.0', '"ended":4000000000.0'))
+    assert checks(kquota("doctor", "--format", "json"))["clock"][0] == "warning"
+    (warning,) = json.loads(kquota("plan", "--format", "json").out)["warnings"]
+    assert "(spec.until) before 2096-10-02T07:06:40Z declare nothing" in warning
+
+
 @pytest.mark.parametrize("file", ["kquota", "kquota/outcomes", "kquota/audit.jsonl"])
 def test_a_state_folder_that_cannot_be_written_is_a_warning(kquota, folder, sandbox, file):
     """A run as another user, or a container without a volume, leaves it behind: apply then sends nothing."""

@@ -287,7 +287,7 @@ async def _records(
     if owned.overrides:
         yield await _overrides(target, client, cluster, owned, clock.now())
     times = [owner.since for record in owned.records.values() for owner in record.owners if owner]
-    ahead = max(times, default=0.0) - clock.now()
+    ahead = max([owned.latest_end, *times]) - clock.now()
     if ahead > SKEW_SECONDS:
         advice = "set the clock (NTP): overrides, plan ages and drift times depend on it"
         yield _warning(
