@@ -263,7 +263,7 @@ def _begun(
             (declared is not None or not is_read or owner is None)
             and same_value(order.key, earlier.value, undone.after)
             and _restores(
-                earlier, order.value, declared if is_read else None, owned.applied_value(pair)
+                earlier, order.value, live, declared if is_read else None, owned.applied_value(pair)
             )
         ):
             yield OverrideSet(override=replace(earlier, until=observation.at))
@@ -288,13 +288,17 @@ def _begun(
 
 
 def _restores(
-    override: Override, value: float | None, declared: float | None, applied: float | None
+    override: Override,
+    value: float | None,
+    live: float | None,
+    declared: float | None,
+    applied: float | None,
 ) -> bool:
     """Whether the end of an override gives a value, so that nothing need be held in its place."""
-    follows = override.before if declared is None else declared
+    before = override.before if override.has_written(live) else live
     return (
         not override.document
-        and same_value(override.key, follows, value)
+        and same_value(override.key, before if declared is None else declared, value)
         and not override.is_news(declared, applied)
     )
 

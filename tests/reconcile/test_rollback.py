@@ -150,6 +150,19 @@ def test_the_rollback_of_an_override_ends_it_and_holds_nothing(is_declared):
     assert world.owned().records.keys() == records.keys()
 
 
+def test_the_rollback_of_an_override_whose_value_another_writer_replaced_restores_the_value_from_before():
+    """The end alone would leave the value of the other writer, which returns a day later."""
+    world, nothing = World(policy=Policy.UPSERT), documents({})
+    outcome = world.apply(nothing, overrides=(raise_for_an_hour(world, 900.0),))
+    world.cluster.write(ALICE, RATE, 700.0)
+    roll_back(world, outcome, nothing)
+    world.apply(nothing)
+    assert world.cluster.truth == state({})
+    world.cluster.clock.advance(86_400.0)
+    world.apply(nothing)
+    assert world.cluster.truth == state({ALICE: {RATE: 700.0}})
+
+
 def test_the_rollback_of_an_override_that_has_ended_begins_none():
     world = World(policy=Policy.UPSERT)
     world.apply(OLD)
