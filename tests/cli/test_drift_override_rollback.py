@@ -150,6 +150,22 @@ def test_an_override_works_with_invalid_manifests(kquota, applied, sandbox):
             ("ip=1.2.3.4", "producer_byte_rate=1Mi", "--for", "1h", "--reason", "x", "--yes"),
             "cannot be set",
         ),
+        (
+            (
+                "ip=::ffff:1.2.3.4",
+                "connection_creation_rate=9",
+                "--for",
+                "1h",
+                "--reason",
+                "x",
+                "-y",
+            ),
+            "hint: write 1.2.3.4",
+        ),
+        (
+            ("ip=127.1", "connection_creation_rate=9", "--for", "1h", "--reason", "x", "-y"),
+            "would take every limit off that address",
+        ),
         (("user=a", "producer_byte_rate=1Mi", "--for", "1h", "--reason", "x"), "--yes"),
         (("end", "user=nobody", "--yes"), "there is no override of user=nobody"),
         (

@@ -28,7 +28,7 @@ from reconciler.cli.options.shared import (
     where_options,
 )
 from reconciler.errors import UsageError
-from reconciler.quota.entity import ABSENT, Entity, sort_key
+from reconciler.quota.entity import ABSENT, Entity, canonical_address, sort_key
 from reconciler.quota.keys import RULES, Key
 from reconciler.render.cluster_state import overrides_document, overrides_text
 
@@ -202,8 +202,14 @@ def end(
                 if kube.kubernetes
                 else "--expired reverts every expired override; remove the entity from the command"
             )
-        change = OverrideChange(reverts_expired=True)
-        return _run_override(console, where, change, validate, yes=yes, output=output)
+        return _run_override(
+            console,
+            where,
+            OverrideChange(reverts_expired=True),
+            validate,
+            yes=yes,
+            output=output,
+        )
     if entity is None or where.every:
         raise UsageError(
             "give one entity and one cluster",
@@ -239,8 +245,12 @@ def _run_override(
 ) -> ExitCode:
 
     open_run = partial(override_run, change=change, validate=validate, any_value=any_value)
-    display = ApplyOutput(output=output, yes=yes, concurrency=where.concurrency)
-    return apply_all(console, targets(where), open_run, display)
+    return apply_all(
+        console,
+        targets(where),
+        open_run,
+        ApplyOutput(output=output, yes=yes, concurrency=where.concurrency),
+    )
 
 
 @override.command("list", help=LIST_HELP)
@@ -272,6 +282,11 @@ def list_overrides(
 def _values(entity: Entity, assignments: Sequence[str]) -> dict[Key, float | None]:
 
     values: dict[Key, float | None] = {}
+    if isinstance(ip := entity[2], str) and canonical_address(ip) != ip:
+        raise UsageError(
+            f"ip {ip!r} is no address in canonical form: the end of its override would take every limit off that address",
+            hint=f"write {canonical_address(ip) or 'the address'}",
+        )
     for text in assignments:
         name, _, value = text.partition("=")
         key, number = (key_named(name), None) if value == "unset" else limit(text)
