@@ -284,9 +284,8 @@ def _warnings(
     warnings: list[str] = []
     if not plan.removals_known and options.rules.may_record:
         warnings.append(
-            "nothing was applied to "
-            + (f"cluster {plan.cluster_id}" if plan.cluster_id else "this cluster")
-            + " before, so nothing is removed; the first apply records its limits"
+            f"nothing was applied to {f'cluster {plan.cluster_id}' if plan.cluster_id else 'this cluster'} before, so nothing"
+            " is removed; the first apply records its limits"
         )
         if plan.cluster_id and options.origin.cluster and not options.expected_cluster_id:
             warnings.append(
@@ -309,7 +308,7 @@ def _warnings(
     warnings += *warning_sentences(observation.live, plan.changes), *budget_warnings(budgets)
     if observation.owned.latest_end > observation.at:
         warnings.append(
-            "the clock of this machine is behind the records: documents with an end (spec.until) before"
+            "the clock is behind the records: documents with an end (spec.until) before"
             f" {instant(observation.owned.latest_end)} declare nothing any more"
         )
     waiting = {pair[0] for pair in observation.unsettled(observation.at)}
