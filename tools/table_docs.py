@@ -29,7 +29,16 @@ usage_sample/cluster_id=4L6g3nShT-eMCtK--X86sw/day=2026-11-21/part.parquet
 
 ## Examples
 
-These lines make a table of two samples, as `kquota usage ingest` would, and read it:
+Who sent how much, by cluster and hour (UTC), in the folder that `kquota usage ingest --lake ./lake` wrote. Type it into the shell of [DuckDB](https://duckdb.org), or `pip install duckdb` and print `duckdb.sql(TEXT)`:
+
+```sql
+select "user", client_id, date_trunc('hour', epoch_ms(ts_ms)) as hour, sum(rate_units * dt_ms) // 1000 as bytes, cluster_id
+from read_parquet('lake/usage_sample/*/*/part.parquet')
+where quota_type = 'produce'
+group by all order by bytes desc;
+```
+
+These lines make a table of two samples, as `kquota usage ingest` would, and read it with DuckDB and Polars:
 
 <!-- tested -->
 ```python
@@ -64,15 +73,6 @@ files = "lake/target_up/*/*/part.parquet"
 query = f"select broker_id, up, day from read_parquet('{files}', hive_partitioning = true)"
 print(duckdb.sql(query).fetchall())
 print(polars.scan_parquet(files, hive_partitioning=True).select("broker_id", "up").collect().rows())
-```
-
-Who sent how much, by hour, with DuckDB:
-
-```sql
-select "user", client_id, ts_ms // 3600000 as hour, sum(rate_units * dt_ms) // 1000 as bytes
-from read_parquet('lake/usage_sample/*/*/part.parquet')
-where quota_type = 'produce' and cluster_id = '4L6g3nShT-eMCtK--X86sw'
-group by all order by bytes desc;
 ```
 
 With Spark SQL; in a bucket write `s3a://bucket/folder` for `s3://bucket/folder`:

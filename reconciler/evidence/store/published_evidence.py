@@ -1,16 +1,18 @@
-"""Reads the root of previews (:mod:`reconciler.evidence.store.previews`): buckets, limits, and the series of a few buckets."""
+"""The root of previews: the last days of a cluster in the same tables, for planners with a key to that alone.
+
+It is written by :func:`publish`; a plan reads buckets, limits, and the series of a few buckets.
+"""
 
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.evidence.store import recorded_window, samples
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
 from reconciler.evidence.store.files.table_reader import TableReader
-from reconciler.evidence.store.files.table_store import TableStore
 from reconciler.evidence.store.lake import Lake, LakeReader
 from reconciler.evidence.store.samples import BucketsByType
 from reconciler.evidence.store.stored_days import Unit, cluster_folder
@@ -28,6 +30,9 @@ from reconciler.usage.tables import (
     Table,
 )
 from reconciler.usage.tags import Bucket
+
+if TYPE_CHECKING:  # a plan writes nothing, and obstore takes time to load
+    from reconciler.evidence.store.files.table_store import TableStore
 
 AHEAD_MS: Final = 600_000
 """Maximum difference by which the writer's clock may be ahead of the local clock."""
@@ -206,7 +211,7 @@ PREVIEW_TABLES: Final[tuple[Table, ...]] = (
 """The tables that a preview reads. Samples are last: a killed run leaves no day of samples without its limits."""
 
 
-def publish(lake: Lake, cluster_id: str, to: TableStore) -> tuple[date, date]:
+def publish(lake: Lake, cluster_id: str, to: "TableStore") -> tuple[date, date]:
     """Copy the objects of the last days that differ. Nothing is deleted: the root may be a lake, and readers need no deletion.
 
     The last snapshot of limits before these days is copied, too, because it was in force when they began.
@@ -232,6 +237,6 @@ def publish(lake: Lake, cluster_id: str, to: TableStore) -> tuple[date, date]:
     return first, last
 
 
-def _copy(lake: Lake, unit: Unit, to: TableStore) -> None:
+def _copy(lake: Lake, unit: Unit, to: "TableStore") -> None:
     if LakeReader(to).facts(unit) != lake.facts(unit):  # they name the run and the time
         to.put(unit.path, lake.store.content(unit.path), after=to.version(unit.path))
