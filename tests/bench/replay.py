@@ -1,7 +1,7 @@
 """Engines: the query of `engine_replay`, each sample in a separate process, engines in turn.
 
 Results of engines are compared; a difference is an error. A sample is warm: its process runs the query once before it is
-timed, except the local engine, which needs no warm-up. CPU seconds are those of the process and of all that it started.
+timed. CPU seconds are those of the process and of all that it started.
 """
 
 import functools
@@ -93,7 +93,7 @@ def engine_words(engine: str, folder: str) -> Callable[[], dict[str, Any]]:
     """A sample of an engine."""
     if engine == "spark":
         return lambda: ran("spark", folder, WARM, HEAP, f"local[{engine_replay.CORES}]")
-    return lambda: ran(engine, folder, 1 if engine == "local" else WARM)
+    return lambda: ran(engine, folder, WARM)
 
 
 def in_turn(candidates: Mapping[str, Callable[[], dict[str, Any]]]) -> Samples:
@@ -141,8 +141,8 @@ def object_rows(amount: int, folder: str) -> Iterator[Row]:
             {
                 name: functools.partial(ran, *words)
                 for name, words in {
-                    "local, folder": ("local", folder, 1),
-                    "local, S3": ("local", object_store, 1),
+                    "local, folder": ("local", folder, WARM),
+                    "local, S3": ("local", object_store, WARM),
                     "Spark, folder": ("spark", folder, WARM, HEAP, master),
                     "Spark, S3": ("spark", object_store, WARM, HEAP, master),
                 }.items()

@@ -128,11 +128,8 @@ def _with_observed_budgets(
         return preview.with_budgets(_with_note(preview.budgets, published.note.stale))
     from reconciler.evidence.analysis.budget_loads import observed_uses
 
-    try:
-        after = apply_to(before, prepared.plan.changes)
-        return preview.with_budgets(observed_uses(published, preview.budgets, before, after))
-    except (LakeError, QuotaValueError) as error:  # damaged, or samples that cannot be
-        return preview.with_budgets(_with_note(preview.budgets, error.message))
+    after = apply_to(before, prepared.plan.changes)
+    return preview.with_budgets(observed_uses(published, preview.budgets, before, after))
 
 
 def _with_note(uses: tuple[BudgetUse, ...], note: str) -> tuple[BudgetUse, ...]:

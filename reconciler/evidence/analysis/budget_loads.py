@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from reconciler.errors import LakeError, QuotaValueError
 from reconciler.evidence.store.published_evidence import PublishedEvidence
 from reconciler.evidence.store.recorded_window import LimitBook
 from reconciler.quota.entity import Entity
@@ -30,6 +31,9 @@ MOST_CLIENTS: Final = 10
 MOST_SERIES: Final = 600
 """Series that one budget reads at most: 24 million samples of a fortnight at 30 s."""
 
+AT_ONCE: Final = 24
+"""Clients whose series are in memory at one time."""
+
 
 def observed_uses(
     published: PublishedEvidence,
@@ -45,18 +49,22 @@ def observed_uses(
         before: The limits before the plan.
         after: The limits after it.
 
-    Raises:
-        LakeError: The evidence cannot be read.
+    What cannot be read for one budget leaves its promised sum, with the reason; the others are compared.
     """
     old, new = LimitBook(before), LimitBook(after)
-    compared = (
-        _observed(published, use, old, new) if use.budget.basis is BudgetMeasure.OBSERVED else use
-        for use in uses
-    )
-    return tuple(
-        replace(use, spare=tuple(_spare(published, use, new))) if use.is_exceeded else use
-        for use in compared
-    )
+    return tuple(_compared(published, use, old, new) for use in uses)
+
+
+def _compared(
+    published: PublishedEvidence, use: BudgetUse, old: LimitBook, new: LimitBook
+) -> BudgetUse:
+    try:
+        if use.budget.basis is BudgetMeasure.OBSERVED:
+            use = _observed(published, use, old, new)
+        spare = tuple(_spare(published, use, new)) if use.is_exceeded else ()
+    except (LakeError, QuotaValueError) as error:  # damaged, or samples that cannot be
+        return use if use.is_judged else replace(use, note=error.message)
+    return replace(use, spare=spare) if use.is_exceeded else use
 
 
 def _spare(
@@ -107,12 +115,15 @@ def _observed(
     if number > MOST_SERIES:
         return replace(use, note=f"{number:,} series would have to be read")
     loads = {broker: CoincidentRates(total) for broker, total in totals.items()}
-    for bucket, of_broker in published.series(kind, buckets).items():
-        limit = new.units(kind, bucket)
-        for broker, series in of_broker.items():
-            demand = demand_of(series, published.cadence.max_gap_ms)
-            rates = served(demand, limit) * 1000 // series.dt_ms
-            loads.setdefault(broker, CoincidentRates()).add(series.ts_ms, series.rate_units, rates)
+    for begin in range(0, len(buckets), AT_ONCE):
+        portion = published.series(kind, buckets[begin : begin + AT_ONCE])
+        for bucket, of_broker in portion.items():
+            limit = new.units(kind, bucket)
+            for broker, series in of_broker.items():
+                demand = demand_of(series, published.cadence.max_gap_ms)
+                rates = served(demand, limit) * 1000 // series.dt_ms
+                of_all = loads.setdefault(broker, CoincidentRates())
+                of_all.add(series.ts_ms, series.rate_units, rates)
     figures = {broker: load.figures for broker, load in loads.items()}
     if not figures:
         return observed(use, before=0.0, after=0.0, note="no counted client was seen")

@@ -148,21 +148,28 @@ class CoincidentRates:
 
     def __init__(self, total: tuple[IntColumn, IntColumn] | None = None) -> None:
         self._is_total = total is not None
-        self._rows = [] if total is None else [np.stack((total[0], total[1], total[1]))]
+        self._times = np.zeros(0, np.int64)
+        self._sums = np.zeros((2, 0), np.int64)
+        if total is not None:
+            self._count(total[0], np.stack((total[1], total[1])))
 
     def add(self, times: IntColumn, recorded: IntColumn, changed: IntColumn) -> None:
-        """Add the rates of a client: to a recorded total the difference alone."""
+        """Add the rates of a client, at most one of each moment: to a recorded total the difference alone."""
         before = np.zeros_like(recorded) if self._is_total else recorded
         after = changed - recorded if self._is_total else changed
-        self._rows.append(np.stack((times, before, after)))
+        self._count(times, np.stack((before, after)))
+
+    def _count(self, times: IntColumn, rates: IntColumn) -> None:
+        if not np.isin(times, self._times, assume_unique=True).all():
+            moments = np.union1d(self._times, times)
+            sums = np.zeros((2, moments.size), np.int64)
+            sums[:, np.searchsorted(moments, self._times)] = self._sums
+            self._times, self._sums = moments, sums
+        self._sums[:, np.searchsorted(self._times, times)] += rates
 
     @property
     def figures(self) -> tuple[int, int]:
         """The rates before and after that are not exceeded in 99.9 % of the moments."""
-        times, *rates = np.concatenate(self._rows, axis=1)
-        moments, places = np.unique(times, return_inverse=True)
-        sums = np.zeros((2, moments.size), dtype=np.int64)
-        for total, each in zip(sums, rates, strict=True):
-            np.add.at(total, places, each)
-        before, after = (weighted(each, np.ones_like(moments), COINCIDENT_PPM) for each in sums)
+        same = np.ones_like(self._times)
+        before, after = (weighted(each, same, COINCIDENT_PPM) for each in self._sums)
         return before, max(0, after)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from reconciler.evidence.analysis import budget_loads
 from reconciler.evidence.analysis.budget_loads import MOST_SERIES, observed_uses
 from reconciler.evidence.store import published_evidence, recorded_window
 from reconciler.evidence.store.lake import Lake
@@ -144,3 +145,22 @@ def test_more_series_than_a_plan_can_read_leave_the_promised_sum(lake: Lake) -> 
         BudgetMeasure.PROMISED,
         "601 series would have to be read",
     )
+
+
+def test_clients_are_read_in_portions(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published_evidence, "MOST_SAMPLES", 2 * len(PEAKS))
+    monkeypatch.setattr(budget_loads, "AT_ONCE", 1)
+    assert observed(lake, use_of(), limits(alice=200.0)).after == 1200.0
+
+
+def test_a_budget_that_cannot_be_read_leaves_the_others_compared(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_totals(lake, broker_1=5)
+    monkeypatch.setattr(published_evidence, "MOST_SAMPLES", len(PEAKS))
+    of_bob = use_of(namespaces=frozenset({"pay"}), counted=frozenset({entity(user="bob")}))
+    after = limits(bob=9000.0)
+    result, other = observed_uses(opened(lake), [of_bob, use_of()], after, after)
+    assert (result.basis, result.after) == (BudgetMeasure.PROMISED, 8.0)
+    assert result.note.startswith("the buckets that are asked for have more than 10 samples")
+    assert (other.basis, other.after) == (BudgetMeasure.OBSERVED, 2005.0)
