@@ -78,7 +78,8 @@ def rows(sizes: Sequence[int]) -> Iterator[Row]:
     for amount in sizes:
         with samples(amount) as folder:
             words = [engine_words(engine, folder) for engine in ENGINES]
-            measured = in_turn(dict(zip(ENGINES, words, strict=True)))
+            rounds = ROUNDS if amount <= LOCAL_MOST else 1
+            measured = in_turn(dict(zip(ENGINES, words, strict=True)), rounds)
         yield from engine_rows(amount, measured)
 
 
@@ -96,11 +97,13 @@ def engine_words(engine: str, folder: str) -> Callable[[], dict[str, Any]]:
     return lambda: ran(engine, folder, WARM)
 
 
-def in_turn(candidates: Mapping[str, Callable[[], dict[str, Any]]]) -> Samples:
+def in_turn(
+    candidates: Mapping[str, Callable[[], dict[str, Any]]], rounds: int = ROUNDS
+) -> Samples:
     """Run each candidate once in each round; their answers must be equal."""
     measured: Samples = {name: {} for name in candidates}
     answers = set[tuple[int, ...]]()
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, run in candidates.items():
             document = run()
             say(f"  {name}: {json.dumps(document['figures'])}")
