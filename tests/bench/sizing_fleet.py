@@ -139,7 +139,9 @@ def sized(fleet: Fleet) -> Iterator[Sized]:
                     current=current,
                 )
                 recommendation = recommend(case, tier)
-                target = recommendation.target if recommendation.target is not None else None
+                target = (
+                    recommendation.target_units if recommendation.target_units is not None else None
+                )
                 yield Sized(
                     cluster=cluster,
                     group=group,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.app.recorded_use.ingest import IngestOverrides, source
-from reconciler.app.recorded_use.selection import ClusterSelection
+from reconciler.app.recorded_use.ingest import source
+from reconciler.app.recorded_use.selection import ClusterSelection, IngestOptions, WindowOptions
 from reconciler.manifest.project.file import parse
 from reconciler.usage.recommendation.limit_sizes import BATCH, GOLD, SILVER
 
@@ -48,8 +48,10 @@ def test_the_project_of_the_documents_suffices_for_the_nightly_workflow(
     (tmp_path / "kquota.yaml").write_text(project + more, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     for name in names:
-        (cluster,) = ClusterSelection(names=(name,)).select()
-        new_source = source(cluster, IngestOverrides())
+        clusters = ClusterSelection(names=(name,))
+        (cluster,) = clusters.select()
+        options = IngestOptions(lake="lake", clusters=clusters, window=WindowOptions())
+        new_source = source(cluster, options)
         assert new_source.cadence.step_ms == 10_000
         assert new_source.address.startswith("http://")
         assert new_source.evidence_uri.startswith("s3://")

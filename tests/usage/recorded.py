@@ -76,7 +76,7 @@ def simulate(
     return throttling.simulate(kind, demand, limit, min_delay_ms)
 
 
-def recommend(case: SizingCase, tier: limit_sizes.Tier) -> limit_sizes.Recommendation:
+def recommend(case: SizingCase, tier: limit_sizes.Tier) -> limit_sizes.SizedLimit:
     return sizing.recommend(case, tier, map(columns, case.series.values()))
 
 

@@ -1,16 +1,21 @@
 """Ingests recorded use: sources from project and options, then read, store, assemble, copy for previews."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
 from reconciler.app.clusters.targets import place_of
 from reconciler.app.event_loop import run
-from reconciler.app.recorded_use.selection import SelectedCluster, WindowOptions, opened_lake
+from reconciler.app.recorded_use.selection import (
+    EVIDENCE,
+    IngestOptions,
+    SelectedCluster,
+    opened_lake,
+)
+from reconciler.app.requests import TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.base.text_files import read_text
 from reconciler.errors import LakeError, TelemetryError, UsageError
@@ -30,43 +35,7 @@ if TYPE_CHECKING:
     from reconciler.evidence.store.lake import Lake
 
 
-class IngestOverrides(Struct, frozen=True, kw_only=True):
-    """Replacements of the project's settings from the command line; ``None`` = not given. Times in seconds."""
-
-    prometheus: str | None = None
-    matchers: str | None = None
-    broker_id: str | None = None
-    step: float | None = None
-    previews: str | None = None
-
-
-class IngestRequest(Struct, frozen=True, kw_only=True):
-    """The request, with fields as the options."""
-
-    lake: str
-    sources: tuple[ClusterSource, ...]
-    window: WindowOptions
-    http_config: Path | None
-    files: tuple[Path, ...]
-    dialect: str
-    snapshots: tuple[Path, ...]
-    previews: bool
-    rebuild: bool
-    replace: bool = False
-
-    @property
-    def asks(self) -> bool:
-        """Whether a Prometheus is queried: not if files are read, nor if days are rebuilt without a server."""
-        has_server = any(source.prometheus for source in self.sources)
-        return not self.files and self.wants_use and (has_server or not self.rebuild)
-
-    @property
-    def wants_use(self) -> bool:
-        """Whether recorded use is read: snapshots can also be imported alone, without a Prometheus."""
-        return not self.snapshots or any(source.prometheus for source in self.sources)
-
-
-def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSource:
+def source(cluster: SelectedCluster, options: IngestOptions) -> ClusterSource:
     """Return the source of a cluster's recorded use: options first, then the project.
 
     Raises:
@@ -80,59 +49,92 @@ def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSourc
     ingest_source = replace(
         ingest_source, evidence_uri=place_of(cluster.root, ingest_source.evidence_uri)
     )
-    matchers, rule, step = overrides.matchers, overrides.broker_id, overrides.step
+    matchers, rule, step = options.matchers, options.broker_id, options.step
     typed: dict[str, Any] = {
-        "prometheus": overrides.prometheus,
+        "prometheus": options.prometheus,
         "matchers": None if matchers is None else cluster_sources.parsed_matchers(matchers),
         "broker_rule": None if rule is None else BrokerIdRule.parsed(rule),
         "scrape_ms": None if step is None else round(step * 1000),
-        "evidence_uri": overrides.previews,
+        "evidence_uri": None if options.previews == EVIDENCE else options.previews,
     }
     settings = {name: value for name, value in typed.items() if value is not None}
     return replace(ingest_source, **settings)
 
 
-def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:
+def _sources(notices: TextReceiver, options: IngestOptions) -> tuple[ClusterSource, ...]:
+    """Return the sources of the selected clusters; of all clusters of a project, of those with telemetry."""
+    selected = options.clusters.select()
+    if options.clusters.every and options.prometheus is None:
+        configured = [
+            cluster for cluster in selected if cluster.settings and cluster.settings.telemetry
+        ]
+        for cluster in selected:
+            if cluster not in configured:
+                notices.warning(
+                    f"{cluster.display_name} has no telemetry in the project and is skipped"
+                )
+        if not configured:
+            raise UsageError(
+                "no cluster of the project has telemetry",
+                hint="set telemetry (prometheus, scrapeStep) of a cluster, or pass --cluster",
+            )
+        selected = tuple(configured)
+    return tuple(source(cluster, options) for cluster in selected)
+
+
+def _is_server_asked(options: IngestOptions, sources: Iterable[ClusterSource]) -> bool:
+    """Whether a Prometheus is queried: not if files are read, nor if days are rebuilt or snapshots imported without a server."""
+    has_server = any(source.prometheus for source in sources)
+    return not options.files and (has_server or not (options.rebuild or options.snapshots))
+
+
+def run_ingest(
+    notices: TextReceiver, options: IngestOptions, progress: "Progress"
+) -> IngestSummary:
     """Run an ingest. A failure of one cluster is reported, and the others are processed.
 
     Raises:
         UsageError: Options contradict each other.
         TelemetryError: A setting or a snapshot cannot be used.
-        LakeError: The lake cannot be opened_lake, or snapshots cannot be stored.
+        LakeError: The lake cannot be opened, or snapshots cannot be stored.
     """
-    clock = SystemClock()
-    if work.rebuild and not (work.files or work.asks):
+    clock, sources = SystemClock(), _sources(notices, options)
+    is_server_asked = _is_server_asked(options, sources)
+    if options.rebuild and not (options.files or is_server_asked):
         raise UsageError(
             "--rebuild needs a source",
             hint="pass files (--file) or a Prometheus server (--prometheus, telemetry.prometheus)",
         )
-    for source in work.sources:
+    for source in sources:
         _ = source.cadence  # a cluster without a step is refused before any read
-        if work.previews and not source.evidence_uri:
+        if options.previews is not None and not source.evidence_uri:
             raise UsageError(
                 f"--previews: no URI is configured for {source.cluster}",
                 hint="set telemetry.evidenceUri, or pass --previews URI",
             )
-    lake = opened_lake(work.lake, create=True)
-    ids = {source.cluster_id for source in work.sources}
-    documents = [snapshot_import.read(read_text(path), source=str(path)) for path in work.snapshots]
+    lake = opened_lake(options.lake, create=True)
+    ids = {source.cluster_id for source in sources}
+    documents = [
+        snapshot_import.read(read_text(path), source=str(path)) for path in options.snapshots
+    ]
     own_documents = [document for document in documents if document.cluster_id in ids]
     new_snapshots = snapshot_import.keep(lake, own_documents)
     import_result = file_import.FileImportResult(
         arrived={cluster_id: ClusterArrivals() for cluster_id in ids}, counts=DropCounts()
     )
-    if work.files:
-        import_result = _from_files(lake, work, clock, progress)
+    if options.files:
+        import_result = _from_files(lake, options, sources, clock, progress)
     clusters = tuple(
         _ingest_cluster(
             lake,
-            work,
+            options,
             source,
+            sources if is_server_asked else (),
             import_result.arrived[source.cluster_id],
             clock=clock,
             progress=progress,
         )
-        for source in work.sources
+        for source in sources
     )
     return IngestSummary(
         lake=lake.store.redacted_address,
@@ -146,8 +148,9 @@ def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:
 
 def _ingest_cluster(
     lake: "Lake",
-    work: IngestRequest,
+    options: IngestOptions,
     source: ClusterSource,
+    asked: tuple[ClusterSource, ...],
     arrived: ClusterArrivals,
     *,
     clock: "Clock",
@@ -159,24 +162,28 @@ def _ingest_cluster(
     failures: list[str] = []
     try:
         writer = SampleDays(
-            lake, source.cluster_id, source.cadence, rebuild=work.rebuild, replace=work.replace
+            lake,
+            source.cluster_id,
+            source.cadence,
+            rebuild=options.rebuild,
+            replace=options.replace,
         )
-        if work.asks:
-            span = server_import.stretch(writer, *_typed(work, clock), rebuild=work.rebuild)
+        if asked:
+            span = server_import.stretch(writer, *_typed(options, clock), rebuild=options.rebuild)
             window = span.from_ms, span.to_ms
             arrived = run(
                 server_import.fetched(
                     writer,
                     source,
                     span,
-                    _server_options(work),
+                    _server_options(options, asked),
                     clock=clock,
                     progress=progress,
                 )
             )
         days = writer.reports(arrived.days)
         failures += _nothing_usable(arrived)
-        if work.previews:
+        if options.previews is not None:
             published = _published(lake, source)
         rollup.update(lake, source.cluster_id)
     except (TelemetryError, LakeError) as error:
@@ -213,17 +220,19 @@ MOST_REASONS: Final = 4
 """Maximum number of reasons in an error about unusable points."""
 
 
-def _typed(work: IngestRequest, clock: "Clock") -> tuple[int | None, int]:
+def _typed(options: IngestOptions, clock: "Clock") -> tuple[int | None, int]:
     """Return begin (``None`` = where the last run ended) and end."""
-    begin, end = work.window.span(clock)
-    return (None if work.window.from_ms is None else begin), end
+    begin, end = options.window.span(clock)
+    return (None if options.window.from_ms is None else begin), end
 
 
-def _server_options(work: IngestRequest) -> server_import.ServerImportOptions:
-    dialects, name = _dialects(work.dialect)
-    config = None if work.http_config is None else http_config.read(work.http_config)
+def _server_options(
+    options: IngestOptions, asked: tuple[ClusterSource, ...]
+) -> server_import.ServerImportOptions:
+    dialects, name = _dialects(options.dialect or "")
+    config = None if options.http_config is None else http_config.read(options.http_config)
     return server_import.ServerImportOptions(
-        dialects=dialects, dialect=name, config=config, sources_of_address=tuple(work.sources)
+        dialects=dialects, dialect=name, config=config, sources_of_address=asked
     )
 
 
@@ -238,19 +247,23 @@ def _dialects(dialect: str) -> "tuple[DialectTable, str]":
 
 
 def _from_files(
-    lake: "Lake", work: IngestRequest, clock: "Clock", progress: "Progress"
+    lake: "Lake",
+    options: IngestOptions,
+    sources: tuple[ClusterSource, ...],
+    clock: "Clock",
+    progress: "Progress",
 ) -> file_import.FileImportResult:
-    dialects, name = _dialects(work.dialect)
-    window = work.window.span(clock, 2**62) if work.window.is_given else file_import.ALWAYS
+    dialects, name = _dialects(options.dialect or "")
+    window = options.window.span(clock, 2**62) if options.window.is_given else file_import.ALWAYS
     files = file_import.FileImportRequest(
-        paths=work.files,
+        paths=options.files,
         dialects=dialects,
         dialect=name,
         window=window,
-        rebuild=work.rebuild,
-        replace=work.replace,
+        rebuild=options.rebuild,
+        replace=options.replace,
     )
-    return file_import.read(lake, work.sources, files, clock=clock, progress=progress)
+    return file_import.read(lake, sources, files, clock=clock, progress=progress)
 
 
 def _published(lake: "Lake", source: ClusterSource) -> tuple[str, date, date]:

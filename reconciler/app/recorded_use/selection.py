@@ -176,6 +176,29 @@ def _identified(cluster: "ProjectCluster", path: str, root: Path) -> SelectedClu
     return SelectedCluster(id=cluster_id, name=cluster.name, settings=cluster.cluster, root=root)
 
 
+EVIDENCE: Final = "telemetry.evidenceUri"
+"""Value of ``--previews`` without a URI."""
+
+
+class IngestOptions(Struct, frozen=True, kw_only=True):
+    """The options of an ingest; ``None`` = as the project says. Times in seconds."""
+
+    lake: str
+    clusters: ClusterSelection
+    window: WindowOptions
+    prometheus: str | None = None
+    http_config: Path | None = None
+    files: tuple[Path, ...] = ()
+    dialect: str | None = None
+    snapshots: tuple[Path, ...] = ()
+    matchers: str | None = None
+    broker_id: str | None = None
+    step: float | None = None
+    previews: str | None = None  # None = no copy; :data:`EVIDENCE` = where the project says
+    rebuild: bool = False
+    replace: bool = False
+
+
 def opened_lake(address: str, *, create: bool = False) -> "Lake":
     """Open the lake.
 

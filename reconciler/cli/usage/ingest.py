@@ -1,19 +1,14 @@
 """``kquota usage ingest``: writes recorded use and snapshots of limits into the lake."""
 
-from pathlib import Path
 from typing import Final
 
 import click
 
-from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
+from reconciler.app.recorded_use.selection import EVIDENCE, IngestOptions
 from reconciler.cli.framework.commands import ExitCode, command, flag, option
 from reconciler.cli.framework.console import Console, ProgressLine
-from reconciler.cli.options.shared import DURATION, FILE, format_option
+from reconciler.cli.options.shared import DURATION, FILE, OptionPack, format_option
 from reconciler.cli.usage.options import clusters_options, lake_option, window_options
-from reconciler.errors import UsageError
-
-EVIDENCE: Final = "telemetry.evidenceUri"
-"""Value of ``--previews`` without a URI."""
 
 HELP: Final = """Ingest recorded use into the lake, and report gaps by reason.
 
@@ -31,116 +26,74 @@ Example:
 
 
 @command(help=HELP)
-@lake_option()
-@clusters_options()
-@window_options("where the last run ended, 14d at first")
-@option("--prometheus URL", "URL of the Prometheus HTTP API  [default: telemetry.prometheus].")
-@option(
-    "--http-config FILE",
-    "File with authorization, TLS and headers, in the format of Prometheus' http_config.",
-    FILE,
-)
-@option(
-    "--file PATH",
-    "File of OpenMetrics text to read instead of Prometheus; may be repeated.",
-    FILE,
-    name="files",
-    multiple=True,
-)
-@option("--dialect NAME|FILE", "Dialect of the exporter  [default: detected].")
-@option(
-    "--snapshot FILE",
-    "Snapshot of the limits (kquota snapshot --taken-at); may be repeated.",
-    FILE,
-    name="snapshots",
-    multiple=True,
-)
-@option("--matchers MATCHERS", "Series matchers  [default: telemetry.matchers].")
-@option(
-    "--broker-id RULE",
-    "Rule for broker ids: label:NAME or regex:NAME:PATTERN  [default: telemetry.brokerId].",
-)
-@option("--step DURATION", "Time between two samples  [default: telemetry.scrapeStep].", DURATION)
-@option(
-    "--previews [URI]",
-    "Copy the last 14 days afterwards to this URI, which plans read  [default: telemetry.evidenceUri].",
-    is_flag=False,
-    flag_value=EVIDENCE,
-)
-@flag(
-    "--rebuild",
-    "Read days again (14d, or from --from on) and apply the present step.",
-)
-@flag(
-    "--replace",
-    "Replace stored days, also by a reading with fewer points; not by one that is incomplete.",
+@OptionPack(
+    "options",
+    IngestOptions,
+    [
+        lake_option(),
+        clusters_options(),
+        window_options("where the last run ended, 14d at first"),
+        option(
+            "--prometheus URL", "URL of the Prometheus HTTP API  [default: telemetry.prometheus]."
+        ),
+        option(
+            "--http-config FILE",
+            "File with authorization, TLS and headers, in the format of Prometheus' http_config.",
+            FILE,
+        ),
+        option(
+            "--file PATH",
+            "File of OpenMetrics text to read instead of Prometheus; may be repeated.",
+            FILE,
+            name="files",
+            multiple=True,
+        ),
+        option("--dialect NAME|FILE", "Dialect of the exporter  [default: detected]."),
+        option(
+            "--snapshot FILE",
+            "Snapshot of the limits (kquota snapshot --taken-at); may be repeated.",
+            FILE,
+            name="snapshots",
+            multiple=True,
+        ),
+        option("--matchers MATCHERS", "Series matchers  [default: telemetry.matchers]."),
+        option(
+            "--broker-id RULE",
+            "Rule for broker ids: label:NAME or regex:NAME:PATTERN  [default: telemetry.brokerId].",
+        ),
+        option(
+            "--step DURATION",
+            "Time between two samples  [default: telemetry.scrapeStep].",
+            DURATION,
+        ),
+        option(
+            "--previews [URI]",
+            "Copy the last 14 days afterwards to this URI, which plans read  [default: telemetry.evidenceUri].",
+            is_flag=False,
+            flag_value=EVIDENCE,
+        ),
+        flag(
+            "--rebuild",
+            "Read days again (14d, or from --from on) and apply the present step.",
+        ),
+        flag(
+            "--replace",
+            "Replace stored days, also by a reading with fewer points; not by one that is incomplete.",
+        ),
+    ],
 )
 @format_option("text", "json")
 @click.pass_obj
-def ingest(  # noqa: PLR0917 - click hands everything over by name
-    console: Console,
-    /,
-    lake: str,
-    clusters: ClusterSelection,
-    window: WindowOptions,
-    prometheus: str | None,
-    http_config: Path | None,
-    files: tuple[Path, ...],
-    dialect: str | None,
-    snapshots: tuple[Path, ...],
-    matchers: str | None,
-    broker_id: str | None,
-    step: float | None,
-    previews: str | None,
-    output: str,
-    *,
-    rebuild: bool,
-    replace: bool,
-) -> ExitCode:
-    """Select the clusters with telemetry, ingest, and print the report."""
+def ingest(console: Console, *, options: IngestOptions, output: str) -> ExitCode:
+    """Ingest, and print the report."""
     from reconciler.base.installation import needs
 
     needs("usage", "kquota usage ingest")
     from reconciler.app.recorded_use import ingest
     from reconciler.evidence.output import ingest_report
 
-    selected = clusters.select()
-    if clusters.every and prometheus is None:
-        configured = tuple(
-            cluster for cluster in selected if cluster.settings and cluster.settings.telemetry
-        )
-        for selected_cluster in selected:
-            if selected_cluster not in configured:
-                console.warning(
-                    f"{selected_cluster.display_name} has no telemetry in the project and is skipped"
-                )
-        if not configured:
-            raise UsageError(
-                "no cluster of the project has telemetry",
-                hint="set telemetry (prometheus, scrapeStep) of a cluster, or pass --cluster",
-            )
-        selected = configured
-    overrides = ingest.IngestOverrides(
-        prometheus=prometheus,
-        matchers=matchers,
-        broker_id=broker_id,
-        step=step,
-        previews=None if previews in {None, EVIDENCE} else previews,
-    )
-    work = ingest.IngestRequest(
-        lake=lake,
-        sources=tuple(ingest.source(cluster, overrides) for cluster in selected),
-        window=window,
-        http_config=http_config,
-        files=files,
-        dialect=dialect or "",
-        snapshots=snapshots,
-        previews=previews is not None,
-        rebuild=rebuild,
-        replace=replace,
-    )
     with ProgressLine(console) as progress:
-        summary = ingest.run_ingest(work, progress)
+        summary = ingest.run_ingest(console, options, progress)
     console.fact(
         ingest_report.json(summary)
         if output == "json"

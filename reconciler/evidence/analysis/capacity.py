@@ -117,7 +117,7 @@ def carried(engine: Engine, lake: Lake, window: ReportWindow, progress: Progress
     """Compute both tables, store all rows and report the first.
 
     Raises:
-        LakeError: The lake cannot be read_series or series_text.
+        LakeError: The lake cannot be read or written.
         QuotaValueError: Samples are duplicated or out of range.
     """
     clusters = {name: _ClusterLoad(lake, name, window) for name in window.clusters}

@@ -51,7 +51,7 @@ def candidates_of(plans: Sequence[Path], snapshots: Sequence[Path]) -> tuple[Can
     """Read saved plans and snapshots of candidate limits, sorted by cluster.
 
     Raises:
-        UsageError: A file cannot be candidates_of or has no cluster id, or two files have the same cluster.
+        UsageError: A file cannot be read or has no cluster id, or two files have the same cluster.
         ConfigError: A file is damaged.
         StalePlan: A plan is of another version.
     """
@@ -79,12 +79,12 @@ def text_of(path: Path) -> str:
     """Read a file as text.
 
     Raises:
-        UsageError: The file cannot be candidates_of.
+        UsageError: The file cannot be read.
     """
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be candidates_of: {error}") from error
+        raise UsageError(f"{path} cannot be read: {error}") from error
 
 
 SCHEMA = arrow_tables.schema(IMPACT_ROW)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.base.protocols import Progress
+from reconciler.codecs.row_values import row_document
 from reconciler.errors import QuotaValueError
 from reconciler.evidence.analysis import results
 from reconciler.evidence.analysis.engine import Engine, Task, by_cluster, portions
@@ -94,39 +95,20 @@ class SizingTask:
         return pa.Table.from_pylist([self._row(case, runs) for case in self.cases], schema=SCHEMA)
 
     def _row(self, of: BucketCase, runs: samples.SeriesRuns) -> dict[str, Any]:
-        brokers = [series for key in of.keys if len(series := runs.series(key))]
         try:
-            sized = recommend(of.case, of.tier, brokers)
+            sized = recommend(of.case, of.tier, map(runs.series, of.keys))
         except QuotaValueError as error:
             names = "/".join(filter(None, of.bucket.columns.values()))
             raise QuotaValueError(
                 f"{of.case.kind} of {names}: {error.message}", hint=error.hint
             ) from error
-        train, test = sized.train, sized.test
         return {
+            **row_document(sized),
             "cluster_id": self.units[0].cluster_id,
             "quota_type": str(of.case.kind),
             **of.bucket.columns,
             "source_entity": of.source_entity,
             "tier": of.tier_name,
-            "advice": str(sized.advice),
-            "current_units": of.case.current,
-            "target_units": sized.target,
-            "needed_units": sized.needed,
-            "lower_units": sized.lower,
-            "upper_units": sized.upper,
-            "worst_week_units": sized.worst_week,
-            "peak_units": sized.peak,
-            "train_share_ppm": train.share_ppm if train else None,
-            "train_max_delay_ms": train.max_delay_ms if train else None,
-            "test_share_ppm": test.share_ppm if test else None,
-            "test_max_delay_ms": test.max_delay_ms if test else None,
-            "confidence_ppm": sized.confidence_ppm,
-            "censored_ppm": sized.censored_ppm,
-            "rules": [str(rule) for rule in sized.rules],
-            "evidence_ms": sized.evidence_ms,
-            "samples": sized.samples,
-            "brokers": len(brokers),
             "day": self.day,
         }
 

@@ -27,7 +27,7 @@ from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE, Table
 INTERVAL_MS: Final = 300_000
 
 RULE: Final = "1"
-"""Increased whenever equal samples would give other rows; then the days that are read_series again are rolled up again."""
+"""Increased whenever equal samples would give other rows; then the days that are read again are rolled up again."""
 
 _SERIES: Final = (
     "cluster_id",
@@ -42,7 +42,7 @@ _SERIES: Final = (
 
 
 def usage_5m(samples: pa.Table) -> pa.Table:
-    """Convert rows of ``usage_sample`` to rows of ``usage_5m``: use by the time at which it was read_series."""
+    """Convert rows of ``usage_sample`` to rows of ``usage_5m``: use by the time at which it was read."""
     lasted = samples["dt_ms"].cast(pa.int64())
     throttle = samples["throttle_ms"]
     throttled = pc.fill_null(pc.greater(throttle, 0), False)  # noqa: FBT003 - a value of Arrow
@@ -100,7 +100,7 @@ def update(
 
     Raises:
         LakeConflict: Other writers were first on every attempt.
-        LakeError: The lake cannot be read_series or series_text.
+        LakeError: The lake cannot be read or written.
     """
     window = [cluster_id], first, last
     samples = {day.unit.day: day for day in lake.days(USAGE_SAMPLE, *window)}
@@ -123,7 +123,7 @@ def write(lake: Lake, cluster_id: str, day: dt.date) -> None:
 
     Raises:
         LakeConflict: Other writers were first on every attempt.
-        LakeError: There are no samples of this day, or the lake cannot be read_series or series_text.
+        LakeError: There are no samples of this day, or the lake cannot be read or written.
     """
     of_samples = Unit(table=USAGE_SAMPLE, cluster_id=cluster_id, day=day)
     for table, rows in ROLLUPS:

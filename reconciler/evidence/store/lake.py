@@ -9,12 +9,13 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reconciler.base.protocols import Clock
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.evidence.store import stored_days
 from reconciler.evidence.store.files import arrow_tables, parquet_files
@@ -39,14 +40,6 @@ TRIES: Final = 8
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
-
-
-class LakeClock(Protocol):
-    """The clock that the lake needs; :class:`reconciler.base.clock.Clock` satisfies it."""
-
-    def now(self) -> float:
-        """Return seconds since the epoch, UTC."""
-        ...
 
 
 class LakeReader:
@@ -180,7 +173,7 @@ class Lake(LakeReader):
         self,
         store: "TableStore",
         *,
-        clock: LakeClock,
+        clock: Clock,
         run_id: str = "",
         pause: Callable[[float], None] = time.sleep,
     ) -> None:

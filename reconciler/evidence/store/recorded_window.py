@@ -39,10 +39,10 @@ def cadence_inputs(pace: Cadence) -> dict[str, str]:
 
 
 def cadences_of(days: Iterable[StoredDay]) -> dict[str, Cadence]:
-    """Return the cadence cadences_of each cluster: the step cadences_of the newest day that has one, and the longest gap cadences_of all days.
+    """Return the cadence of each cluster: the step of the newest day that has one, and the longest gap of all days.
 
-    Days cadences_of a window can have different steps. With the shorter gap cadences_of the faster days, each sample cadences_of the slower days
-    would be a session cadences_of its own and no backlog would carry over.
+    Days of a window can have different steps. With the shorter gap of the faster days, each sample of the slower days
+    would be a session of its own and no backlog would carry over.
 
     Raises:
         LakeError: A day has an invalid step or gap.
@@ -59,12 +59,12 @@ def cadences_of(days: Iterable[StoredDay]) -> dict[str, Cadence]:
     return cadences
 
 
-def _cadence_of(cadence_inputs: Mapping[str, str], path: str) -> Cadence:
+def _cadence_of(inputs: Mapping[str, str], path: str) -> Cadence:
     try:
-        return Cadence(step_ms=int(cadence_inputs[STEP]), max_gap_ms=int(cadence_inputs[GAP]))
+        return Cadence(step_ms=int(inputs[STEP]), max_gap_ms=int(inputs[GAP]))
     except (KeyError, ValueError) as error:
         raise LakeError(
-            f"{STEP} and {GAP} are not a valid scrape interval: {cadence_inputs.get(STEP)!r}, {cadence_inputs.get(GAP)!r}",
+            f"{STEP} and {GAP} are not a valid scrape interval: {inputs.get(STEP)!r}, {inputs.get(GAP)!r}",
             path=path,
         ) from error
 

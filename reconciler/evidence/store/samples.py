@@ -77,14 +77,14 @@ def read_runs(
 
     Args:
         files: Files of ``usage_sample`` of one cluster, by day.
-        wanted_keys: Series to read_series, values of :data:`~reconciler.evidence.store.stored_days.SERIES`, sorted; all by default.
+        wanted_keys: Series to read, values of :data:`~reconciler.evidence.store.stored_days.SERIES`, sorted; all by default.
 
     Raises:
         LakeError: A file is damaged or cannot be fetched.
     """
     asked_for = None if wanted_keys is None else frozenset(wanted_keys)
 
-    def read_series(file: TableFile) -> list[tuple[Key, series.Run]]:
+    def read(file: TableFile) -> list[tuple[Key, series.Run]]:
         def runs_of(rows: pa.Table) -> list[tuple[Key, series.Run]]:
             arrow_tables.check_no_nulls(rows, (*SERIES, *_NUMBERS[:-1]), file.shown)
             return [
@@ -99,7 +99,7 @@ def read_runs(
 
     result = SeriesRuns()
     if wanted_keys is None or wanted_keys:
-        for key, run in chain.from_iterable(each(read_series, files)):
+        for key, run in chain.from_iterable(each(read, files)):
             result.add(key, run)
     return result
 

@@ -16,7 +16,7 @@ from reconciler.usage.impact.verdict import (
     ImpactVerdict,
     ToleranceBreach,
 )
-from reconciler.usage.recommendation.limit_sizes import Advice, SizingRule
+from reconciler.usage.recommendation.limit_sizes import SizedLimit
 from reconciler.usage.samples import QuotaType, ThrottleModel
 from reconciler.usage.tags import Bucket
 from reconciler.usage.throttle_models import FigureBound, LimitMove, move
@@ -183,29 +183,11 @@ class Simulation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecommendationRow:
-    """A recommended limit for one bucket with its evidence; the columns of ``recommendation``, see :class:`~reconciler.usage.recommendation.limit_sizes.Recommendation`."""
+class RecommendationRow(SizedLimit):
+    """A recommended limit for one bucket with its evidence; the columns of ``recommendation``."""
 
     cluster_id: str
     quota_type: QuotaType
     bucket: Bucket
     source_entity: str
     tier: str
-    advice: Advice
-    current_units: int | None
-    target_units: int | None
-    needed_units: int | None
-    lower_units: int | None
-    upper_units: int | None
-    worst_week_units: int | None
-    peak_units: int
-    train_share_ppm: int | None
-    train_max_delay_ms: int | None
-    test_share_ppm: int | None
-    test_max_delay_ms: int | None
-    confidence_ppm: int
-    censored_ppm: int
-    rules: tuple[SizingRule, ...]
-    evidence_ms: int
-    samples: int
-    brokers: int

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.errors import QuotaValueError
-from reconciler.usage.recommendation.trial import TrialResult, three_digits
+from reconciler.usage.recommendation.trial import three_digits
 from reconciler.usage.samples import DAY_MS, MAX_UNITS, MILLION, QuotaType
 
 WEEK_MS: Final = 7 * DAY_MS
@@ -93,19 +93,23 @@ class SizingCase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recommendation:
-    """A limit with its evidence. Numbers are units; ``None`` without enough evidence."""
+class SizedLimit:
+    """A limit with its evidence: the columns of ``recommendation`` without its key. ``None`` without enough evidence."""
 
     advice: Advice
-    current: int | None
-    target: int | None = None
-    needed: int | None = None  # the smallest limit that meets the promise, before any rule
-    lower: int | None = None  # the smallest that meets it at twice the share
-    upper: int | None = None  # the smallest that meets it at half the share
-    worst_week: int | None = None  # the largest limit that a single week needed
-    peak: int = 0  # largest rate before the held-out week
-    train: TrialResult | None = None  # the result of the target on the weeks used for sizing
-    test: TrialResult | None = None
+    current_units: int | None
+    target_units: int | None = None
+    needed_units: int | None = None  # the smallest limit that meets the promise, before any rule
+    lower_units: int | None = None  # the smallest that meets it at twice the share
+    upper_units: int | None = None  # the smallest that meets it at half the share
+    worst_week_units: int | None = None  # the largest limit that a single week needed
+    peak_units: int = 0  # largest rate before the held-out week
+    # The result of the target on the weeks used for sizing, and on the held-out one: the share of the time in millionths
+    # and the worst delay, each of the worst broker.
+    train_share_ppm: int | None = None
+    train_max_delay_ms: int | None = None
+    test_share_ppm: int | None = None
+    test_max_delay_ms: int | None = None
     # Covered share of the window, in millionths, of the broker with the lowest coverage.
     confidence_ppm: int = 0
     # Share of the covered time in which demand was higher than recorded, in millionths.
@@ -113,6 +117,7 @@ class Recommendation:
     rules: tuple[SizingRule, ...] = ()  # the rules that changed the target, in order
     evidence_ms: int = 0  # time from the first sample to the end of the last
     samples: int = 0
+    brokers: int = 0  # number of brokers with samples
 
 
 def priced(

@@ -10,7 +10,7 @@ from reconciler.usage.recommendation.limit_sizes import (
     LEAST_SAMPLES,
     WEEK_MS,
     Advice,
-    Recommendation,
+    SizedLimit,
     SizingCase,
     Tier,
     priced,
@@ -19,7 +19,7 @@ from reconciler.usage.recommendation.trial import LimitTrial, ThrottlePromise
 from reconciler.usage.samples import MILLION, QuotaType
 
 
-def recommend(case: SizingCase, tier: Tier, brokers: Iterable[SampleSeries]) -> Recommendation:
+def recommend(case: SizingCase, tier: Tier, brokers: Iterable[SampleSeries]) -> SizedLimit:
     """Return a limit for one bucket with its evidence; no limit without enough evidence.
 
     Raises:
@@ -38,38 +38,41 @@ def recommend(case: SizingCase, tier: Tier, brokers: Iterable[SampleSeries]) -> 
     promise = ThrottlePromise(share_ppm=tier.share_ppm, max_delay_ms=tier.max_delay_ms)
     spans = (train, *weeks[:1])
     needed = _needed(spans, promise)
-    evidence = replace(_evidence(case, series), needed=needed, peak=train.peak)
+    evidence = replace(_evidence(case, series), needed_units=needed, peak_units=train.peak)
     thin = evidence.evidence_ms < LEAST_EVIDENCE_MS or evidence.samples < LEAST_SAMPLES
     if thin or needed is None or not test.brokers:
         return evidence
     target, rules = priced(needed, tier, case, evidence.censored_ppm)
-    proof = test.proof(target)
+    (train_share, train_delay), (test_share, test_delay) = train.proof(target), test.proof(target)
     advice = Advice.CHANGE
-    if proof is not None and proof.share_ppm > 2 * tier.share_ppm:
+    if test_share > 2 * tier.share_ppm:
         advice = Advice.REFUSED
     elif case.pinned or target == case.current:
         advice = Advice.KEEP
     return replace(
         evidence,
         advice=advice,
-        target=target,
-        lower=_needed(spans, replace(promise, share_ppm=2 * tier.share_ppm)),
-        upper=_needed(spans, replace(promise, parts=2)),
-        worst_week=max((week.smallest(promise) or 0 for week in weeks), default=None),
+        target_units=target,
+        lower_units=_needed(spans, replace(promise, share_ppm=2 * tier.share_ppm)),
+        upper_units=_needed(spans, replace(promise, parts=2)),
+        worst_week_units=max((week.smallest(promise) or 0 for week in weeks), default=None),
         rules=rules,
-        train=train.proof(target),
-        test=proof,
+        train_share_ppm=train_share,
+        train_max_delay_ms=train_delay,
+        test_share_ppm=test_share,
+        test_max_delay_ms=test_delay,
     )
 
 
-def _evidence(case: SizingCase, brokers: Sequence[SampleSeries]) -> Recommendation:
+def _evidence(case: SizingCase, brokers: Sequence[SampleSeries]) -> SizedLimit:
     """Return the evidence before any limit is tried, with the advice "insufficient"."""
     window_ms = case.to_ms - case.from_ms
     begins = (int(series.ts_ms[0] - series.dt_ms[0]) for series in brokers)
     covered_ms = [series.covered_ms for series in brokers]
-    return Recommendation(
+    return SizedLimit(
         advice=Advice.INSUFFICIENT,
-        current=case.current,
+        current_units=case.current,
+        brokers=len(brokers),
         evidence_ms=max((int(series.ts_ms[-1]) for series in brokers), default=0)
         - min(begins, default=0),
         samples=sum(map(len, brokers)),

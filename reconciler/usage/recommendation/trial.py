@@ -40,15 +40,6 @@ def three_digits(value: int, *, up: bool) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrialResult:
-    """The effect of a limit on one part of the evidence: for each figure that of the worst broker."""
-
-    share_ppm: int  # throttled share of the time, in millionths, rounded up
-    max_delay_ms: int | None  # worst delay; None if the model has no delays
-    covered_ms: int  # covered time, summed over brokers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottlePromise:
     """The maximum share of throttled time, ``share_ppm / parts`` millionths, and the maximum delay."""
 
@@ -91,21 +82,14 @@ class LimitTrial:
         peak = self.peak
         return smallest(peak, lambda limit: self.keeps(limit, promise)) if peak else None
 
-    def proof(self, limit: int) -> TrialResult | None:
-        """Return the effect of a limit, for each figure that of the worst broker; ``None`` without any broker."""
-        broker_forecasts = self.forecasts(limit)
-        if not broker_forecasts:
-            return None
-        delays = [
-            forecast.max_delay_ms
-            for forecast in broker_forecasts
-            if forecast.max_delay_ms is not None
-        ]
-        return TrialResult(
-            share_ppm=max(
-                share_ppm(forecast.throttled_ms, forecast.covered_ms)
-                for forecast in broker_forecasts
-            ),
-            max_delay_ms=max(delays, default=None),
-            covered_ms=sum(forecast.covered_ms for forecast in broker_forecasts),
+    def proof(self, limit: int) -> tuple[int, int | None]:
+        """Return the throttled share of the time in millionths, rounded up, and the worst delay, each of the worst broker.
+
+        Without any broker nothing is throttled. ``None`` = there are no delays, or the model has none.
+        """
+        forecasts = self.forecasts(limit)
+        shares = (share_ppm(forecast.throttled_ms, forecast.covered_ms) for forecast in forecasts)
+        delays = (forecast.max_delay_ms for forecast in forecasts)
+        return max(shares, default=0), max(
+            (delay for delay in delays if delay is not None), default=None
         )

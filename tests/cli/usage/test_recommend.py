@@ -124,8 +124,8 @@ def test_recommendations_of_a_lake_equal_those_of_the_core_and_are_written_into_
         row = recommendations[user]
         assert (row["advice"], row["target_units"], row["needed_units"], row["upper_units"]) == (
             str(expected.advice),
-            expected.target,
-            expected.needed,
+            expected.target_units,
+            expected.needed_units,
             expected.upper,
         )
     assert [recommendations[user]["advice"] for user in users] == ["change", "keep", "insufficient"]

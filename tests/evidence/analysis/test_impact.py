@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import QuotaValueError
+from reconciler.codecs.state import state_document
+from reconciler.errors import QuotaValueError, UsageError
 from reconciler.evidence.analysis import impact
 from reconciler.evidence.analysis.engine import LocalEngine
 from reconciler.evidence.analysis.impact import CandidateLimits, SimulationRequest
 from reconciler.evidence.analysis.results import TimeWindow
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
+from reconciler.quota.state import QuotaState
+from reconciler.render.json_values import dump
 from reconciler.usage.impact.bucket_mapping import HISTORY_BREAKS
 from reconciler.usage.impact.query import impact_query
 from reconciler.usage.impact.result_rows import ImpactRow, Simulation
@@ -120,3 +123,17 @@ def test_samples_without_a_snapshot_of_the_limits_are_ignored(tmp_path: Path) ->
     lake = replays.filled(tmp_path, [fleet], CADENCE)
     early = TimeWindow(from_ms=FROM - DAY_MS, to_ms=whatif_cases.START_MS)
     assert simulated(lake, dataclasses.replace(work_of([fleet]), window=early)).evidence[0].stale
+
+
+def test_plans_and_snapshots_that_no_candidate_limits_can_be_read_from_are_refused(
+    tmp_path: Path,
+) -> None:
+    missing, snapshot = tmp_path / "plan.json", tmp_path / "after.json"
+    with pytest.raises(UsageError, match=r"plan\.json cannot be read: .*No such file"):
+        impact.candidates_of([missing], [])
+    snapshot.write_text(dump(state_document(QuotaState(), cluster_id="", taken_at="")))
+    with pytest.raises(UsageError, match=r"after\.json does not say of which cluster it is"):
+        impact.candidates_of([], [snapshot])
+    snapshot.write_text(dump(state_document(QuotaState(), cluster_id="c1", taken_at="")))
+    with pytest.raises(UsageError, match="another file are both about cluster c1"):
+        impact.candidates_of([], [snapshot, snapshot])

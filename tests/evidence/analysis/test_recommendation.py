@@ -31,7 +31,7 @@ from reconciler.usage.recommendation.limit_sizes import (
     GOLD,
     SILVER,
     Advice,
-    Recommendation,
+    SizedLimit,
     SizingRule,
     Tier,
 )
@@ -115,32 +115,20 @@ def _sized(number: int) -> Sized:
     )
 
 
-def _plain(entry: Sized, result: Recommendation) -> tuple[object, ...]:
-    case, train, test = entry.case, result.train, result.test
-    brokers = [each for each in case.series.values() if any(FROM <= s.ts_ms < TO for s in each)]
-    columns = entry.bucket.columns | {
+def _plain(entry: Sized, result: SizedLimit) -> tuple[object, ...]:
+    columns = {
+        **dataclasses.asdict(result),
+        **entry.bucket.columns,
         "cluster_id": "c1",
-        "quota_type": str(case.kind),
+        "quota_type": str(entry.case.kind),
         "source_entity": "somebody",
         "tier": entry.tier,
         "advice": str(result.advice),
-        "current_units": result.current,
-        "target_units": result.target,
-        "needed_units": result.needed,
-        "lower_units": result.lower,
-        "upper_units": result.upper,
-        "worst_week_units": result.worst_week,
-        "peak_units": result.peak,
-        "train_share_ppm": train and train.share_ppm,
-        "train_max_delay_ms": train and train.max_delay_ms,
-        "test_share_ppm": test and test.share_ppm,
-        "test_max_delay_ms": test and test.max_delay_ms,
-        "confidence_ppm": result.confidence_ppm,
-        "censored_ppm": result.censored_ppm,
         "rules": [str(rule) for rule in result.rules],
-        "evidence_ms": result.evidence_ms,
-        "samples": result.samples,
-        "brokers": len(brokers),
+        "brokers": sum(
+            any(FROM <= sample.ts_ms < TO for sample in samples)
+            for samples in entry.case.series.values()
+        ),
         "day": day_of(TO - 1),
     }
     return tuple(columns[name] for name in RECOMMENDATION.names)
