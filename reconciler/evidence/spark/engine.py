@@ -17,12 +17,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from reconciler.base.protocols import Progress
 from reconciler.errors import KquotaError, SparkError
-from reconciler.evidence.analysis.engine import Task
+from reconciler.evidence.analysis.engine import Task, lake_at
 from reconciler.evidence.spark import jvm, session
 from reconciler.evidence.spark.session_settings import SessionSettings
 from reconciler.evidence.store.files.address import LakeAddress
-from reconciler.evidence.store.files.table_reader import TableReader
-from reconciler.evidence.store.lake import LakeReader
 
 AT_ONCE: Final = 200
 """Maximum number of tasks of one job of Spark: their results are in the driver's memory together, and progress is by jobs."""
@@ -88,11 +86,10 @@ def _running(
     """
 
     def run(batches: Batches) -> Batches:
-        lake = LakeReader(TableReader(at))
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 task: Task = _SERIALIZER.loads(encoded_tasks[number])
-                yield from task.run(lake).cast(schema).to_batches()
+                yield from task.run(lake_at(at)).cast(schema).to_batches()
 
     return run
 

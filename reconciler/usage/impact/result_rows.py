@@ -182,12 +182,17 @@ class Simulation:
         return not self.blind and not any(note.stale for note in self.evidence)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecommendationRow(SizedLimit):
-    """A recommended limit for one bucket with its evidence; the columns of ``recommendation``."""
+@dataclass(frozen=True, kw_only=True)
+class RecommendedBucket:
+    """The bucket that a limit is recommended for, its present limit's entity, and its tier."""
 
     cluster_id: str
     quota_type: QuotaType
     bucket: Bucket
     source_entity: str
     tier: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommendationRow(SizedLimit, RecommendedBucket):
+    """A recommended limit for one bucket with its evidence; the columns of ``recommendation``."""

@@ -126,7 +126,7 @@ def test_recommendations_of_a_lake_equal_those_of_the_core_and_are_written_into_
             str(expected.advice),
             expected.target_units,
             expected.needed_units,
-            expected.upper,
+            expected.upper_units,
         )
     assert [recommendations[user]["advice"] for user in users] == ["change", "keep", "insufficient"]
     assert len(lakes.rows_of(into, RECOMMENDATION)) == 3
