@@ -20,7 +20,7 @@ STEP_MS, BROKERS, USERS = 30_000, 6, 57
 
 
 def report_rows() -> Iterator[Row]:
-    """Commands over a lake that the pipeline of the examples leaves: 390 samples on the last day."""
+    """Commands over a lake that the pipeline of the examples leaves: some 250 samples on the last day."""
     with tempfile.TemporaryDirectory(prefix="pipeline-") as folder:
         _ = wall_of([sys.executable, "examples/pipeline.py", "--keep", folder], cwd=ROOT)()
         window = [
@@ -40,7 +40,7 @@ def report_rows() -> Iterator[Row]:
         figures = interleaved(commands, warmup=True)
     for name, of_command in figures.items():
         yield alone(
-            f"usage {name} over 390 samples, whole command", of_command["wall"], "s wall", most=1.5
+            f"usage {name} over 250 samples, whole command", of_command["wall"], "s wall", most=1.5
         )
 
 
