@@ -65,7 +65,12 @@ def check_approved(
         mismatches.append(f"the saved plan has digest {saved.digest}, approved was {digest}")
     if saved.plan.cluster_id != recomputed.plan.cluster_id:
         mismatches.append(
-            f"the plan is for cluster {saved.plan.cluster_id}, the current cluster is {recomputed.plan.cluster_id}"
+            (
+                f"the plan is for cluster {saved.plan.cluster_id}"
+                if saved.plan.cluster_id
+                else "the plan was made offline and names no cluster"
+            )
+            + f", the current cluster is {recomputed.plan.cluster_id}"
         )
     elif (approved := _without_ended(saved, recomputed.plan)).digest != recomputed.digest:
         mismatches.extend(

@@ -1,5 +1,7 @@
 """kquota history lists outcomes; kquota rollback --last undoes the newest."""
 
+import shlex
+
 import pytest
 
 from tests.cli.projects import manifests, project, quota
@@ -42,6 +44,13 @@ def test_history_says_which_command_each_outcome_is_of(kquota, twice):
     lines = kquota("history").out.splitlines()
     assert lines[0].split()[:2] == ["started", "command"]
     assert [line.split()[1] for line in lines[1:]] == ["rollback", "override", "apply", "apply"]
+
+
+def test_the_hint_of_history_works_from_any_folder(kquota, twice, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path.parent)
+    ran = kquota("history", "--project", str(twice / "kquota.yaml"))
+    _, _, command = ran.err.strip().rpartition("kquota ")
+    assert kquota(*shlex.split(command), "--yes").code == 0
 
 
 @pytest.mark.parametrize("words", [(), ("--last", "x.json")])

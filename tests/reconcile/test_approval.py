@@ -163,6 +163,12 @@ def test_another_cluster_makes_the_plan_stale():
     assert "cluster fake-cluster, the current cluster is other" in caught.value.differences[0]
 
 
+def test_a_plan_of_no_cluster_is_stale_and_says_so():
+    with pytest.raises(StalePlan) as caught:
+        check(started(), reviewed(World(cluster_id="")))
+    assert "the plan was made offline and names no cluster" in caught.value.differences[0]
+
+
 def test_a_plan_expires():
     world = started()
     saved = reviewed(world)

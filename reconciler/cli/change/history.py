@@ -1,5 +1,6 @@
 """``kquota history``: lists the outcomes that ``kquota rollback`` can undo."""
 
+import shlex
 from pathlib import Path
 from typing import Final
 
@@ -41,12 +42,13 @@ def history(console: Console, *, where: TargetRequest) -> ExitCode:
         return ExitCode.DONE
     heads = ("started", "command", "cluster", "changes", "by", "outcome")
     console.fact("\n".join(table(rows, heads=heads, style=console.style)) + "\n")
-    console.hint("to undo one: kquota rollback OUTCOME; the newest: kquota rollback --last")
+    project = () if where.project is None else ("--project", str(where.project))
+    undo = escaped(shlex.join(("kquota", "rollback", *project)))
+    console.hint(f"to undo one: {undo} OUTCOME; the newest: {undo} --last")
     return ExitCode.DONE
 
 
 def _row(path: Path) -> tuple[str, ...]:
-
     name = escaped(str(path))
     try:
         outcome = read_outcome(read_text(path), location=str(path))
