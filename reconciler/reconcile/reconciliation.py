@@ -116,9 +116,9 @@ async def reconcile_cluster(
         reported = _reported_drift(prepared, (*waiting, *drifted))
         plan = replace(plan, findings=(*plan.findings, *reported))
         remaining = replace(prepared.preview, plan=plan, violations=())
-        written = {change.pair for change in considered.changes}
-        # What waits for the end of an override holds nothing before.
-        due = [item.change for item in withheld if item.change.pair in written]
+        due_now = {(change.pair, change.cause) for change in considered.changes}
+        # What waits for the end of an override holds nothing before, neither the beginning of that override.
+        due = [item.change for item in withheld if (item.change.pair, item.change.cause) in due_now]
         outcome = await _apply_rest(
             ports, options, replace(prepared, preview=remaining), due, before_sending
         )

@@ -239,6 +239,18 @@ def test_an_override_ends_although_a_guard_refuses_what_is_declared(
         assert withheld(again) == {(ALICE, RATE): {expected}}
 
 
+@pytest.mark.parametrize("value", [None, 5e6, 500.0])
+def test_an_override_begins_although_a_guard_refuses_what_is_declared(value: float | None):
+    """What waits for its end is no reason for its beginning to wait."""
+    guards = replace(OPEN, max_change_factor=10.0)
+    world = World({ANYONE: {RATE: 900.0}})
+    world.apply(documents({ALICE: {RATE: 1000.0}}))
+    began = passed(world, {ALICE: {RATE: 1e9}}, guards=guards, overrides=(order_of(world, value),))
+    assert withheld(began) == {(ALICE, RATE): {Guard.MAX_CHANGE_FACTOR}}
+    assert words(began) == {(ALICE, RATE): "APPLIED"}
+    assert world.cluster.truth.value(ALICE, RATE) == value
+
+
 @pytest.mark.parametrize("refused", [{ANYONE: {RATE: 500e6}}, {ALICE_SHOP: {RATE: 1e9}}])
 @pytest.mark.parametrize("own_limit", [None, 700.0])
 @pytest.mark.parametrize("default", [500.0, 600.0])
