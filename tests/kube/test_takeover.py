@@ -89,3 +89,18 @@ def test_known_drift_is_not_corrected_while_an_earlier_leader_may_correct_it():
     for _ in range(2):
         world.turn(resync=True)
     assert world.live() == {ALICE: limits(2048.0)}
+
+
+def test_a_difference_that_ends_with_the_fence_does_not_stay_in_the_status():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    taken_over(world)
+    world.kafka.write(ALICE, RATE, 9000.0)
+    for _ in range(3):
+        world.turn(resync=True)
+    assert drifted(world.obj("alice")["status"]) == "Unknown"
+    world.kafka.write(ALICE, RATE, 2048.0)
+    world.fenced = False
+    world.turn(resync=True)
+    assert drifted(world.obj("alice")["status"]) == "False"

@@ -149,6 +149,7 @@ class ClusterReconciler:
             report=report,
             losses=losses,
             is_partial=draft.part is not None,
+            is_fenced=draft.is_fenced,
             eligibilities=self._reported_eligibilities(draft),
             without_finalizer=draft.without_finalizer,
             records_known=draft.records_known is not False,
@@ -235,9 +236,8 @@ class ClusterReconciler:
         as in sync would be false, and releasing them would leave limits in Kafka that have to be removed.
         """
         present = self._context.cache.of(self._name)
-        if (
-            draft.cluster is None
-        ):  # Each document reports this, and the limits that it owns are frozen.
+        if draft.cluster is None:
+            # Each document reports this, and the limits that it owns are frozen.
             return {
                 document: assess_eligibility(obj, {}, unusable={self._name})
                 for document, obj in present.items()

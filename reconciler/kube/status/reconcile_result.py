@@ -34,6 +34,8 @@ class ReconcileResult(Struct, frozen=True, kw_only=True):
     # Whether the records could be read; without them no document is released.
     records_known: bool = True
     is_partial: bool = False  # whether only a part of the documents was reconciled
+    # Whether the previous leader may still write: a new difference is in no plan, but statuses say that it is not known.
+    is_fenced: bool = False
     behaves_as: str = ""  # Kafka release line, "" if the cluster was not reached
     secret: SecretState = NO_SECRET  # the credentials in use; without a version if there are none
     # When the next resync is due, in seconds since the epoch; None = unknown.
@@ -43,7 +45,7 @@ class ReconcileResult(Struct, frozen=True, kw_only=True):
     def token(self) -> tuple[object, ...]:
         """What every status depends on besides its document and the reconciliation's results for it."""
         version = self.obj.uid, self.obj.generation
-        return *version, type(self.report.error), self.rules.in_force
+        return *version, type(self.report.error), self.rules.in_force, self.is_fenced
 
     @property
     def leaving_documents(self) -> Mapping[str, Resource]:
