@@ -25,6 +25,8 @@ from reconciler.kube.run.operator_ports import KafkaWrites, LeadingStore, Operat
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.entity import Entity
+from reconciler.quota.overrides import Override
+from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.results.report import Reconciliation
 from reconciler.quota.state import (
@@ -197,6 +199,7 @@ class ReconciliationJudge:
     def __init__(self, world: "OperatorWorld", process: SimulatedProcess) -> None:
         self._world, self._process = world, process
         self._guards = Guards()
+        self._overrides: Mapping[Pair, Override] = {}
         self._inputs: PlanInputs | None = None
         self._sent: list[Alteration] = []
         self._unseen: list[Alteration] = []
@@ -205,15 +208,24 @@ class ReconciliationJudge:
         """Forget the last reconciliation; the next one has these guards."""
         self._guards, self._inputs = guards, None
         self._sent, self._unseen = [], []
+        self._overrides = self._world.laws.records.overrides
 
     def observed(self, quotas: QuotaState) -> None:
-        """Record a describe of all quotas, with the records at that time."""
-        self._inputs = PlanInputs(
-            documents=(),
-            owned=self._world.laws.records,
-            live=quotas,
-            rules=self._world.settings.rules,
-            at=self._world.clock.now(),
+        """Record a describe of all quotas, with the records at that time.
+
+        An override that somebody recorded since the reconciliation began may be unknown to it: it is not judged then.
+        """
+        owned = self._world.laws.records
+        self._inputs = (
+            PlanInputs(
+                documents=(),
+                owned=owned,
+                live=quotas,
+                rules=self._world.settings.rules,
+                at=self._world.clock.now(),
+            )
+            if owned.overrides == self._overrides
+            else None
         )
 
     def alters(self, alterations: Sequence[Alteration]) -> None:
