@@ -398,6 +398,10 @@ class World:
         """Time after convergence without any write."""
         return CALM_INTERVALS * self.settings.interval
 
+    def difference(self) -> str:
+        """Return the first difference between documents, brokers and records; "" = none."""
+        return difference(self.laws, self.documents)
+
     async def _comes_to_rest(self) -> None:
         """Check that the product converges after the faults, and then writes nothing."""
         if self.settings.rules.in_force not in CHANGING:
@@ -416,7 +420,7 @@ class World:
             await asyncio.sleep(61.0)
             if self.laws.image is not image or self.laws.records is not records:
                 image, records = self.laws.image, self.laws.records
-                problem = difference(self.laws, self.documents)
+                problem = self.difference()
         self.trace("world", "everything is as declared")
         await asyncio.sleep(self.settings.interval)
         before = self.laws.own_commits, self.laws.record_writes

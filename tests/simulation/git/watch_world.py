@@ -21,6 +21,7 @@ from reconciler.errors import KquotaError, TaskDied
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.results.report import Reconciliation
 from tests.simulation import actors
+from tests.simulation.convergence import difference
 from tests.simulation.faults import FaultEvent
 from tests.simulation.git.repository import (
     MemoryCommit,
@@ -194,6 +195,12 @@ class GitWorld(World):
     def _prepare(self) -> None:
         self._change_object(self.scenario.chance("first documents"))
         self.push(None, self.texts())
+
+    def difference(self) -> str:
+        """Return the first difference; an empty tree removes nothing, because no setting of a loop permits that."""
+        records = () if self.documents else self.laws.records.records.values()
+        retained = {owner.document for record in records for owner in record.owners if owner}
+        return difference(self.laws, self.documents, retained=retained)
 
     def _heal(self) -> None:
         super()._heal()
