@@ -261,7 +261,9 @@ class OperatorLaws(Laws):
                 # The end of an override removes the limit of its document.
                 if owner.deletion_policy is DeletionPolicy.RETAIN or pair in self.records.overrides:
                     continue
-                if self.live(pair) == value and not self._is_frozen(pair):
+                # The operator may have seen the value of another writer, who then wrote this one: the next pass removes it.
+                was_other = self.values_between(pair, at - STALE_SECONDS, at) - {None, value}
+                if self.live(pair) == value and not was_other and not self._is_frozen(pair):
                     raise LawBroken(
                         f"a document is released and its limit is still there: {document} {key} {value}, recorded as ours"
                     )

@@ -141,6 +141,16 @@ def test_a_document_released_before_its_limit_is_removed_is_reported() -> None:
         history.release()
 
 
+def test_a_document_may_be_released_whose_limit_another_writer_set_to_the_same_value_again() -> (
+    None
+):
+    history = History()
+    history.delete()
+    for value in (200.0, 100.0):
+        history.commit(value, "foreign")
+    history.release()
+
+
 def test_a_document_that_records_mark_as_deleted_although_its_limit_can_be_removed_is_reported() -> (
     None
 ):
