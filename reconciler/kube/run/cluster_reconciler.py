@@ -276,7 +276,7 @@ class ClusterReconciler:
             if documents is None or not self._index.knows(documents):
                 return None
             self._inventory.note_listing()
-        if not await part.is_confirmed():
+        if not await part.is_confirmed(entities):
             return None
         draft.records_known = True
         return part

@@ -163,12 +163,22 @@ class PartialReconciliation(ForwardingStore):
 
     # ---- the state of the cluster -----------------------------------------------------------------
 
-    async def is_confirmed(self) -> bool:
-        """Whether the entities are unchanged in Kafka.
+    async def is_confirmed(self, at_risk: Collection[Entity]) -> bool:
+        """Whether the entities are unchanged in Kafka, and have what the clients of removed limits may fall back to.
+
+        A client of a limit without a named client-id may have any, and so fall back to the limit of any client-id.
+
+        Args:
+            at_risk: Entities of which something might be removed.
 
         Raises:
             ClientError: The cluster cannot be queried.
         """
+        undescribed = self._baseline.live.limits.keys() - self.entities
+        if any(not isinstance(entity[1], str) for entity in at_risk) and any(
+            isinstance(entity[1], str) for entity in undescribed
+        ):
+            return False
         current, earlier = await self._described(self.entities), self._baseline.live
         self._confirmed = current
         return all(
