@@ -12,7 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.requests import CONCURRENCY, Notice, NoticeLog, Notices
+from reconciler.app.notices import Notice, NoticeLog, Notices
+from reconciler.app.requests import CONCURRENCY
 from reconciler.errors import ClientError, Interrupted, KquotaError, PlanRefused
 from reconciler.quota.results.report import Outcome, Preview
 from reconciler.render.fleet_summary import FleetOutcome, FleetRow

@@ -19,7 +19,8 @@ from reconciler.app.clusters.targets import (
 from reconciler.app.event_loop import run
 from reconciler.app.fleet import ClusterResult, FleetProgress, Work, run_fleet
 from reconciler.app.html_page import page_of
-from reconciler.app.requests import CONCURRENCY, TargetRequest, replay
+from reconciler.app.notices import replay
+from reconciler.app.requests import CONCURRENCY, TargetRequest
 from reconciler.base.escaping import escaped
 from reconciler.cli.framework.commands import ExitCode, report_error, worst
 from reconciler.cli.framework.console import Console, ConsoleNotices, ProgressLine

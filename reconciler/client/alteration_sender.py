@@ -15,7 +15,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Final, Generic
 
-from reconciler.base.protocols import Deadline, Progress
+from reconciler.base.backoff import Deadline
+from reconciler.base.protocols import Progress
 from reconciler.client.client_config import ALTER_DEADLINE, ALTER_SECONDS
 from reconciler.client.network.cluster import ClusterConnections
 from reconciler.client.network.requests import GOOD, ClientRequest, RequestFailed, ResponseStatus

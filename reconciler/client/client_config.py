@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, structs
 
 from reconciler.base import properties
-from reconciler.base.protocols import Backoff
+from reconciler.base.backoff import Backoff
 from reconciler.base.secret import Secret
 from reconciler.client.auth.sasl import SENT, Sasl, TokenSource
 from reconciler.client.configuration.keys import KEYS, ValueKind

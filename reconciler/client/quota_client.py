@@ -9,8 +9,9 @@ import math
 from collections.abc import Awaitable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, Final, Self, TypeAlias
 
+from reconciler.base.backoff import Deadline
 from reconciler.base.clock import SystemClock
-from reconciler.base.protocols import Clock, Deadline, Progress
+from reconciler.base.protocols import Clock, Progress
 from reconciler.client import cluster_info, visibility
 from reconciler.client.alteration_sender import (
     AlterationSender,

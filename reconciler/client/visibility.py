@@ -11,7 +11,8 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from reconciler.base.protocols import Backoff, Clock, Deadline
+from reconciler.base.backoff import Backoff, Deadline
+from reconciler.base.protocols import Clock
 from reconciler.errors import ClientError
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMNS, Key, same_value

@@ -14,16 +14,8 @@ from msgspec import Struct
 from reconciler.base import bounded_json
 from reconciler.base.escaping import escaped
 from reconciler.base.http.client import HttpClient
-from reconciler.base.http.messages import (
-    POLICIES,
-    Failure,
-    HttpRequest,
-    HttpResponse,
-    NoResponse,
-    Peer,
-    is_plain,
-    with_retries,
-)
+from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, is_plain
+from reconciler.base.http.retry import POLICIES, Failure, Peer, with_retries
 from reconciler.base.protocols import Clock
 from reconciler.base.redaction import redact_url, remember
 from reconciler.base.secret import Secret

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.fleet import FleetProgress, run_fleet
-from reconciler.app.requests import Notice, Notices, TargetRequest
+from reconciler.app.notices import Notice, Notices
+from reconciler.app.requests import TargetRequest
 from reconciler.errors import ConnectError, Interrupted, PlanRefused
 from reconciler.manifest.project.cluster import from_spec
 from reconciler.manifest.project.file import InventoryLocation, ProjectCluster

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.base.protocols import Backoff, Deadline
+from reconciler.base.backoff import Backoff, Deadline
 
 
 def test_delays_double_up_to_the_maximum_and_vary_by_a_fifth() -> None:

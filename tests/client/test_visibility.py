@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from reconciler.base.protocols import Deadline
+from reconciler.base.backoff import Deadline
 from reconciler.client.visibility import FEW, VisibilityWait, shows
 from reconciler.errors import RequestTimeout
 from reconciler.quota.entity import Entity, entity

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from reconciler.errors import PlanRefused
-from reconciler.inventory.memory import MemoryInventory, ProjectInventory
+from reconciler.inventory.memory import MemoryInventory
+from reconciler.inventory.project_records import ProjectInventory
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Intent, IntentStarted
 from tests.inventory.samples import ALICE, OWNER

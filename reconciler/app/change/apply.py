@@ -20,7 +20,8 @@ from reconciler.app.change.plan_preparation import (
 )
 from reconciler.app.clusters.runtime import Runtime, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.requests import Notices, PlanRequest, RecordUse
+from reconciler.app.notices import Notices
+from reconciler.app.requests import PlanRequest, RecordUse
 from reconciler.errors import Interrupted, KquotaError, ManifestErrors, PlanRefused, StalePlan
 from reconciler.quota.results.report import Outcome, Preview
 from reconciler.reconcile import (

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, structs
 
 from reconciler.app.clusters.targets import place_of
-from reconciler.app.requests import AUTO, EvidenceRequest, Notices, TextReceiver
+from reconciler.app.notices import Notices, TextReceiver
+from reconciler.app.requests import AUTO, EvidenceRequest
 from reconciler.base.installation import needs
 from reconciler.errors import ClientError, ConfigError, LakeError, QuotaValueError, UsageError
 from reconciler.evidence.store.compiled_code import keep_compiled_code

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from reconciler.app.change.plan_preparation import PlanTask, with_configuration
 from reconciler.app.clusters.runtime import by_rules, read_only_inventory
-from reconciler.app.requests import Notices
+from reconciler.app.notices import Notices
 from reconciler.base.clock import SystemClock
 from reconciler.base.text_files import read_text
 from reconciler.codecs.state import read_state

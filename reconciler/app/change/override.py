@@ -18,7 +18,8 @@ from reconciler.app.clusters.runtime import (
     read_only_inventory,
 )
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.requests import Notices, PlanRequest, RecordUse
+from reconciler.app.notices import Notices
+from reconciler.app.requests import PlanRequest, RecordUse
 from reconciler.base.clock import SystemClock
 from reconciler.codecs.outcome import RollbackSource
 from reconciler.errors import PlanRefused

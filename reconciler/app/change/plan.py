@@ -14,7 +14,8 @@ from reconciler.app.change.plan_preparation import PlanTask, knowing, prepare_ta
 from reconciler.app.clusters.project_files import name_in
 from reconciler.app.clusters.runtime import open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.requests import EvidenceRequest, Notices, PlanRequest, RecordUse
+from reconciler.app.notices import Notices
+from reconciler.app.requests import EvidenceRequest, PlanRequest, RecordUse
 from reconciler.base.regular_files import read_regular
 from reconciler.errors import GitError
 from reconciler.manifest.loader import load_files

@@ -18,7 +18,8 @@ from reconciler import __version__
 from reconciler.app.clusters.documents import STDIN, ClusterDocuments, load, reading
 from reconciler.app.clusters.runtime import Runtime, check_records, current_principal
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.requests import Notices, PlanRequest
+from reconciler.app.notices import Notices
+from reconciler.app.requests import PlanRequest
 from reconciler.base.text_files import read_text
 from reconciler.errors import GitError, PlanRefused, UsageError
 from reconciler.quota.entity import Entity, entity_text

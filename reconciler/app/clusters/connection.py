@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from reconciler.app.requests import TextReceiver
+from reconciler.app.notices import TextReceiver
 from reconciler.client.client_config import ClientConfig
 from reconciler.client.configuration.references import ANYTHING
 from reconciler.client.events import ClientEvents, Connecting, ResponseReceived, Retried, Throttled

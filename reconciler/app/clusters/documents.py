@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.requests import Notices, TextReceiver
+from reconciler.app.notices import Notices, TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.errors import KquotaError, ManifestErrors, Problem, UsageError
 from reconciler.manifest.files import MAX_FILE_BYTES, FileTexts, read_paths, unmatched_problem

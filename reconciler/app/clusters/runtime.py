@@ -11,13 +11,15 @@ from msgspec import Struct
 
 from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.requests import Notices, RecordUse, TextReceiver
+from reconciler.app.notices import Notices, TextReceiver
+from reconciler.app.requests import RecordUse
 from reconciler.base.clock import SystemClock
 from reconciler.base.durable_files import make_private_folder
 from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, InventoryError, WrongCluster
 from reconciler.inventory.file import FileInventory, RecordsFile
-from reconciler.inventory.memory import FixedInventory, MemoryInventory, ProjectInventory
+from reconciler.inventory.memory import FixedInventory, MemoryInventory
+from reconciler.inventory.project_records import ProjectInventory
 from reconciler.ports import Inventory
 from reconciler.quota.entity import Entity
 from reconciler.quota.precedence import Principal

@@ -13,7 +13,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.app.clusters.project_files import located_properties, name_in, project_path
-from reconciler.app.requests import TargetRequest, TextReceiver
+from reconciler.app.notices import TextReceiver
+from reconciler.app.requests import TargetRequest
 from reconciler.base.redaction import QuietRepr
 from reconciler.base.regular_files import boundary_of, check_inside, read_regular
 from reconciler.errors import ConfigError, GitError, UsageError

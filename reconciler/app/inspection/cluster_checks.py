@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from reconciler.app.change.outcome_files import OUTCOME_FOLDER
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.requests import TextReceiver
+from reconciler.app.notices import TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.base.durable_files import is_writable
 from reconciler.client import Address, ClientConfig, ClientEvents, QuotaClient, SecurityProtocol
@@ -326,7 +326,7 @@ async def _overrides(
 ) -> Check:
     """Check whether a value of an expired override is still live."""
     from reconciler.app.clusters.documents import documents_or_warning
-    from reconciler.app.requests import NoticeLog
+    from reconciler.app.notices import NoticeLog
     from reconciler.reconcile import Observation
     from reconciler.reconcile.drift import find_expired
 

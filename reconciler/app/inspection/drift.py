@@ -8,7 +8,8 @@ from reconciler.app.change.plan_preparation import observing_options
 from reconciler.app.clusters.documents import documents_or_warning
 from reconciler.app.clusters.runtime import open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.requests import Notices, RecordUse
+from reconciler.app.notices import Notices
+from reconciler.app.requests import RecordUse
 from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.policy import Cause

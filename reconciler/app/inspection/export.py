@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from reconciler.app.clusters.documents import load_loosely, read_first_texts
 from reconciler.app.clusters.runtime import connect_client, expected_cluster, read_only_inventory
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.requests import ExportLayout, TextReceiver
+from reconciler.app.notices import TextReceiver
+from reconciler.app.requests import ExportLayout
 from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import escaped
 from reconciler.base.text_files import write_new

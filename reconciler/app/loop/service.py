@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from reconciler.app.event_loop import signals_handled
 from reconciler.app.loop.cluster_loop import ClusterLoop
-from reconciler.app.requests import MetricsRequest, TextReceiver
+from reconciler.app.notices import TextReceiver
+from reconciler.app.requests import MetricsRequest
 from reconciler.quota.results.report import Reconciliation
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler import __version__
+from reconciler.app.notices import TextReceiver
 from reconciler.app.post.content import PostContent
-from reconciler.app.requests import PostRequest, TextReceiver
+from reconciler.app.requests import PostRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError, UsageError

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.app.clusters.targets import place_of
 from reconciler.app.event_loop import run
+from reconciler.app.notices import TextReceiver
 from reconciler.app.recorded_use.selection import (
     EVIDENCE,
     IngestOptions,
     SelectedCluster,
     opened_lake,
 )
-from reconciler.app.requests import TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.base.text_files import read_text
 from reconciler.errors import LakeError, TelemetryError, UsageError

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from reconciler.app.clusters.documents import load_loosely, merge_documents, read_first_texts
 from reconciler.app.clusters.targets import ClusterTarget, targets
+from reconciler.app.notices import TextReceiver
 from reconciler.app.recorded_use.selection import (
     ClusterSelection,
     EngineOptions,
@@ -20,7 +21,7 @@ from reconciler.app.recorded_use.selection import (
     opened_lake,
 )
 from reconciler.app.recorded_use.simulation import policy_for
-from reconciler.app.requests import TargetRequest, TextReceiver
+from reconciler.app.requests import TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
 from reconciler.base.regular_files import boundary_of, check_inside

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconciler.app.clusters.targets import target
+from reconciler.app.notices import TextReceiver
 from reconciler.app.recorded_use.recommendation import declared
 from reconciler.app.recorded_use.selection import (
     DAY_MS,
@@ -22,7 +23,7 @@ from reconciler.app.recorded_use.selection import (
     opened_lake,
 )
 from reconciler.app.recorded_use.simulation import policy_for
-from reconciler.app.requests import TargetRequest, TextReceiver
+from reconciler.app.requests import TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
 from reconciler.errors import UsageError

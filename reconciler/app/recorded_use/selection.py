@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from reconciler.app.requests import TextReceiver
+from reconciler.app.notices import TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
 from reconciler.errors import ConfigError, UsageError

@@ -10,13 +10,14 @@ from msgspec import Struct
 from reconciler.app.change.evidence import what_if_policy
 from reconciler.app.change.plan_preparation import task_for
 from reconciler.app.clusters.targets import offline_targets
+from reconciler.app.notices import Notices, TextReceiver
 from reconciler.app.recorded_use.selection import (
     ClusterSelection,
     EngineOptions,
     WindowOptions,
     opened_lake,
 )
-from reconciler.app.requests import Notices, PlanRequest, TargetRequest, TextReceiver
+from reconciler.app.requests import PlanRequest, TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
 from reconciler.errors import UsageError

@@ -26,7 +26,8 @@ from reconciler.app.loop.condition_log import ConditionLog
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, loop_outcome_of
 from reconciler.app.loop.service import WatchMetrics, hung_loops, late_loops
 from reconciler.app.loop.task_supervisor import first_of, supervise, until_ended
-from reconciler.app.requests import LoggedNotices, RecordUse
+from reconciler.app.notices import LoggedNotices
+from reconciler.app.requests import RecordUse
 from reconciler.app.watch.revision import Revision
 from reconciler.app.watch.state_file import WatchState
 from reconciler.base.protocols import Clock

@@ -20,14 +20,8 @@ from reconciler.app.loop.service import (
     metrics_of,
     serve_loops,
 )
-from reconciler.app.requests import (
-    LoggedNotices,
-    MetricsRequest,
-    Notice,
-    NoticeLog,
-    TextReceiver,
-    replay,
-)
+from reconciler.app.notices import LoggedNotices, Notice, NoticeLog, TextReceiver, replay
+from reconciler.app.requests import MetricsRequest
 from reconciler.app.watch.cluster import (
     WatchedCluster,
     WatchedClusters,

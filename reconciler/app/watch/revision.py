@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from reconciler.app.clusters.project_files import read_tree
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.clusters.trusted_files import TrustedFiles
-from reconciler.app.requests import LoggedNotices, TargetRequest
+from reconciler.app.notices import LoggedNotices
+from reconciler.app.requests import TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.redaction import QuietRepr
 from reconciler.base.regular_files import read_regular

@@ -32,7 +32,8 @@ from reconciler.app.loop.service import (
     serve_loops,
 )
 from reconciler.app.loop.task_supervisor import supervise
-from reconciler.app.requests import LoggedNotices, MetricsRequest, TextReceiver
+from reconciler.app.notices import LoggedNotices, TextReceiver
+from reconciler.app.requests import MetricsRequest
 from reconciler.app.watch.cluster import Opener, WatchedFleet, open_session
 from reconciler.app.watch.revision import Revision, RevisionPaths, check_clients, read_revision
 from reconciler.app.watch.state_file import WatchState

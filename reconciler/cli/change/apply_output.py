@@ -14,7 +14,8 @@ from reconciler.app.change.plan import ClusterPlan
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.event_loop import run
 from reconciler.app.fleet import ClusterResult, outcome_of_error, preview_row, rows_of
-from reconciler.app.requests import CONCURRENCY, Notices
+from reconciler.app.notices import Notices
+from reconciler.app.requests import CONCURRENCY
 from reconciler.cli import output
 from reconciler.cli.framework.commands import ExitCode, worst
 from reconciler.cli.framework.console import Console

@@ -9,7 +9,8 @@ from msgspec import to_builtins
 from reconciler.app.clusters.targets import ClusterTarget, targets
 from reconciler.app.fleet import ClusterResult, rows_of
 from reconciler.app.inspection.drift import ObservedDrift, observe_drift
-from reconciler.app.requests import MetricsRequest, Notices, TargetRequest
+from reconciler.app.notices import Notices
+from reconciler.app.requests import MetricsRequest, TargetRequest
 from reconciler.app.watch.drift import DriftWatchOptions, watch_drift
 from reconciler.base.escaping import escaped
 from reconciler.cli.framework.commands import ExitCode, command, flag, option

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from reconciler.base.backoff import Backoff
 from reconciler.base.installation import install_hint
-from reconciler.base.protocols import Backoff, Clock
+from reconciler.base.protocols import Clock
 from reconciler.base.secret import Secret
 from reconciler.client.auth import jaas
 from reconciler.client.auth.jaas import LoginModule

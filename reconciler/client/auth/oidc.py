@@ -16,19 +16,11 @@ from typing import Final
 from msgspec import Struct, field
 
 from reconciler.base import bounded_json
+from reconciler.base.backoff import Backoff
 from reconciler.base.http.client import HttpClient, Route
-from reconciler.base.http.messages import (
-    POLICIES,
-    Exhausted,
-    Failure,
-    HttpRequest,
-    NoResponse,
-    Peer,
-    RetryPolicy,
-    is_loopback,
-    with_retries,
-)
-from reconciler.base.protocols import Backoff, Clock
+from reconciler.base.http.messages import HttpRequest, NoResponse, is_loopback
+from reconciler.base.http.retry import POLICIES, Exhausted, Failure, Peer, RetryPolicy, with_retries
+from reconciler.base.protocols import Clock
 from reconciler.base.redaction import redact_url
 from reconciler.base.secret import Secret, scrubbed
 from reconciler.client.auth.sasl import BearerToken

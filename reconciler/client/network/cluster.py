@@ -12,7 +12,8 @@ import ssl
 from contextlib import AbstractAsyncContextManager
 from typing import Final, TypeVar
 
-from reconciler.base.protocols import Clock, Deadline
+from reconciler.base.backoff import Deadline
+from reconciler.base.protocols import Clock
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.events import ClientEvents, Connecting, Rebootstrapped, Retried, emit
 from reconciler.client.network.connection import Connection

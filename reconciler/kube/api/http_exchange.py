@@ -14,16 +14,8 @@ from msgspec.structs import replace
 
 from reconciler.base import bounded_json
 from reconciler.base.http.client import HttpClient, Route
-from reconciler.base.http.messages import (
-    POLICIES,
-    Failure,
-    HttpRequest,
-    HttpResponse,
-    NoResponse,
-    NoResponseKind,
-    Peer,
-    with_retries,
-)
+from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
+from reconciler.base.http.retry import POLICIES, Failure, Peer, with_retries
 from reconciler.base.protocols import Clock
 from reconciler.base.redaction import QuietRepr
 from reconciler.errors import (

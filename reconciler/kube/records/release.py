@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from reconciler.app.requests import TextReceiver
+from reconciler.app.notices import TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock
 from reconciler.errors import KubernetesError, KubernetesUnavailable, NotFound

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.app.requests import NoticeLog
+from reconciler.app.notices import NoticeLog
 from reconciler.app.watch.revision import Revision, RevisionPaths, check_clients
 from reconciler.client import ClientConfig
 from reconciler.errors import ConfigError, ManifestErrors

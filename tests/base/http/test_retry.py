@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.base.http.messages import POLICIES, Failure, Peer, RetryPolicy, with_retries
-from reconciler.base.protocols import EXACT, Backoff
+from reconciler.base.backoff import EXACT, Backoff
+from reconciler.base.http.retry import POLICIES, Failure, Peer, RetryPolicy, with_retries
 from reconciler.errors import KquotaError
 from tests.fakes.clock import FakeClock
 

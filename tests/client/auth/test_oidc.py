@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from reconciler.base.protocols import Backoff
+from reconciler.base.backoff import Backoff
 from reconciler.base.secret import Secret
 from reconciler.client.auth.oidc import OidcSettings, OidcTokens
 from reconciler.client.auth.sasl import BearerToken, check_extensions

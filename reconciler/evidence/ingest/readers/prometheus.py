@@ -12,17 +12,14 @@ from msgspec import structs
 from reconciler.base import bounded_json
 from reconciler.base.http.client import HttpClient, Route
 from reconciler.base.http.messages import (
-    POLICIES,
-    Failure,
     HttpRequest,
     HttpResponse,
     NoResponse,
     NoResponseKind,
-    Peer,
     is_plain,
     proxy_for,
-    with_retries,
 )
+from reconciler.base.http.retry import POLICIES, Failure, Peer, with_retries
 from reconciler.base.protocols import Clock
 from reconciler.errors import TelemetryError, TelemetryUnavailable
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
