@@ -9,8 +9,12 @@ import pytest
 from reconciler.base.clock import SystemClock
 from reconciler.errors import Forbidden, KubernetesConflict, KubernetesError, NotFound
 from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.api.custom_resources import parsed
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
 from reconciler.kube.leadership.election import ElectionSettings, Leader
+from reconciler.kube.watch.resource_cache import ResourceCache
+from reconciler.kube.watch.resource_listing import FullListing
+from reconciler.quota.entity import ABSENT, entity
 from tests.servers.kube.cluster import KubeCluster
 from tests.servers.processes import HANG_SECONDS
 
@@ -79,6 +83,40 @@ async def test_objects_are_created_and_read_back(api, kube, namespace):
     await api.delete(CLIENT_QUOTAS, namespace, "a")
     with pytest.raises(NotFound):
         await api.get(CLIENT_QUOTAS, namespace, "a")
+
+
+@with_api
+async def test_the_documents_of_an_entity_are_listed_as_soon_as_they_were_written(
+    api, kube, namespace
+):
+    user, default, both = (
+        entity(user="CN=a, O=b\\c"),
+        entity(user=None),
+        entity(user="a", client_id=None),
+    )
+    entities = {"user": user, "default": default, "both": both, "address": entity(ip="10.0.0.1")}
+    cache = ResourceCache()
+    listing = FullListing(
+        api,
+        cache,
+        namespaces=(namespace,),
+        from_file=[],
+        enqueue=lambda names, key: None,
+        on_listed=lambda: None,
+    )
+    for name, subject in entities.items():
+        document = quota(name, namespace)
+        document["spec"]["entity"] = {
+            slot: {"default": True} if value is None else {"name": value}
+            for slot, value in zip(("user", "clientId", "ip"), subject, strict=True)
+            if value is not ABSENT
+        }
+        if name == "address":
+            document["spec"]["limits"] = {"connectionCreationRate": 10}
+        obj = await api.create(CLIENT_QUOTAS, namespace, document)
+        _ = cache.observe(parsed(obj))
+        declaring = await listing.declaring([subject])
+        assert [obj.name for obj in declaring or ()] == [name]
 
 
 @with_api
