@@ -21,11 +21,11 @@ LONGER_MODULES = {
 STATEMENTS = {
     "__init__.py": 3,
     "__main__.py": 51,  # the garbage collector of a command, which its end does not wait for
-    "app": 3782,  # options of an ingest are one value, for which cli has 14 less
+    "app": 3784,  # options of an ingest are one value, for which cli has 14 less
     "base": 964,
     "cli": 2517,  # what history hints at works from any folder
     "client": 2890,
-    "codecs": 897,
+    "codecs": 914,  # the rows of an outcome are made once for both of its files
     "errors.py": 148,
     "evidence": 5169,  # dialects and http_config declare the fields of their files, for which codecs has 166 less
     "forge": 531,  # answers of GitHub declare their fields, for which nothing walks them by names
@@ -37,7 +37,7 @@ STATEMENTS = {
     "metrics": 320,
     "ports.py": 36,  # a store that asks another one, for which kube has 13 less
     "quota": 3044,
-    "reconcile": 1009,
+    "reconcile": 1017,  # lines of the audit log with a result come from those before it
     "render": 2328,  # a failed command is declared once, for which codecs has 15 less; resolve names temporary limits
     "sandbox": 1163,
     "spark": 34,

@@ -3,7 +3,7 @@
 Fields are declared in the order in which they are written, which is alphabetical.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Annotated, Final, Literal, TypeAlias, cast, get_args
 
@@ -109,17 +109,29 @@ class _OutcomeDocument(_OutcomePart, kw_only=True, tag_field="kind", tag=KIND):
 def outcome_document(outcome: Outcome) -> dict[str, Json]:
     """Return the document of an outcome."""
     document: dict[str, Json] = msgspec.to_builtins(
-        _document(outcome), str_keys=True, enc_hook=float
+        _document(outcome, list(map(_row, outcome.pairs))), str_keys=True, enc_hook=float
     )
     return document
 
 
-def outcome_pieces(outcome: Outcome) -> Iterator[str]:
-    """Return the text of the document of an outcome, in pieces."""
-    return dump_pieces(_document(outcome))
+class OutcomeWriter:
+    """Writes the outcome of one run twice, before and after its requests; between them only the results differ."""
+
+    def __init__(self) -> None:
+        self._pairs: Sequence[PairOutcome] = ()
+        self._rows: list[_OutcomeRow] = []
+
+    def pieces(self, outcome: Outcome) -> Iterator[str]:
+        """Return the text of the document of an outcome, in pieces."""
+        if [pair.change for pair in self._pairs] == [pair.change for pair in outcome.pairs]:
+            for row, pair in zip(self._rows, outcome.pairs, strict=True):
+                _set_result(row, pair)
+        else:
+            self._pairs, self._rows = outcome.pairs, list(map(_row, outcome.pairs))
+        return dump_pieces(_document(outcome, self._rows))
 
 
-def _document(outcome: Outcome) -> _OutcomeDocument:
+def _document(outcome: Outcome, rows: list[_OutcomeRow]) -> _OutcomeDocument:
     return _OutcomeDocument(
         adopted=outcome.adopted,
         brokers=outcome.visibility,
@@ -131,7 +143,7 @@ def _document(outcome: Outcome) -> _OutcomeDocument:
         failure=outcome.failure,
         interrupted=outcome.interrupted,
         origin=outcome.origin,
-        pairs=list(map(_row, outcome.pairs)),
+        pairs=rows,
         record_changes=outcome.bookkeeping,
         recorded=outcome.recorded,
         started_at=time_of(outcome.started_at),
@@ -139,25 +151,35 @@ def _document(outcome: Outcome) -> _OutcomeDocument:
 
 
 def _row(pair: PairOutcome) -> _OutcomeRow:
-    change, result = pair.change, pair.result
-    entity = change.entity
-    return _OutcomeRow(
+    change = pair.change
+    row = _OutcomeRow(
         after=written_value(change.after),
         before=written_value(change.before),
         cause=change.cause,
-        entity=parts(entity),
-        error=_BrokerRefusal(code=result.code, message=result.message, name=result.name)
-        if isinstance(result, Rejected)
-        else UNSET,
-        observed_value=written_value(pair.observed_value),
+        entity=parts(change.entity),
+        observed_value=None,
         key=change.key,
-        outcome=cast("_Word", pair.status_text),
+        outcome="NOT SENT",
         record=None if change.recorded is None else _record(change, change.recorded),
-        visibility=pair.visibility,
-        text=entity_text(entity),
-        waits_for=tuple(map(parts, result.waits_for)) if isinstance(result, Held) else UNSET,
-        reason=result.reason if isinstance(result, Unknown) else UNSET,
+        visibility=PairVisibility.UNCHECKED,
+        text=entity_text(change.entity),
     )
+    _set_result(row, pair)
+    return row
+
+
+def _set_result(row: _OutcomeRow, pair: PairOutcome) -> None:
+    result = pair.result
+    row.outcome = cast("_Word", pair.status_text)
+    row.visibility = pair.visibility
+    row.observed_value = written_value(pair.observed_value)
+    row.error = (
+        _BrokerRefusal(code=result.code, message=result.message, name=result.name)
+        if isinstance(result, Rejected)
+        else UNSET
+    )
+    row.waits_for = tuple(map(parts, result.waits_for)) if isinstance(result, Held) else UNSET
+    row.reason = result.reason if isinstance(result, Unknown) else UNSET
 
 
 def _record(change: QuotaChange, owner: Owner) -> _EarlierRecord:

@@ -7,7 +7,6 @@ change; after a crash, the next run that settles the intent writes it (``APPLIED
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from msgspec import UNSET, UnsetType, structs
 from msgspec.structs import replace
 
 from reconciler.errors import Interrupted, InventoryError, KquotaError
@@ -32,40 +31,43 @@ from reconciler.render.json_values import written_value
 from reconciler.render.units import instant
 
 
-def intent_entries(outcome: Outcome, pairs: Collection[Pair]) -> tuple[AuditEntry, ...]:
-    """Return an entry for each change that is about to be sent.
+def intent_entries(outcome: Outcome, pairs: Collection[Pair]) -> dict[Pair, AuditEntry]:
+    """Return an entry for each change that is about to be sent, in plan order.
 
     Args:
         outcome: The outcome from before the first request.
         pairs: The pairs that are about to be sent.
     """
     time = instant(outcome.started_at)
-    return tuple(
-        _entry(outcome, pair, time, INTENDED, pair.change.note)
-        for pair in outcome.pairs
-        if pair.change.pair in pairs
-    )
+    return {
+        pair: _entry(outcome, pair_outcome, time, INTENDED, pair_outcome.change.note)
+        for pair_outcome in outcome.pairs
+        if (pair := pair_outcome.change.pair) in pairs
+    }
 
 
-def entries(outcome: Outcome, pairs: Collection[Pair] = ()) -> tuple[AuditEntry, ...]:
-    """Return the outcome entries of every change that was intended, sent or held.
+def entries(outcome: Outcome, intents: Mapping[Pair, AuditEntry]) -> Iterator[AuditEntry]:
+    """Yield the outcome entries of every change that was intended, sent or held.
 
     Args:
-        pairs: Pairs with an entry ``INTENDED``; their outcome is written even if they were never sent.
+        intents: The entries ``INTENDED`` of this run; their outcome is written even if they were never sent.
     """
-    time, began = instant(outcome.ended_at), instant(outcome.started_at)
-    return tuple(
-        _entry(
-            outcome,
-            pair,
-            time,
-            pair.status_text,
-            _result_text(pair),
-            intended_at=began if was_intended else UNSET,
-        )
-        for pair in outcome.pairs
-        if (was_intended := pair.change.pair in pairs) or pair.result is not None
-    )
+    time = instant(outcome.ended_at)
+    for pair_outcome in outcome.pairs:
+        intent = intents.get(pair_outcome.change.pair)
+        if intent is not None:
+            yield replace(
+                intent,
+                time=time,
+                outcome=pair_outcome.status_text,
+                visibility=pair_outcome.visibility,
+                observed_value=written_value(pair_outcome.observed_value),
+                note=_result_text(pair_outcome),
+                intended_at=intent.time,
+            )
+        elif pair_outcome.result is not None:
+            word, note = pair_outcome.status_text, _result_text(pair_outcome)
+            yield _entry(outcome, pair_outcome, time, word, note)
 
 
 def settlement_entries(
@@ -95,7 +97,7 @@ def settlement_entries(
         )
         if entry is not None:
             audit_entries.append(
-                structs.replace(
+                replace(
                     entry,
                     outcome=outcome,
                     note="determined by a later describe",
@@ -144,8 +146,6 @@ def _entry(
     time: str,
     word: str,
     note: str,
-    *,
-    intended_at: str | UnsetType = UNSET,
 ) -> AuditEntry:
     change, origin = pair.change, outcome.origin
     return AuditEntry(
@@ -165,7 +165,6 @@ def _entry(
         visibility=pair.visibility,
         observed_value=written_value(pair.observed_value),
         note=note,
-        intended_at=intended_at,
     )
 
 
@@ -243,7 +242,7 @@ async def record(
     ports: ReconcilePorts,
     outcome: Outcome,
     waiting: Collection[Pair],
-    intended: Collection[Pair],
+    intents: Mapping[Pair, AuditEntry],
     refused_overrides: Collection[RecordChange] = (),
 ) -> Outcome:
     """Write the outcome to the audit log and the records; a failure to write becomes part of the returned outcome.
@@ -255,16 +254,17 @@ async def record(
     A first request to stop does not end the write, and becomes part of the returned outcome; a second one ends it.
     """
     final_outcome = outcome
-    # A pair whose earlier write may still take effect, and that was not sent again, stays open in the log.
-    open_still = frozenset(
-        pair
-        for pair_outcome in outcome.pairs
-        if (pair := pair_outcome.change.pair) in waiting
-        and not isinstance(pair_outcome.result, Applied | Unknown)
-    )
+    if waiting:
+        # A pair whose earlier write may still take effect, and that was not sent again, stays open in the log.
+        sent = {
+            pair.change.pair for pair in outcome.pairs if isinstance(pair.result, Applied | Unknown)
+        }
+        intents = {
+            pair: entry for pair, entry in intents.items() if pair in sent or pair not in waiting
+        }
     try:
         if ports.audit is not None:
-            ports.audit.append(entries(outcome, frozenset(intended) - open_still))
+            ports.audit.append(tuple(entries(outcome, intents)))
     except InventoryError as error:
         final_outcome = replace(
             final_outcome, recorded=False, failure=final_outcome.failure or str(error)

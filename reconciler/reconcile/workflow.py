@@ -195,9 +195,10 @@ async def apply(
     lost = lost_outcome(
         prepared.preview, intended, options, started=started, record_count=len(record_changes)
     )
+    entries = {} if ports.audit is None else intent_entries(lost, intended)
     try:
         if ports.audit is not None:
-            ports.audit.append(intent_entries(lost, intended))
+            ports.audit.append(tuple(entries.values()))
         before_sending(lost)
     except KquotaError as error:
         sender.failure = error
@@ -215,7 +216,7 @@ async def apply(
     begun, owned = prepared.override_changes, observation.settlement.owned
     was_sent = sender.was_sent or sender.failure is None
     refused = refused_overrides(outcome, begun, owned, was_sent=was_sent)
-    outcome = await record(ports, outcome, waiting, intended, refused)
+    outcome = await record(ports, outcome, waiting, entries, refused)
     if outcome.interrupted:
         raise interruption(outcome)
     if sender.failure is not None and not sender.was_sent:

@@ -12,7 +12,7 @@ from reconciler.quota.ownership import Pair, RecordChange
 from reconciler.quota.results.audit_entry import AuditEntry
 from reconciler.quota.results.report import Outcome
 from reconciler.quota.state import Unknown
-from reconciler.reconcile.run_records import lost_outcome, record
+from reconciler.reconcile.run_records import intent_entries, lost_outcome, record
 from tests.reconcile.scenarios import ALICE, BOB, RATE, World, documents
 
 NEW = documents({ALICE: {RATE: 10.0}, BOB: {RATE: 20.0}})
@@ -45,7 +45,7 @@ def outcome() -> Outcome:
 
 def recorded(world: World, outcome: Outcome) -> Outcome:
     pairs = [pair.change.pair for pair in outcome.pairs]
-    return asyncio.run(record(world.ports, outcome, (), pairs))
+    return asyncio.run(record(world.ports, outcome, (), intent_entries(outcome, pairs)))
 
 
 def test_records_are_written_although_the_audit_log_fails(outcome: Outcome) -> None:
@@ -106,7 +106,7 @@ def test_only_a_second_request_to_stop_ends_the_write_of_the_results(
     before = replace(outcome, interrupted=is_interrupted)
 
     async def stopped() -> Outcome:
-        recording = asyncio.ensure_future(record(ports, before, (), ()))
+        recording = asyncio.ensure_future(record(ports, before, (), {}))
         _ = await inventory.begun.wait()
         _ = recording.cancel()
         await asyncio.sleep(0)
@@ -126,7 +126,7 @@ def test_a_second_request_to_stop_during_the_write_of_the_results_ends_it(outcom
     ports = replace(World().ports, inventory=inventory)
 
     async def stopped() -> None:
-        recording = asyncio.ensure_future(record(ports, outcome, (), ()))
+        recording = asyncio.ensure_future(record(ports, outcome, (), {}))
         _ = await inventory.begun.wait()
         for _ in range(2):
             _ = recording.cancel()

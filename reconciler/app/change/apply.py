@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.app.change.outcome_files import save_outcome
@@ -22,6 +22,7 @@ from reconciler.app.clusters.runtime import Runtime, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanRequest, RecordUse
+from reconciler.codecs.outcome import OutcomeWriter
 from reconciler.errors import Interrupted, KquotaError, ManifestErrors, PlanRefused, StalePlan
 from reconciler.quota.results.report import Outcome, Preview
 from reconciler.reconcile import (
@@ -49,6 +50,7 @@ class ApplyRun(Struct, kw_only=True):
     _options: ReconcileOptions
     _runtime: Runtime
     _file: Path | None
+    _writer: OutcomeWriter = field(default_factory=OutcomeWriter)
 
     @property
     def preview(self) -> Preview:
@@ -119,7 +121,7 @@ class ApplyRun(Struct, kw_only=True):
 
     def _save(self, outcome: Outcome) -> None:
         path = self.outcome_path or self._file
-        self.outcome_path = save_outcome(self.target, outcome, path)
+        self.outcome_path = save_outcome(self.target, outcome, path, self._writer)
 
     def _replace(self, outcome: Outcome) -> None:
         """Replace the outcome from before the first request, which remains if that is impossible."""

@@ -15,7 +15,7 @@ from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.base.durable_files import PRIVATE, make_private_folder
 from reconciler.base.text_files import cannot_write, write_text
-from reconciler.codecs.outcome import outcome_pieces
+from reconciler.codecs.outcome import OutcomeWriter
 from reconciler.errors import UsageError
 from reconciler.quota.results.report import Outcome
 from reconciler.render.units import instant
@@ -28,25 +28,28 @@ _TIME: Final = "????-??-??T??????Z"
 """Prefix of the name of an outcome, as a glob."""
 
 
-def save_outcome(target: ClusterTarget, outcome: Outcome, outcome_path: Path | None) -> Path | None:
+def save_outcome(
+    target: ClusterTarget, outcome: Outcome, outcome_path: Path | None, writer: OutcomeWriter
+) -> Path | None:
     """Write an outcome and return its file; ``None`` without a file for an outcome that changes nothing.
 
     Args:
         outcome_path: The file, also that of an earlier outcome of the same run; ``None`` = a new one below the
             project's folder, named by time and cluster.
+        writer: The writer of this run.
 
     Raises:
         UsageError: It cannot be written.
         ConfigError: Git tracks a file that it would replace.
     """
     if outcome_path is not None:
-        write_text(outcome_path, outcome_pieces(outcome), private=True)
+        write_text(outcome_path, writer.pieces(outcome), private=True)
         return outcome_path
     if not outcome.pairs:
         return None
     created = _created_file(target, outcome)
     try:
-        write_text(created, outcome_pieces(outcome), private=True, may_leave=True)
+        write_text(created, writer.pieces(outcome), private=True, may_leave=True)
     except UsageError:
         created.unlink(missing_ok=True)
         raise

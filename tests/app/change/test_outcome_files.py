@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from reconciler.app.change.outcome_files import MOST_OUTCOMES, OUTCOME_FOLDER, save_outcome
 from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.codecs.outcome import OutcomeWriter
 from reconciler.errors import UsageError
 from tests.app.test_fleet import target
 from tests.render.previews import result
@@ -16,7 +17,7 @@ from tests.render.previews import result
 def outcome_path(folder: Path, name: str, *, at: float) -> Path:
     """Write the outcome of one cluster."""
     cluster: ClusterTarget = replace(target(name), root=folder)
-    path = save_outcome(cluster, replace(result(), started_at=at), None)
+    path = save_outcome(cluster, replace(result(), started_at=at), None, OutcomeWriter())
     assert path is not None
     return path
 
@@ -50,13 +51,13 @@ def test_an_outcome_that_cannot_be_written_is_an_error_that_names_its_file(
     with pytest.raises(
         UsageError, match=rf"{OUTCOME_FOLDER}/\S+-prod.json cannot be written: "
     ) as caught:
-        _ = save_outcome(cluster, result(), None)
+        _ = save_outcome(cluster, result(), None, OutcomeWriter())
     assert "has room" in caught.value.hint
 
 
 def test_an_outcome_without_changes_has_a_file_only_where_one_is_named(tmp_path: Path) -> None:
     cluster, idle = replace(target("prod"), root=tmp_path), replace(result(), pairs=())
-    assert save_outcome(cluster, idle, None) is None
+    assert save_outcome(cluster, idle, None, OutcomeWriter()) is None
     named = tmp_path / "outcome.json"
-    assert save_outcome(cluster, idle, named) == named
+    assert save_outcome(cluster, idle, named, OutcomeWriter()) == named
     assert json.loads(named.read_text())["pairs"] == []
