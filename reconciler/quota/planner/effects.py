@@ -10,9 +10,10 @@ must not run without it.
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
-from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, EntityParts, Slot, sort_key
@@ -29,7 +30,7 @@ from reconciler.quota.precedence import (
     resolve,
     unranked_entities,
 )
-from reconciler.quota.state import NO_LIMITS, ForeignEntity, Limits, QuotaState
+from reconciler.quota.state import ForeignEntity, Limits, QuotaState
 
 _STRANGER: Final[tuple[Slot, ...]] = (DEFAULT,)
 """The user or client-id slots of a client that no named entity matches: only defaults match it."""
@@ -93,16 +94,20 @@ class PlanEffects:
         self.jumps: Final = array("d")
         self.unlimited: Final = set[int]()
         foreign, effects = tuple(unranked_entities(live)), list[Effect]()
-        for change in self.changes:
-            by_client = effects_of(change, live, self.after)
-            decisive = [effect for effect in by_client if effect.is_decisive]
-            effects.append(_effect(change, (decisive or by_client)[0], foreign))
-            jump = 1.0
-            for before, after, _ in decisive:
-                jump = max(jump, jump_of(before, after))
-                if after is None and before is not None:
-                    self.unlimited.add(len(self.jumps))
-            self.jumps.append(jump)
+        for subject, group in groupby(self.changes, key=attrgetter("entity")):
+            levels = _levels(subject, live, self.after)
+            if levels[0] == levels[-1]:  # as of most: no client-id has a limit of its own
+                del levels[1:]
+            for change in group:
+                by_client = _effects(subject, COLUMN_OF[change.key], levels)
+                decisive = [effect for effect in by_client if effect.is_decisive]
+                effects.append(_effect(change, (decisive or by_client)[0], foreign))
+                jump = 1.0
+                for before, after, _ in decisive:
+                    jump = max(jump, jump_of(before, after))
+                    if after is None and before is not None:
+                        self.unlimited.add(len(self.jumps))
+                self.jumps.append(jump)
         self.effects: Final = tuple(effects)
 
 
@@ -153,16 +158,37 @@ def effects_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> tupl
         live: The state before.
         after: The state after the whole plan.
     """
-    subject, column = change.entity, COLUMN_OF[change.key]
+    levels = _levels(change.entity, live, after)
+    return _effects(change.entity, COLUMN_OF[change.key], levels)
+
+
+_Levels: TypeAlias = "list[tuple[Entity, Limits]]"
+"""The entities with limits that can apply to a kind of client, closest first."""
+
+
+def _levels(subject: Entity, live: QuotaState, after: QuotaState) -> list[tuple[_Levels, _Levels]]:
+    """Return the levels of each kind of client of an entity, in two states."""
+    before_limits, after_limits = live.limits, after.limits
+    return [
+        (
+            [(each, before_limits[each]) for each in candidates if each in before_limits],
+            [(each, after_limits[each]) for each in candidates if each in after_limits],
+        )
+        for candidates in candidates_by_client(subject)
+    ]
+
+
+def _effects(
+    subject: Entity, column: int, levels: Iterable[tuple[_Levels, _Levels]]
+) -> tuple[LimitEffect, ...]:
     effects: list[LimitEffect] = []
-    for candidates in candidates_by_client(subject):
-        was, old = _first(live.limits, candidates, column)
-        will, new = _first(after.limits, candidates, column)
+    for before_levels, after_levels in levels:
+        was, old = _first(before_levels, column)
+        will, new = _first(after_levels, column)
         effects.append(LimitEffect(old, new, subject in (was, will)))
     return tuple(effects)
 
 
-@lru_cache(maxsize=64)  # the changes of an entity follow one another
 def candidates_by_client(subject: Entity) -> tuple[tuple[Entity, ...], ...]:
     """Return, for each kind of client of an entity, the entities that can apply to it, closest first."""
     user, client_id, ip = subject
@@ -179,11 +205,9 @@ def candidates_by_client(subject: Entity) -> tuple[tuple[Entity, ...], ...]:
     )
 
 
-def _first(
-    limits: Mapping[Entity, Limits], candidates: tuple[Entity, ...], column: int
-) -> tuple[Entity | None, float | None]:
-    for candidate in candidates:
-        value = limits.get(candidate, NO_LIMITS)[column]
+def _first(levels: _Levels, column: int) -> tuple[Entity | None, float | None]:
+    for candidate, limits in levels:
+        value = limits[column]
         if value is not None:
             return candidate, value
     return None, None
