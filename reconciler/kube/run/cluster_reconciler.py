@@ -1,18 +1,17 @@
 """The operator's reconciliation of one Kafka cluster: listing, records, finalizers, comparison, writes, statuses."""
 
+import asyncio
 import contextlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 from functools import partial
 from itertools import chain
-from typing import Final
+from typing import Final, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, needs_confirmation
-from reconciler.errors import InventoryLocked, KquotaError
-from reconciler.kube.api.custom_resources import Resource
+from reconciler.errors import InventoryLocked, KquotaError, StalePlan
 from reconciler.kube.configuration.cluster_references import read_cluster
 from reconciler.kube.records import finalizers
 from reconciler.kube.records.inventory import KubeInventory
@@ -36,9 +35,8 @@ from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.entity import Entity
 from reconciler.quota.ownership import OwnershipRecords
-from reconciler.quota.planner.desired_state import Losses, ResolvedClaims
+from reconciler.quota.planner.desired_state import ResolvedClaims
 from reconciler.quota.planner.plan import PlanRemainder
-from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.results.report import Reconciliation, RunOrigin
 from reconciler.quota.state import Cluster
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, ValidationMode
@@ -46,22 +44,20 @@ from reconciler.reconcile import ReconcileOptions, ReconcilePorts, ValidationMod
 HOLDING_TRIES: Final = 4
 """Maximum number of times that missing finalizers are added; documents may be created meanwhile."""
 
+CHECK_SECONDS: Final = 0.5
+"""Seconds after which a change of the QuotaCluster interrupts an attempt to reach its brokers."""
 
-class _ReconcileDraft(Struct, kw_only=True):
-    """One reconciliation: its input, and what it has determined so far; after an error, the rest is unset."""
+_T = TypeVar("_T")
 
-    obj: Resource  # the QuotaCluster when it began
+
+class _ReconcileDraft(ReconcileResult, kw_only=True):
+    """One reconciliation: its result as far as it is determined, and its input."""
+
     trigger: LoopTrigger
     baseline: KnownState | None  # the state that it may rely on; None = none
-    is_fenced: bool  # whether the previous leader may still write: no difference counts as drift
-    cluster: QuotaCluster | None = None  # its parsed spec; None if it cannot be used
-    rules: Rules = Rules(policy=Policy.OBSERVE)
-    behaves_as: str = ""  # Kafka release line; "" if the cluster was not reached
     part: PartialReconciliation | None = None  # the part that is reconciled; None = everything
-    eligibilities: Mapping[str, Eligibility] | None = None  # the documents that are compared
-    without_finalizer: frozenset[str] = frozenset()  # documents whose finalizer could not be added
+    compared: Mapping[str, Eligibility] | None = None  # the documents that are compared
     resolved: ResolvedClaims | None = None
-    records_known: bool | None = None  # whether the records could be read; None = not tried
 
 
 class ClusterReconciler:
@@ -107,68 +103,54 @@ class ClusterReconciler:
         is_reported = self._context.cache.take_changed(self._name).issubset(trigger.keys)
         draft = _ReconcileDraft(
             obj=obj,
+            report=Reconciliation(cluster=self._name, started_at=self._context.clock.now()),
             trigger=trigger,
             baseline=self._known if is_reported and names_documents(trigger) else None,
             is_fenced=self._context.fence_seconds() > 0,
+            next_resync_at=trigger.next_resync_at,
         )
         self._known = None
-        result = await self._reconcile(draft)
-        self._context.record_metrics(result.report, len(set(chain(*result.losses.values()))))
-        pending = await self._publisher.publish(result, everything=trigger.resync)
+        await self._reconcile(draft)
+        self._context.record_metrics(draft.report, len(set(chain(*draft.losses.values()))))
+        pending = await self._publisher.publish(draft, everything=trigger.resync)
         if not draft.is_fenced:
             self._known = known_state(
-                result, draft.resolved, self._inventory.recorded, before=draft.part, pending=pending
+                draft, draft.resolved, self._inventory.recorded, before=draft.part, pending=pending
             )
-        if (error := result.report.error) is not None:
+        if (error := draft.report.error) is not None:
             return LoopOutcome(retry=error.retriable, note=str(error))
         return LoopOutcome(
             retry=bool(pending),
             note=pending,
-            confirm=draft.is_fenced or needs_confirmation(result.report),
+            confirm=draft.is_fenced or needs_confirmation(draft.report),
             confirm_after=self._context.fence_seconds() if draft.is_fenced else None,
         )
 
-    async def _reconcile(self, draft: _ReconcileDraft) -> ReconcileResult:
+    async def _reconcile(self, draft: _ReconcileDraft) -> None:
         """Reconcile up to the point where the result can be published; an error is part of the result."""
-        started = self._context.clock.now()
         try:
-            report = await self._compare_and_write(draft)
+            draft.report = await self._compare_and_write(draft)
         except KquotaError as error:
             ended = self._context.clock.now()
-            report = Reconciliation(
-                cluster=self._name, error=error, started_at=started, ended_at=ended
-            )
+            draft.report = replace(draft.report, error=error, ended_at=ended)
             await self._read_records_after_error(draft)
-        losses: Losses = {} if draft.resolved is None else draft.resolved.losses
+        if draft.resolved is not None:
+            draft.losses = draft.resolved.losses
         if draft.part is not None:
-            report, losses = draft.part.merged_report(report), draft.part.merged_losses(losses)
-        return ReconcileResult(
-            obj=draft.obj.as_compared(self._context.cache.clusters.get(self._name, draft.obj)),
-            cluster=draft.cluster,
-            rules=draft.rules,
-            report=report,
-            losses=losses,
-            is_partial=draft.part is not None,
-            is_fenced=draft.is_fenced,
-            eligibilities=self._reported_eligibilities(draft),
-            without_finalizer=draft.without_finalizer,
-            records_known=draft.records_known is not False,
-            documents=self._context.cache.of(self._name),
-            behaves_as=draft.behaves_as,
-            secret=self._context.secret_of(self._name),
-            next_resync_at=draft.trigger.next_resync_at,
-        )
+            draft.is_partial = True
+            draft.report = draft.part.merged_report(draft.report)
+            draft.losses = draft.part.merged_losses(draft.losses)
+        draft.documents = self._context.cache.of(self._name)
+        draft.eligibilities = self._reported_eligibilities(draft)
+        draft.secret = self._context.secret_of(self._name)
+        draft.obj = draft.obj.as_compared(self._context.cache.clusters.get(self._name, draft.obj))
 
     async def _compare_and_write(self, draft: _ReconcileDraft) -> Reconciliation:
         cluster = draft.cluster = read_cluster(
             draft.obj, allow_references=self._context.settings.allow_references
         )
-        unreported = partial(self._assess_unreported, cluster)
-        is_outdated = partial(self._is_outdated, draft)
-        store = await self._publisher.awaited(
-            self._context.store_of(cluster), unreported, is_outdated
-        )
-        answering = await self._publisher.awaited(store.cluster(), unreported, is_outdated)
+        store = await self._unless_outdated(draft, self._context.store_of(cluster))
+        answering = await self._unless_outdated(draft, store.cluster())
         draft.behaves_as = answering.behaves_as
         expected = cluster.expected_cluster_id or await self._inventory.pinned(answering.id)
         if expected == self._inventory.owned.cluster_id:
@@ -176,9 +158,9 @@ class ClusterReconciler:
         part = draft.part
         complete = part is not None or await self._read_everything(draft, cluster, expected)
         draft.rules = cluster.rules(complete=complete)
-        draft.eligibilities, draft.without_finalizer = await self._hold(draft, cluster)
+        draft.compared, draft.without_finalizer = await self._hold(draft, cluster)
         if part is None:
-            claiming = draft.eligibilities
+            claiming = draft.compared
             # Some came after the records.
             self._inventory.take_documents({name: each.obj for name, each in claiming.items()})
         else:
@@ -190,24 +172,33 @@ class ClusterReconciler:
             clock=self._context.clock,
             audit=self._context.audit,
         )
-        return await self._publisher.awaited(
-            self._runner.run(
-                ports,
-                self._options(draft, cluster, expected, resolved),
-                resolved.desired,
-                counts_drift=not draft.is_fenced,
-                refuses_removals=partial(self._context.refuses_removals, self._name),
-            ),
-            unreported,
+        return await self._runner.run(
+            ports,
+            self._options(draft, cluster, expected, resolved),
+            resolved.desired,
+            counts_drift=not draft.is_fenced,
+            refuses_removals=partial(self._context.refuses_removals, self._name),
         )
 
-    def _is_outdated(self, draft: _ReconcileDraft) -> bool:
-        """Whether the QuotaCluster was changed, which may correct why its brokers do not answer."""
-        obj = self._context.cache.clusters.get(self._name)
-        return obj is None or obj.request != draft.obj.request
+    async def _unless_outdated(self, draft: _ReconcileDraft, work: Awaitable[_T]) -> _T:
+        """Await brokers, unless the QuotaCluster is changed: that may correct why they do not answer.
+
+        Raises:
+            StalePlan: It was changed.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            while not (await asyncio.wait({task}, timeout=CHECK_SECONDS))[0]:
+                obj = self._context.cache.clusters.get(self._name)
+                if obj is None or obj.request != draft.obj.request:
+                    raise StalePlan(f"QuotaCluster {self._name} was changed meanwhile")
+            return await task
+        finally:
+            if not task.done():
+                _ = task.cancel()
+                _ = await asyncio.wait({task})
 
     async def _read_records(self, draft: _ReconcileDraft, cluster_id: str) -> OwnershipRecords:
-        draft.records_known = False
         try:
             owned = await self._inventory.refresh(cluster_id, draft.cluster)
         except InventoryLocked:
@@ -218,11 +209,10 @@ class ClusterReconciler:
 
     async def _read_records_after_error(self, draft: _ReconcileDraft) -> None:
         """Read the records if the error came before them: without records no document may be released."""
-        if draft.records_known is not None:
+        if draft.records_known:
             return
         expected = None if draft.cluster is None else draft.cluster.expected_cluster_id
         with contextlib.suppress(KquotaError):  # The first error is more helpful.
-            draft.records_known = False
             recorded = self._inventory.recorded.cluster_id
             if cluster_id := expected or recorded or await self._inventory.pinned(""):
                 _ = await self._read_records(draft, cluster_id)
@@ -235,20 +225,20 @@ class ClusterReconciler:
         Documents that were created, changed or deleted meanwhile are left to the next reconciliation: reporting them
         as in sync would be false, and releasing them would leave limits in Kafka that have to be removed.
         """
-        present = self._context.cache.of(self._name)
+        present = draft.documents
         if draft.cluster is None:
             # Each document reports this, and the limits that it owns are frozen.
             return {
                 document: assess_eligibility(obj, {}, unusable={self._name})
                 for document, obj in present.items()
             }
-        if draft.eligibilities is None:
+        if draft.compared is None:
             return self._eligibilities(draft.cluster, draft.part)
         return {
             document: eligibility
             if (obj := present[document]) is eligibility.obj
             else replace(eligibility, obj=eligibility.obj.as_compared(obj))
-            for document, eligibility in draft.eligibilities.items()
+            for document, eligibility in draft.compared.items()
             if document in present and present[document].uid == eligibility.obj.uid
         }
 
@@ -338,12 +328,6 @@ class ClusterReconciler:
         if part is None:
             return self._index.judge_all(self._context.cache.of(self._name), cluster)
         return self._index.of((), part.scope.documents)
-
-    def _assess_unreported(self, cluster: QuotaCluster) -> Iterator[Eligibility]:
-        """Yield the eligibility of each document without a status."""
-        present = tuple(self._context.cache.of(self._name).values())
-        without_status = (obj for obj in present if not obj.status.get("conditions"))
-        return (assess_eligibility(obj, {self._name: cluster}) for obj in without_status)
 
     async def _read_everything(
         self, draft: _ReconcileDraft, cluster: QuotaCluster, cluster_id: str

@@ -4,17 +4,15 @@ Records first: statuses show them, and they note a deletion before its finalizer
 computed when it is written, from the newest reconciliation that compared it.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from itertools import takewhile
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.base.protocols import Clock
-from reconciler.errors import Forbidden, KquotaError, StalePlan, WrongCluster
+from reconciler.errors import Forbidden, KquotaError, WrongCluster
 from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.records import finalizers
 from reconciler.kube.records.inventory import KubeInventory
@@ -36,14 +34,6 @@ from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.ownership import Pair
 from reconciler.quota.policy import REMOVING
 from reconciler.quota.results.report import Reconciliation
-
-PENDING_AFTER_SECONDS: Final = 10.0
-"""Seconds of a reconciliation after which documents without a status are reported as pending."""
-
-CHECK_SECONDS: Final = 0.5
-"""Seconds after which a change of the QuotaCluster interrupts an attempt to reach its brokers."""
-
-_T = TypeVar("_T")
 
 NO_FINALIZER: Final = Forbidden("the finalizer could not be added, so nothing is written for it")
 """Why documents report that nothing was written for them."""
@@ -91,52 +81,6 @@ class StatusPublisher:
         # Documents whose status was computed from a reconciliation that did not mention them, and from what.
         self._quiet: dict[str, _QuietDocument] = {}
         self._failing_since: float | None = None
-
-    async def awaited(
-        self,
-        work: Awaitable[_T],
-        judge: Callable[[], Iterable[Eligibility]],
-        is_outdated: Callable[[], bool] = lambda: False,
-    ) -> _T:
-        """Await a part of a reconciliation; if it takes long, documents without a status become pending.
-
-        Args:
-            work: The part of the reconciliation.
-            judge: Judges the documents without any status.
-            is_outdated: Whether the part has to end, because the reconciliation has to begin anew.
-
-        Raises:
-            StalePlan: The part is outdated.
-        """
-        task = asyncio.ensure_future(work)
-        seconds = 0.0
-        try:
-            while not (await asyncio.wait({task}, timeout=CHECK_SECONDS))[0]:
-                if is_outdated():
-                    raise StalePlan(f"QuotaCluster {self._name} was changed meanwhile")
-                seconds += CHECK_SECONDS
-                if seconds == PENDING_AFTER_SECONDS:
-                    await self.pending(judge(), is_over=task.done)
-            return await task
-        finally:
-            if not task.done():
-                _ = task.cancel()
-                _ = await asyncio.wait({task})
-
-    async def pending(
-        self, eligibilities: Iterable[Eligibility], *, is_over: Callable[[], bool]
-    ) -> None:
-        """Write the status ``Pending``.
-
-        Args:
-            eligibilities: Documents without any status; consumed lazily.
-            is_over: Whether the wait has ended: no further status is written then.
-        """
-        now = self._clock.now()
-        _ = await self._writer.statuses(
-            (eligibility.obj, document_status(eligibility, previous={}, now=now))
-            for eligibility in takewhile(lambda _: not is_over(), eligibilities)
-        )
 
     async def publish(self, result: ReconcileResult, *, everything: bool) -> str:
         """Write everything that changed.

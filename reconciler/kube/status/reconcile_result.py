@@ -1,6 +1,7 @@
 """The result of reconciling one cluster, from which statuses are computed."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,25 +15,26 @@ from reconciler.kube.status.reasons import Reason
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota.planner.desired_state import Losses
 from reconciler.quota.planner.plan import Finding, QuotaChange
-from reconciler.quota.policy import Rules
+from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.results.report import Reconciliation
 
 
-class ReconcileResult(Struct, frozen=True, kw_only=True):
-    """The result of reconciling one cluster."""
+class ReconcileResult(Struct, kw_only=True):
+    """The result of reconciling one cluster; after an error, what it did not determine is unset."""
 
     obj: Resource  # the QuotaCluster
-    cluster: QuotaCluster | None  # its parsed spec; None if it cannot be used
-    rules: Rules  # the rules in force
+    cluster: QuotaCluster | None = None  # its parsed spec; None if it cannot be used
+    rules: Rules = Rules(policy=Policy.OBSERVE)  # the rules in force
     report: Reconciliation  # the reconciliation
-    losses: Losses  # the pairs that documents declare and lose
+    losses: Losses = MappingProxyType({})  # the pairs that documents declare and lose
     # The eligibility of each document; of a partial reconciliation, of each in its scope.
-    eligibilities: Mapping[str, Eligibility]
-    documents: Mapping[str, Resource]  # the current objects of the documents
+    eligibilities: Mapping[str, Eligibility] = MappingProxyType({})
+    # The current objects of the documents.
+    documents: Mapping[str, Resource] = MappingProxyType({})
     # Documents whose finalizer could not be added, so that nothing was written for them.
     without_finalizer: frozenset[str] = frozenset()
     # Whether the records could be read; without them no document is released.
-    records_known: bool = True
+    records_known: bool = False
     is_partial: bool = False  # whether only a part of the documents was reconciled
     # Whether the previous leader may still write: a new difference is in no plan, but statuses say that it is not known.
     is_fenced: bool = False

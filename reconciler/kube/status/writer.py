@@ -243,12 +243,19 @@ class ResourceWriter:
         self._take(CLIENT_QUOTAS, parsed(answer))
 
     def _take(self, resource: ApiResource, answer: Resource) -> None:
-        """Put the API server's response into the cache, unless the object was deleted meanwhile."""
-        if resource is QUOTA_CLUSTERS:
-            if answer.name in self._cache.clusters:
-                self._enqueue(self._cache.cluster_seen(answer), ANSWER)
-        elif self._cache.knows(answer):
-            self._enqueue(self._cache.observe_answer(answer), ANSWER)
+        """Put a response into the cache, unless the object was deleted meanwhile; report what another writer changed."""
+        cache, is_cluster = self._cache, resource is QUOTA_CLUSTERS
+
+        def cached() -> Resource | None:
+            return (
+                cache.clusters.get(answer.name) if is_cluster else cache.original(answer.document)
+            )
+
+        before = cached()
+        if before is not None and before.uid == answer.uid:
+            affected = cache.cluster_seen(answer) if is_cluster else cache.observe(answer)
+            if (after := cached()) is not None and after.request != before.request:
+                self._enqueue(affected, ANSWER)
 
     async def _event(self, obj: Resource, event: ResourceEvent, otherwise: Resource | None) -> None:
         if cluster := obj.selected_cluster:

@@ -158,13 +158,6 @@ class ResourceCache:
         affected |= self._place(document, served)
         return frozenset(affected | self._excluded(use, moved_documents))
 
-    def observe_answer(self, obj: Resource) -> frozenset[str]:
-        """Record a cached ClientQuota from the response to the operator's write; changes of finalizer and status do not count."""
-        document = obj.document
-        previous = self._originals[document]
-        affected = self.observe(obj)
-        return frozenset() if self._originals[document].request == previous.request else affected
-
     def _place(self, document: str, obj: Resource) -> set[str]:
         """Store a document for each of its clusters; return the clusters for which something changed."""
         before = {name: self._documents[name][document] for name in self.clusters_of(document)}

@@ -2,18 +2,12 @@
 
 import asyncio
 import random
-import sys
 from collections import Counter
-from types import FrameType
 from typing import Any
 
-import pytest
-
 from reconciler.app.loop.cluster_loop import LoopTrigger
-from reconciler.kube.status.eligibility import EligibilityIndex, assess_eligibility
+from reconciler.kube.run.cluster_reconciler import CHECK_SECONDS
 from reconciler.kube.status.events import MOST_EVENTS
-from reconciler.kube.status.publisher import CHECK_SECONDS, PENDING_AFTER_SECONDS, StatusPublisher
-from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from tests.kube.worlds import KubeWorld, Sessions, resource, seen
@@ -21,33 +15,6 @@ from tests.simulation.virtual_loop import VirtualLoop
 
 DOCUMENTS = 60
 """More than the number of concurrent writes."""
-
-
-@pytest.mark.parametrize("ends_after", [0, 5, DOCUMENTS])
-def test_documents_are_pending_only_while_the_reconciliation_runs(ends_after: int) -> None:
-    world = KubeWorld()
-    for number in range(DOCUMENTS):
-        name = f"user{number}"
-        world.put(resource(name, entity(user=name), {Key.PRODUCER_BYTE_RATE: 2048}))
-    publisher = StatusPublisher(
-        "prod",
-        writes=ResourceWriter(world.api, cache=world.cache, clock=world.clock, identity="op"),
-        statuses=world.statuses,
-        inventory=world.inventory,
-        clock=world.clock,
-        deletion_timeout=600.0,
-    )
-    eligibilities = [assess_eligibility(seen(obj), {}) for obj in world.objects.values()]
-
-    def written() -> int:
-        return sum(bool(obj.get("status")) for obj in world.objects.values())
-
-    asyncio.run(publisher.pending(eligibilities, is_over=lambda: written() >= ends_after))
-    if ends_after == DOCUMENTS:
-        assert written() == DOCUMENTS
-    else:
-        assert ends_after <= written() < DOCUMENTS
-    assert ends_after or not written()
 
 
 def test_a_namespace_with_many_changes_displaces_no_event_of_another() -> None:
@@ -63,48 +30,6 @@ def test_a_namespace_with_many_changes_displaces_no_event_of_another() -> None:
     assert counts["team"] == 2
     assert counts.total() == MOST_EVENTS
     assert abs(counts[rivals[0]] - counts[rivals[1]]) <= 1
-
-
-class SlowSessions(Sessions):
-    """Needs longer than a reconciliation may take without a status."""
-
-    async def for_(self, cluster: Any) -> Any:
-        await asyncio.sleep(PENDING_AFTER_SECONDS + 1)
-        return await super().for_(cluster)
-
-
-def comparisons_of_all_documents(world: KubeWorld) -> int:
-    """How often one reconciliation judges all documents."""
-    count = 0
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        nonlocal count
-        count += event == "call" and frame.f_code is EligibilityIndex.judge_all.__code__
-
-    loop = VirtualLoop(random.Random(1), lambda _: None)
-    sys.setprofile(note)
-    try:
-        _ = loop.run_until_complete(world.reconciled(LoopTrigger(keys=("prod",))))
-    finally:
-        sys.setprofile(None)
-        loop.close()
-    return count
-
-
-def test_a_wait_for_a_slow_kafka_judges_only_documents_without_a_status() -> None:
-    world = KubeWorld()
-    world.put(resource("alice", entity(user="alice"), {Key.PRODUCER_BYTE_RATE: 2048}))
-    world.run()
-    usual = comparisons_of_all_documents(world)
-    world.sessions = SlowSessions(world.kafka)
-    world.begin()
-    _ = asyncio.run(world.everything())
-    bob = resource("bob", entity(user="bob"), {Key.PRODUCER_BYTE_RATE: 2048})
-    world.put(bob)
-    _ = world.cache.observe(seen(world.objects["team/bob"]))
-    assert comparisons_of_all_documents(world) == usual
-    assert world.reason("team/bob") == "Synced"
-    assert world.status("team/alice")["observedGeneration"] == 1
 
 
 def test_no_deletion_waits_for_a_status() -> None:
