@@ -36,7 +36,7 @@ def tenants_world(**spec: Any) -> World:
 
 
 def record(key: Key = RATE, value: float = 1048576, **more: Any) -> dict[str, Any]:
-    return {"key": key.value, "applied": value, "since": TIME, "appliedAt": LATER} | more
+    return {"key": key.value, "applied": value, "appliedAt": LATER} | more
 
 
 def forge(world: World, name: str, *keys: dict[str, Any], **status: Any) -> None:
@@ -123,10 +123,6 @@ _ITEMS = st.fixed_dictionaries(
     {"key": st.sampled_from([key.value for key in Key])},
     optional={
         "applied": _NUMBERS,
-        "intended": _NUMBERS,
-        "intendedRemoval": st.booleans(),
-        "deletionPolicy": st.sampled_from(["Delete", "Retain"]),
-        "since": st.sampled_from([TIME, LATER]),
         "appliedAt": st.sampled_from([TIME, LATER]),
         "cause": st.just("InSync"),
         "result": st.just("Applied"),

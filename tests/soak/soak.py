@@ -378,10 +378,10 @@ def _status_problem(item: Mapping[str, Any] | None, document: Document) -> str:
     if status.get("observedGeneration") != item["metadata"]["generation"]:
         return "has a status of an earlier generation"
     shown_keys = {
-        key["key"]: (key.get("desired"), key.get("applied"), key.get("live"), "intended" in key)
+        key["key"]: (key.get("desired"), key.get("applied"), key.get("live"))
         for key in status.get("keys", ())
     }
-    expected = {key: (value, value, value, False) for key, value in document.declared().items()}
+    expected = {key: (value, value, value) for key, value in document.declared().items()}
     if shown_keys != expected:
         return f"has a status that says {shown_keys}"
     is_finalized = FINALIZER in item["metadata"].get("finalizers", ())

@@ -20,7 +20,7 @@ from reconciler.kube.status.reasons import PRECEDENCE, Reason, worst
 from reconciler.quota.entity import Entity, entity_text
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 from reconciler.quota.overrides import Override
-from reconciler.quota.ownership import NO_RECORD, Owner, Pair
+from reconciler.quota.ownership import NO_RECORD, Pair
 from reconciler.quota.state import NO_LIMITS, Limits
 from reconciler.render.units import json_number
 
@@ -60,7 +60,7 @@ class StatusEntries(Struct, frozen=True, kw_only=True, dict=True):
         """The keys that the document declares or still owns, in column order."""
         statuses: dict[Key, KeyStatus] = {}
         for key, declared_value in zip(COLUMNS, _declared(self.eligibility), strict=True):
-            if declared_value is None and not self._record(key):
+            if declared_value is None and not self._owns(key):
                 continue
             key_status = self.key_statuses.of(
                 (self.subject, key), self.eligibility.document, tenanted=self.eligibility.tenanted
@@ -73,25 +73,20 @@ class StatusEntries(Struct, frozen=True, kw_only=True, dict=True):
 
     def _is_shown(self, key: Key) -> bool:
         """Whether the document shows what is live, overridden and drifting: without a grant, only of what it owns."""
-        return self.eligibility.reason is not Reason.NOT_GRANTED or bool(self._record(key))
+        return self.eligibility.reason is not Reason.NOT_GRANTED or self._owns(key)
 
-    def _record(self, key: Key) -> dict[str, Any]:
-        """Return the fields of a record; empty if neither record nor intent belong to this document."""
-        owned, document, column = self.key_statuses.owned, self.eligibility.document, COLUMN_OF[key]
-        fields: dict[str, Any] = {}
-        record = owned.records.get(self.subject, NO_RECORD)
-        owner, applied = record.owners[column], record.applied[column]
-        if owner is not None and applied is not None and owner.document == document:
-            fields |= {"applied": json_number(applied)} | _owner_fields(owner)
-        intent = owned.intents.get(self._pair(key))
-        if intent is not None and intent.owner.document == document:
-            fields = fields or _owner_fields(intent.owner)
-            fields |= (
-                {"intendedRemoval": True}
-                if intent.value is None
-                else {"intended": json_number(intent.value)}
-            )
-        return fields
+    def _applied(self, key: Key) -> float | None:
+        """Return the value that was applied for this document; ``None`` if none is recorded as its own."""
+        record = self.key_statuses.owned.records.get(self.subject, NO_RECORD)
+        owner = record.owners[COLUMN_OF[key]]
+        is_own = owner is not None and owner.document == self.eligibility.document
+        return record.applied[COLUMN_OF[key]] if is_own else None
+
+    def _owns(self, key: Key) -> bool:
+        """Whether a record or an intent belongs to this document."""
+        intent = self.key_statuses.owned.intents.get(self._pair(key))
+        is_intended = intent is not None and intent.owner.document == self.eligibility.document
+        return is_intended or self._applied(key) is not None
 
     def _pair(self, key: Key) -> Pair:
         return self.subject, key
@@ -103,16 +98,16 @@ class StatusEntries(Struct, frozen=True, kw_only=True, dict=True):
         return [self._key(key, key_status) for key, key_status in self.statuses_by_key.items()]
 
     def _key(self, key: Key, key_status: KeyStatus) -> dict[str, Any]:
-        before, record = self._before(key), self._record(key)
+        before, applied = self._before(key), self._applied(key)
         row: dict[str, Any] = {"key": key.value}
         declared_value = _declared(self.eligibility)[COLUMN_OF[key]]
         if declared_value is not None:
             row["desired"] = json_number(declared_value)
         if key_status.live is not None and math.isfinite(key_status.live):
             row["live"] = json_number(key_status.live)
-        row |= record
-        if "applied" in record:
-            row["appliedAt"] = self._applied_at(record, key_status, before)
+        if applied is not None:
+            row["applied"] = json_number(applied)
+            row["appliedAt"] = self._applied_at(applied, key_status, before)
         row["cause"] = key_status.cause
         if (declaration := self.eligibility.declaration) and declaration.selection_of(key):
             row["selectedBy"] = bounded(declaration.selection_of(key))
@@ -133,32 +128,13 @@ class StatusEntries(Struct, frozen=True, kw_only=True, dict=True):
         items = self.previous.get("keys", ())
         return next((item for item in items if item.get("key") == key), {})
 
-    def _applied_at(self, record: Obj, key_status: KeyStatus, before: Obj) -> str:
+    def _applied_at(self, applied: float, key_status: KeyStatus, before: Obj) -> str:
         """Return the current time if the value was written now or newly found applied, else the previous time."""
-        if key_status.result != "Applied" and before.get("applied") == record["applied"]:
+        if key_status.result != "Applied" and before.get("applied") == applied:
             return str(before.get("appliedAt") or time_text(self.now))
         return time_text(self.now)
 
     # ---- drift and conflict ------------------------------------------------------------------
-
-    def drift(self) -> list[dict[str, Any]]:
-        """Return ``status.drift``: values changed by another writer and not restored yet, with the time first seen."""
-        rows: list[dict[str, Any]] = []
-        for key, key_status in self.statuses_by_key.items():
-            first = self.key_statuses.owned.drift_since.get(self._pair(key))
-            if not self._is_shown(key) or (not key_status.drifts and first is None):
-                continue
-            observation = self.key_statuses.observations_by_key.get(self._pair(key))
-            if first is None:
-                first = self.now if observation is None else observation.since
-            row: dict[str, Any] = {"key": key.value, "firstSeen": time_text(first)}
-            expected = self.key_statuses.applied(self._pair(key))
-            if expected is not None:
-                row["expected"] = json_number(expected)
-            if key_status.live is not None and math.isfinite(key_status.live):
-                row["live"] = json_number(key_status.live)
-            rows.append(row)
-        return rows
 
     def counts_as_drift(self, key: Key) -> bool:
         """Whether drift of a key is reported: after N consecutive observations, those of earlier processes included."""
@@ -208,7 +184,7 @@ def _previous_keys(eligibility: Eligibility, previous: Obj) -> list[dict[str, An
     declared_values = dict(zip(COLUMNS, _declared(eligibility), strict=True))
     rows: list[dict[str, Any]] = []
     for item in previous.get("keys", ()):
-        if hides_live and {"live", "applied", "intended", "intendedRemoval"}.isdisjoint(item):
+        if hides_live and {"live", "applied"}.isdisjoint(item):
             continue
         row = {name: value for name, value in item.items() if name != "desired"}
         value = (
@@ -220,13 +196,6 @@ def _previous_keys(eligibility: Eligibility, previous: Obj) -> list[dict[str, An
             row["desired"] = json_number(value)
         rows.append(row)
     return rows
-
-
-def _owner_fields(owner: Owner) -> dict[str, Any]:
-    fields: dict[str, Any] = {"since": time_text(owner.since)}
-    if owner.deletion_policy is not None:
-        fields["deletionPolicy"] = owner.deletion_policy.value
-    return fields
 
 
 def document_status(
@@ -269,15 +238,13 @@ def document_status(
             now=now,
         )
         status["clusterId"] = key_statuses.owned.cluster_id
-        keys, drift = status_entries.keys(), status_entries.drift()
+        keys = status_entries.keys()
     else:
         if "clusterId" in previous:
             status["clusterId"] = previous["clusterId"]
-        keys, drift = _previous_keys(eligibility, previous), list(previous.get("drift", ()))
+        keys = _previous_keys(eligibility, previous)
     if keys:
         status["keys"] = keys
-    if drift:
-        status["drift"] = drift
     reason, message = _reason(eligibility, key_statuses, status_entries)
     spoken_of = None if eligibility.freezes else status_entries
     status["conditions"] = conditions(

@@ -19,14 +19,14 @@ from reconciler.manifest.rules.client_quota import seconds_of
 REFRESH_SECONDS: Final = 600.0
 """Seconds by which the sync times of a status may lag before it is written for that alone."""
 
-_IGNORED: Final = frozenset({"since", "firstSeen", "lastTransitionTime"})
 _REFRESHED: Final = frozenset({"lastSuccessfulSyncTime", "nextSyncTime"})
 CONDITIONS: Final = frozenset(
-    {"Ready", "Drifted", "Conflict", "Paused", "Reconciling", "Stalled", "Doubtful"}
+    {"Ready", "Drifted", "Conflict", "Paused", "Reconciling", "Stalled", "Doubtful", "OverBudget"}
 )
 """All types of conditions that the operator sets."""
 
-_NAMED_BY: Final = ("type", "key", "name")
+_NAMES: Final = {"conditions": "type", "keys": "key", "clusters": "name"}
+"""The lists of a status, and the field that names their items: the API server may order them in another way."""
 
 
 def unchanged(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
@@ -44,24 +44,20 @@ def unchanged(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
             previous_value, current_value
         ):
             return False
-    return _bare(_without_foreign_conditions(before)) == _bare(after)
+    return _comparable(before) == _comparable(after)
 
 
-def _without_foreign_conditions(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the status without conditions of types that the operator never sets: others own them."""
-    conditions = status.get("conditions")
-    if not isinstance(conditions, list):
-        return status
-    own_conditions = [
-        condition
-        for condition in conditions
-        if not isinstance(condition, Mapping) or condition.get("type") in CONDITIONS
-    ]
-    return (
-        status
-        if len(own_conditions) == len(conditions)
-        else {**status, "conditions": own_conditions}
-    )
+def _comparable(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a status without the times of syncs, and without conditions of types that the operator never sets."""
+    fields = {name: value for name, value in status.items() if name not in _REFRESHED}
+    for field, name in _NAMES.items():
+        if isinstance(items := fields.get(field), list):
+            fields[field] = {
+                item.get(name): _comparable(item)
+                for item in items
+                if field != "conditions" or item.get(name) in CONDITIONS
+            }
+    return fields
 
 
 def _near(first_value: object, second_value: object) -> bool:
@@ -73,23 +69,6 @@ def _near(first_value: object, second_value: object) -> bool:
         and second_time is not None
         and abs(second_time - first_time) < REFRESH_SECONDS
     )
-
-
-def _bare(value: object) -> object:
-    """Return the value without times; lists of named items become mappings by name."""
-    if isinstance(value, Mapping):
-        dropped = _IGNORED | _REFRESHED
-        return {
-            name: _bare(field_value) for name, field_value in value.items() if name not in dropped
-        }
-    if not isinstance(value, list):
-        return value
-    for name in _NAMED_BY:
-        if value and all(
-            isinstance(item, Mapping) and name in item and "entity" not in item for item in value
-        ):
-            return {item[name]: _bare(item) for item in value}
-    return [_bare(item) for item in value]
 
 
 MOST_CHARACTERS: Final = 1024

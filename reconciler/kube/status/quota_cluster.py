@@ -4,7 +4,6 @@ Faults of one document are reported in that document. The QuotaCluster reports w
 reached, read or trusted, and what no document can report, such as removals that a guard withholds.
 """
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -13,7 +12,7 @@ from reconciler.errors import ConfigError, CredentialsError, KquotaError
 from reconciler.kube.api.custom_resources import Obj, Resource, time_text
 from reconciler.kube.configuration.cluster_references import ignored_properties, refused_references
 from reconciler.kube.configuration.credentials import SecretState
-from reconciler.kube.status.conditions import ReconcileFailure, bounded, conditions, trouble_of
+from reconciler.kube.status.conditions import ReconcileFailure, conditions, trouble_of
 from reconciler.kube.status.key_status import violation_text
 from reconciler.kube.status.reasons import Reason, worst
 from reconciler.quota.drift_tracker import DriftObservation
@@ -24,11 +23,9 @@ from reconciler.quota.planner.plan import Plan
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy
 from reconciler.quota.results.report import Preview, Reconciliation, WithheldChange
 from reconciler.quota.state import QuotaState
-from reconciler.render.units import json_number, number
+from reconciler.render.units import number
 
-MOST_DRIFT: Final = 20
 MOST_NAMED: Final = 5
-MOST_ENTITY: Final = 2048
 
 NO_SECRET: Final = SecretState()
 
@@ -85,10 +82,7 @@ def cluster_status(
             status.setdefault("unsentSince", time_text(report.started_at))
         else:
             _ = status.pop("unsentSince", None)
-        _ = status.pop("drift", None)
         status["counts"]["drifted"] = len(drift)
-        if drift:
-            status["drift"] = _drift(drift)
     reason, message = _reason(obj, report, secret)
     status["conditions"] = conditions(
         reason,
@@ -114,8 +108,6 @@ _KEPT: Final = (
     "policyInForce",
     "counts",
     "secret",
-    "drift",
-    "planDigest",
     "unsentSince",
 )
 """Fields that keep their previous value until a new one is known."""
@@ -136,8 +128,6 @@ def _facts(report: Reconciliation, preview: Preview) -> dict[str, Any]:
     facts: dict[str, Any] = {"clusterId": plan.cluster_id, "policyInForce": preview.policy.value}
     if report.is_finished and not _waiting_removals(plan):
         facts["lastSuccessfulSyncTime"] = time_text(report.ended_at)
-    if plan.changes:
-        facts["planDigest"] = preview.digest
     return facts
 
 
@@ -189,22 +179,6 @@ def _open_drift(report: Reconciliation) -> tuple[DriftObservation, ...]:
         for observation in report.observations
         if observation.confirmed and (observation.entity, observation.key) not in corrected
     )
-
-
-def _drift(observations: Sequence[DriftObservation]) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = []
-    for observation in observations[:MOST_DRIFT]:
-        entry: dict[str, Any] = {
-            "entity": bounded(entity_text(observation.entity), MOST_ENTITY),
-            "key": observation.key.value,
-            "firstSeen": time_text(observation.since),
-        }
-        if observation.expected is not None:
-            entry["expected"] = json_number(observation.expected)
-        if observation.live is not None and math.isfinite(observation.live):
-            entry["live"] = json_number(observation.live)
-        entries.append(entry)
-    return entries
 
 
 # ---- conditions ------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from reconciler.quota.entity import (
 )
 from reconciler.quota.keys import Key
 from tests.kube.crds.judging import GROUP, judge
-from tests.kube.crds.resources import SINCE, condition, create, full_keys, set_status
+from tests.kube.crds.resources import condition, create, full_keys, set_status
 from tests.manifest.samples import cluster, quota
 from tests.servers.kube.api import MERGE_PATCH, Answer
 from tests.servers.kube.cluster import KubeCluster
@@ -108,7 +108,6 @@ def test_a_spec_is_written_without_status_and_a_status_without_spec(
         {"conditions": [condition("Ready", "True", "A", "b")] * 2},
         {"keys": [{"key": "odd"}]},
         {"observedGeneration": -1},
-        {"drift": [{"key": "producer_byte_rate"}]},
     ],
 )
 def test_a_malformed_status_is_refused(
@@ -161,8 +160,7 @@ def test_the_longest_declarable_names_are_stored_with_their_status(
 def test_a_status_has_space_for_its_largest_content(kube: KubeCluster, kube_namespace: str) -> None:
     path = create(kube, quota(), namespace=kube_namespace)
     conditions = [condition(f"Kind{i}", "True", "R" * 1024, "m" * 32768) for i in range(16)]
-    drift = [{"key": key, "expected": 1, "live": 2, "firstSeen": SINCE} for key in Key]
-    stored = set_status(kube, path, {"keys": full_keys(), "conditions": conditions, "drift": drift})
+    stored = set_status(kube, path, {"keys": full_keys(), "conditions": conditions})
     assert len(stored["status"]["conditions"]) == 16
     assert stored["status"]["keys"] == full_keys()
 

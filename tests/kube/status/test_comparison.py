@@ -20,6 +20,8 @@ def test_every_condition_type_of_kquota_is_recognised():
     types = {
         condition["type"]
         for reason in Reason
-        for condition in conditions(reason, "x", generation=1, previous=(), now=0.0, doubt="x")
+        for condition in conditions(
+            reason, "x", generation=1, previous=(), now=0.0, doubt="x", over_budget="x"
+        )
     }
     assert types == CONDITIONS
