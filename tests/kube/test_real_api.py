@@ -15,6 +15,7 @@ from reconciler.kube.leadership.election import ElectionSettings, Leader
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
 from reconciler.quota.entity import ABSENT, entity
+from tests.kube.leadership.test_election import connected_to
 from tests.servers.kube.cluster import KubeCluster
 from tests.servers.processes import HANG_SECONDS
 
@@ -175,7 +176,7 @@ async def test_a_lease_passes_from_one_holder_to_the_next(api, kube, namespace):
     times = {"duration": 3.0, "deadline": 2.0, "renew": 0.2}
     both = [
         Leader(
-            api,
+            connected_to(api),
             ElectionSettings(namespace=namespace, name="l", identity=name, **times),
             clock=SystemClock(),
         )

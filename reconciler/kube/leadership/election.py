@@ -17,7 +17,9 @@ import logging
 import math
 import secrets
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
@@ -31,6 +33,9 @@ from reconciler.kube.api.http_exchange import RequestTimeouts
 from reconciler.kube.api.resource_paths import LEASES
 
 T = TypeVar("T")
+
+Connect = Callable[[], Awaitable[AbstractAsyncContextManager[KubernetesApi]]]
+"""Opens a connection to the API server, in the loop that uses it."""
 
 RELEASED_BY: Final = "kafka-quotas.io/released-by"
 """Annotation with the identity that released a Lease in order."""
@@ -86,28 +91,32 @@ class _ObservedLease(Struct, frozen=True, kw_only=True):
 
 
 class Leader:
-    """A candidate that may become the leader once. Create it inside a running loop."""
+    """A candidate that may become the leader once.
+
+    Args:
+        connect: Opens the connection for the Lease alone.
+        report: Called with whether this process leads, whenever that changes.
+        is_writing: Whether a write to Kafka may be in flight; called in any thread.
+
+    Attributes:
+        elected: Set when this process leads; never cleared.
+        leadership_lost: Set when this process led and must end at once; never cleared.
+    """
+
+    _api: KubernetesApi
 
     def __init__(
         self,
-        api: KubernetesApi,
+        connect: Connect,
         election: ElectionSettings,
         *,
         clock: Clock,
-        on_change: Callable[[bool], None] = lambda _: None,
-        block_reason: Callable[[], str] = lambda: "",
+        report: Callable[[bool], None] = lambda _: None,
         is_writing: Callable[[], bool] = lambda: True,
     ) -> None:
-        # Both events are never cleared: this process leads; it led and must end at once.
-        self.elected = asyncio.Event()
-        self.leadership_lost = asyncio.Event()
-        self._api = api
-        self._election = election
-        self._clock = clock
-        self._on_change = on_change
-        # Why the Lease must not be taken or renewed now, "" if it may be.
-        self._block_reason = block_reason
-        self._is_writing = is_writing  # Whether a write to Kafka may be under way; in any thread.
+        self.elected, self.leadership_lost = asyncio.Event(), asyncio.Event()
+        self._connect, self._election, self._clock = connect, election, clock
+        self._report, self._is_writing = report, is_writing
         self._holder = f"{election.identity[:200]}_{secrets.token_hex(4)}"
         self._observed: _ObservedLease | None = None
         self._certain_until: float | None = None
@@ -138,23 +147,36 @@ class Leader:
         Raises:
             LeaseLost: This process led and is no longer certain to lead; ``leadership_lost`` is set.
         """
-        if not await self._campaign(resign):
-            return
-        _log.info("leading as %s", self._holder)
-        self._on_change(True)  # noqa: FBT003 - a callback's only argument
-        self.elected.set()
-        try:
-            await self._hold(resign)
-            await self._release()
-            self._certain_until = None
-        except LeaseLost as error:
-            _log.error("%s", error)
-            # Not None: the watchdog keeps counting until the process has ended.
-            self._certain_until = min(self._certain_until or 0.0, self._clock.monotonic())
-            self.leadership_lost.set()
-            raise
-        finally:
-            self._on_change(False)  # noqa: FBT003 - a callback's only argument
+        async with await self._connect() as self._api:
+            if not await self._campaign(resign):
+                return
+            _log.info("leading as %s", self._holder)
+            self._changed(leads=True)
+            try:
+                await self._hold(resign)
+                await self._release()
+                self._certain_until = None
+            except LeaseLost as error:
+                _log.error("%s", error)
+                # Not None: the watchdog keeps counting until the process has ended.
+                self._certain_until = min(self._certain_until or 0.0, self._clock.monotonic())
+                self._tell(self.leadership_lost.set)
+                raise
+            finally:
+                self._changed(leads=False)
+
+    def _changed(self, *, leads: bool) -> None:
+        self._tell(partial(self._report, leads))
+        if leads:
+            self._tell(self.elected.set)
+
+    def _tell(self, work: Callable[[], object]) -> None:
+        """Call what the operator's event loop has to know."""
+        _ = work()
+
+    def _block_reason(self) -> str:
+        """Return why the Lease must not be taken or renewed now, "" if it may be."""
+        return ""
 
     # ---- standing by ------------------------------------------------------------------------
 
@@ -245,7 +267,7 @@ class Leader:
             else:
                 if self._certain_until is None:
                     _log.warning("the Lease is renewed again; this replica is still the leader")
-                    self._on_change(True)  # noqa: FBT003 - a callback's only argument
+                    self._changed(leads=True)
                 self._certain_until = began + self._election.deadline
                 return
 
@@ -263,7 +285,7 @@ class Leader:
             raise LeaseLost(f"{message}, and a write to Kafka may be in progress")
         _log.error("%s; nothing is written to Kafka until it is renewed", message)
         self._certain_until = None
-        self._on_change(False)  # noqa: FBT003 - a callback's only argument
+        self._changed(leads=False)
 
     async def _renew_once(self) -> None:
         assert self._observed is not None  # noqa: S101 - who leads has written the Lease

@@ -10,13 +10,11 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable
 from typing import Final, Self
 
 from reconciler.base.protocols import Clock
-from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.leadership.election import ElectionSettings, Leader
+from reconciler.kube.leadership.election import Leader
 
 CHECK_SECONDS: Final = 0.5
 EXIT_CODE: Final = 1
@@ -85,53 +83,13 @@ BEAT_SECONDS: Final = 0.5
 END_SECONDS: Final = 5.0
 """Seconds that the thread may take to end; as a daemon thread it does not block the exit."""
 
-Connect = Callable[[], Awaitable[AbstractAsyncContextManager[KubernetesApi]]]
-"""Opens a connection to the API server, in the loop that uses it."""
-
 
 # No work of tenants may lose the Lease: docs/adr/tenant-cost.md.
-class LeaseThread:
-    """A candidate that may become the leader once, with the events and times of a :class:`Leader`.
+class LeaseThread(Leader):
+    """A leader in a thread; its events are set, and changes are reported, in the loop that runs it."""
 
-    Args:
-        connect: Opens the connection; called in the thread.
-        election: The Lease and its timing.
-        clock: Time; used by both loops.
-        report: Called in the caller's loop with whether this process leads, whenever that changes.
-        is_writing: Whether a write to Kafka may be in flight; called in the thread.
-    """
-
-    def __init__(
-        self,
-        connect: Connect,
-        election: ElectionSettings,
-        *,
-        clock: Clock,
-        report: Callable[[bool], None] = lambda _: None,
-        is_writing: Callable[[], bool] = lambda: True,
-    ) -> None:
-        # Both events belong to the caller's loop and are never cleared: this process leads; it led and must end at once.
-        self.elected = asyncio.Event()
-        self.leadership_lost = asyncio.Event()
-        self._connect, self._election, self._clock, self._report = connect, election, clock, report
-        self._is_writing = is_writing
-        self._leader: Leader | None = None
-        self._beat_at = clock.monotonic()
-
-    @property
-    def leading(self) -> bool:
-        """Whether this process certainly leads now."""
-        return self._leader is not None and self._leader.leading
-
-    @property
-    def certain_until(self) -> float | None:
-        """Until when (monotonic seconds) this process leads without another renewal; ``None`` if it does not lead."""
-        return None if self._leader is None else self._leader.certain_until
-
-    @property
-    def fence_seconds(self) -> float:
-        """Seconds for which writes of the previous leader may still take effect; 0 = none."""
-        return 0.0 if self._leader is None else self._leader.fence_seconds
+    _caller_loop: asyncio.AbstractEventLoop
+    _beat_at = 0.0
 
     async def run(self, resign: asyncio.Event) -> None:
         """Stand by, lead, and release the Lease when ``resign`` is set. If cancelled, it does not release the Lease.
@@ -147,7 +105,8 @@ class LeaseThread:
         self._beat_at = self._clock.monotonic()
         thread = threading.Thread(target=_serve, args=(thread_loop,), name="lease", daemon=True)
         thread.start()
-        leading = self._lead(resign_leader, asyncio.get_running_loop())
+        self._caller_loop = asyncio.get_running_loop()
+        leading = super().run(resign_leader)
         ended = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(leading, thread_loop))
         beat_task = asyncio.ensure_future(self._beat())
         resign_task = asyncio.ensure_future(resign.wait())
@@ -172,35 +131,15 @@ class LeaseThread:
 
     # ---- in the thread -----------------------------------------------------------------------
 
-    async def _lead(self, resign: asyncio.Event, caller_loop: asyncio.AbstractEventLoop) -> None:
-        def report(leads: bool) -> None:  # noqa: FBT001 - a callback's only argument
-            _call(caller_loop, lambda: self._changed(leads=leads))
-
-        async with await self._connect() as api:
-            self._leader = Leader(
-                api,
-                self._election,
-                clock=self._clock,
-                on_change=report,
-                block_reason=self._block_reason,
-                is_writing=self._is_writing,
-            )
-            await self._leader.run(resign)
+    def _tell(self, work: Callable[[], object]) -> None:
+        _call(self._caller_loop, work)
 
     def _block_reason(self) -> str:
-        """Return why the Lease must not be renewed, "" if it may be."""
+        """Return why the Lease must not be taken or renewed now, "" if it may be."""
         silent = self._clock.monotonic() - self._beat_at
         if silent < self._election.stall:
             return ""
         return f"the event loop has made no progress for {silent:.1f} s"
-
-    def _changed(self, *, leads: bool) -> None:
-        """Report a change of leadership; runs in the caller's loop."""
-        self._report(leads)
-        if leads:
-            self.elected.set()
-        elif self._leader is not None and self._leader.leadership_lost.is_set():
-            self.leadership_lost.set()
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

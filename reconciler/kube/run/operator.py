@@ -28,7 +28,7 @@ from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS, SE
 from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.cluster_references import read_clusters
 from reconciler.kube.configuration.operator_settings import OperatorSettings
-from reconciler.kube.leadership.election import ONE_TRY, ElectionSettings
+from reconciler.kube.leadership.election import ONE_TRY, ElectionSettings, Leader
 from reconciler.kube.records import record_store
 from reconciler.kube.records.inventory import KubeInventory
 from reconciler.kube.run.cluster_loops import LOST, ClusterLoops, reported
@@ -36,7 +36,7 @@ from reconciler.kube.run.cluster_reconciler import ClusterReconciler
 from reconciler.kube.run.definition_guard import DefinitionGuard
 from reconciler.kube.run.missing_clusters import MissingClusterReconciler
 from reconciler.kube.run.operator_context import OperatorContext
-from reconciler.kube.run.operator_ports import Candidate, LeadingStore, OperatorPorts, process_ports
+from reconciler.kube.run.operator_ports import LeadingStore, OperatorPorts, process_ports
 from reconciler.kube.status.status_queue import StatusQueue
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.kopf_watcher import EventHandler
@@ -148,7 +148,7 @@ class Operator:
             enqueue=self._loops.enqueue,
             on_listed=partial(self._record_watch_event, "listing"),
         )
-        self._leader: Candidate | None = None
+        self._leader: Leader | None = None
         self._heard_at: float | None = None
         self._definition = DefinitionGuard(api, self._cache)
         self._closing: set[asyncio.Future[None]] = set()

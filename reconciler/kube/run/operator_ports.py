@@ -20,8 +20,8 @@ from msgspec import Struct, field
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import LeaseLost
 from reconciler.inventory.audit_log import StreamAuditLog
-from reconciler.kube.leadership.election import ElectionSettings
-from reconciler.kube.leadership.lease_thread import Connect, LeaseThread, Watchdog
+from reconciler.kube.leadership.election import Connect, ElectionSettings, Leader
+from reconciler.kube.leadership.lease_thread import LeaseThread, Watchdog
 from reconciler.kube.records import record_store
 from reconciler.kube.watch import kopf_watcher
 from reconciler.kube.watch.kopf_watcher import EventHandler
@@ -83,32 +83,6 @@ class LeadingStore(ForwardingStore):
             return await self._store.alter(alterations, progress=progress, results=results)
 
 
-class Candidate(Protocol):
-    """A candidate for the Lease that may become the leader once. Implemented by ``lease_thread.LeaseThread``."""
-
-    elected: asyncio.Event  # set when this process leads; never cleared
-    leadership_lost: asyncio.Event  # set when this process led and must end at once; never cleared
-
-    @property
-    def leading(self) -> bool:
-        """Whether this process certainly leads now."""
-        ...
-
-    @property
-    def certain_until(self) -> float | None:
-        """Until when (monotonic seconds) this process leads without another renewal; ``None`` if it does not lead."""
-        ...
-
-    @property
-    def fence_seconds(self) -> float:
-        """Seconds for which writes of the previous leader may still take effect; 0 = none."""
-        ...
-
-    async def run(self, resign: asyncio.Event) -> None:
-        """Stand by, lead, and release the Lease when ``resign`` is set."""
-        ...
-
-
 class Watch(Protocol):
     """Delivers watch events. Implemented by ``kopf_watcher.watch``."""
 
@@ -128,7 +102,7 @@ class OperatorPorts(Struct, frozen=True, kw_only=True):
 
     watch: Watch  # delivers watch events
     # Creates the candidate for the Lease; its second argument is called with whether this process leads.
-    candidate: Callable[[ElectionSettings, Callable[[bool], None]], Candidate]
+    candidate: Callable[[ElectionSettings, Callable[[bool], None]], Leader]
     # Within its context, ends the process once `certain_until` has passed.
     watchdog: Callable[[Callable[[], float | None]], AbstractContextManager[object]]
     audit: AuditLog  # receives intents and their outcomes
@@ -144,7 +118,7 @@ def process_ports(connect: Connect, *, clock: Clock) -> OperatorPorts:
     """
     writes = KafkaWrites()
 
-    def candidate(election: ElectionSettings, report: Callable[[bool], None]) -> Candidate:
+    def candidate(election: ElectionSettings, report: Callable[[bool], None]) -> Leader:
         return LeaseThread(
             connect, election, clock=clock, report=report, is_writing=writes.are_under_way
         )

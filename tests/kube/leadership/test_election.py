@@ -4,6 +4,7 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from reconciler.errors import (
     NotFound,
 )
 from reconciler.kube.api.resource_paths import LEASES
-from reconciler.kube.leadership.election import RELEASED_BY, ElectionSettings, Leader
+from reconciler.kube.leadership.election import RELEASED_BY, Connect, ElectionSettings, Leader
 from tests.fakes.kube_api import FakeKubeApi
 from tests.fakes.manual_clock import TurnedClock, settle
 
@@ -37,6 +38,15 @@ def election(identity: str = "pod-1", **options: float) -> ElectionSettings:
     return ElectionSettings(namespace="kafka", name="kquota", identity=identity, **options)
 
 
+def connected_to(api: Any) -> Connect:
+    """A connection to an API server that stays open."""
+
+    async def connect() -> AbstractAsyncContextManager[Any]:
+        return nullcontext(api)
+
+    return connect
+
+
 class Candidate:
     """One process: its leader and the task that runs it."""
 
@@ -45,10 +55,10 @@ class Candidate:
         self.is_writing = True
         self.resign = asyncio.Event()
         self.leader = Leader(
-            api,
+            connected_to(api),
             election(identity),
             clock=clock,
-            on_change=self.changes.append,
+            report=self.changes.append,
             is_writing=lambda: self.is_writing,
         )
         self.task = asyncio.ensure_future(self.leader.run(self.resign))

@@ -109,33 +109,10 @@ class ProcessOutput(io.StringIO):
         self._process.step()
 
 
-class Candidate:
+class Candidate(Leader):
     """The product's Lease candidate on the simulation's loop, instead of a thread."""
 
-    def __init__(
-        self,
-        api: KubernetesApi,
-        election: ElectionSettings,
-        *,
-        clock: LeaseClock,
-        report: Callable[[bool], None],
-        is_writing: Callable[[], bool],
-    ) -> None:
-        self._leader = Leader(api, election, clock=clock, on_change=report, is_writing=is_writing)
-        self.elected, self.leadership_lost = self._leader.elected, self._leader.leadership_lost
-        self._resign: asyncio.Event | None = None
-
-    @property
-    def leading(self) -> bool:
-        return self._leader.leading
-
-    @property
-    def certain_until(self) -> float | None:
-        return self._leader.certain_until
-
-    @property
-    def fence_seconds(self) -> float:
-        return self._leader.fence_seconds
+    _resign: asyncio.Event | None = None
 
     @property
     def leads_on(self) -> bool:
@@ -145,7 +122,7 @@ class Candidate:
     async def run(self, resign: asyncio.Event) -> None:
         self._resign = resign
         try:
-            await self._leader.run(resign)
+            await super().run(resign)
         except BaseException:
             self.leadership_lost.set()
             raise
@@ -374,7 +351,10 @@ async def run_operator(
             renew=election.renew * pace,
             deadline=election.deadline * pace,
         )
-        connection = connect(world, process, lease_clock, patience=ONE_TRY)
+
+        async def connection() -> KubernetesApi:
+            return connect(world, process, lease_clock, patience=ONE_TRY)
+
         lease_candidate = Candidate(
             connection, slower, clock=lease_clock, report=report, is_writing=writes.are_under_way
         )
