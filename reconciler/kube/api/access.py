@@ -75,16 +75,11 @@ def _of_pod(folder: Path, reload: Callable[[], Awaitable[ApiAccess]]) -> ApiAcce
             location=str(folder),
             hint=_HINT,
         )
-    version = _token_version(folder)
-    token = _token(folder)
+    _ = _token(folder)
     namespace = folder / "namespace"
 
     async def authorization() -> str:
-        nonlocal token, version
-        # The kubelet replaces the file every hour; the version is taken first, so that no later one is missed.
-        if (current := _token_version(folder)) != version:
-            token, version = _token(folder), current
-        return f"Bearer {token}"
+        return f"Bearer {_token(folder)}"  # The kubelet replaces the file every hour.
 
     return ApiAccess(
         host=host,
@@ -104,15 +99,6 @@ def pod_host() -> str:
     if not name or not port:
         return ""
     return f"https://[{name}]:{port}" if ":" in name else f"https://{name}:{port}"
-
-
-def _token_version(folder: Path) -> tuple[int, ...]:
-    """Return the identity, time and size of the token file, to detect a change; empty = no file."""
-    try:
-        file = (folder / "token").stat()
-    except OSError:
-        return ()
-    return file.st_dev, file.st_ino, file.st_mtime_ns, file.st_size
 
 
 def _token(folder: Path) -> str:

@@ -27,7 +27,6 @@ from reconciler.kube.api.http_exchange import (
     HttpTransport,
     OnRequest,
     RequestTimeouts,
-    silent,
 )
 from reconciler.kube.api.resource_paths import ApiResource
 
@@ -52,7 +51,7 @@ class KubernetesApi:
         access: ApiAccess,
         *,
         clock: Clock,
-        on_request: OnRequest = silent,
+        on_request: OnRequest = lambda *_: None,
         patience: RequestTimeouts | None = None,
         transport: HttpTransport | None = None,
     ) -> None:
@@ -67,7 +66,7 @@ class KubernetesApi:
         kubeconfig: Path | None = None,
         *,
         clock: Clock,
-        on_request: OnRequest = silent,
+        on_request: OnRequest = lambda *_: None,
         patience: RequestTimeouts | None = None,
     ) -> Self:
         """Create a client from a kubeconfig or the pod's service account, see :func:`access.load`. Sends nothing yet.
@@ -97,8 +96,7 @@ class KubernetesApi:
 
     async def get(self, resource: ApiResource, namespace: str | None, name: str) -> Obj:
         """Read one object."""
-        request = ApiRequest(verb="get", resource=resource, namespace=namespace, name=name)
-        return await self._object(request)
+        return await self._object("get", resource, namespace, name)
 
     async def list(
         self,
@@ -145,14 +143,9 @@ class KubernetesApi:
         Raises:
             KubernetesConflict: It exists (``reason`` is ``AlreadyExists``).
         """
-        request = ApiRequest(
-            verb="create",
-            resource=resource,
-            namespace=namespace,
-            query=_MANAGED,
-            repeatable=False,
+        return await self._object(
+            "create", resource, namespace, body=body, query=_MANAGED, repeatable=False
         )
-        return await self._object(replace(request, body=_encoded(body)))
 
     async def replace(
         self, resource: ApiResource, namespace: str | None, name: str, body: Obj
@@ -165,22 +158,10 @@ class KubernetesApi:
         """
         if not body.get("metadata", {}).get("resourceVersion"):
             raise ValueError("an object without resourceVersion is not replaced")
-        request = ApiRequest(
-            verb="update",
-            resource=resource,
-            namespace=namespace,
-            name=name,
-            query=_MANAGED,
-            body=_encoded(body),
-        )
-        return await self._object(request)
+        return await self._object("update", resource, namespace, name, body=body, query=_MANAGED)
 
     async def apply_status(
-        self,
-        resource: ApiResource,
-        namespace: str | None,
-        name: str,
-        body: Obj,
+        self, resource: ApiResource, namespace: str | None, name: str, body: Obj
     ) -> Obj:
         """Write the status with server-side apply; fields are taken over from other managers.
 
@@ -188,16 +169,15 @@ class KubernetesApi:
             body: ``apiVersion``, ``kind``, ``metadata`` with the name and ``status``. With ``metadata.resourceVersion``
                 it is refused (KubernetesConflict) if the object changed since; a uid is not checked.
         """
-        request = ApiRequest(
-            verb="apply",
-            resource=resource,
-            namespace=namespace,
-            name=name,
+        return await self._object(
+            "apply",
+            resource,
+            namespace,
+            name,
+            body=body,
             subresource="status",
             query={**_MANAGED, "force": "true"},
-            body=_encoded(body),
         )
-        return await self._object(request)
 
     async def patch_json(
         self,
@@ -211,16 +191,15 @@ class KubernetesApi:
         Raises:
             KubernetesError: Status 422: a ``test`` operation failed.
         """
-        request = ApiRequest(
-            verb="patch",
-            resource=resource,
-            namespace=namespace,
-            name=name,
+        return await self._object(
+            "patch",
+            resource,
+            namespace,
+            name,
+            body=list(operations),
             query=_MANAGED,
-            body=_encoded(list(operations)),
             repeatable=bool(operations) and operations[0].get("op") == "test",
         )
-        return await self._object(request)
 
     async def patch_merge(
         self,
@@ -232,9 +211,9 @@ class KubernetesApi:
         subresource: str = "",
     ) -> Obj:
         """Apply a merge patch: given fields are set, ``None`` removes, everything else stays."""
-        request = ApiRequest(verb="merge", resource=resource, namespace=namespace, name=name)
-        request = replace(request, subresource=subresource, body=_encoded(body))
-        return await self._object(request)
+        return await self._object(
+            "merge", resource, namespace, name, body=body, subresource=subresource
+        )
 
     async def delete(self, resource: ApiResource, namespace: str | None, name: str) -> None:
         """Delete an object; with finalizers, start its deletion.
@@ -243,15 +222,33 @@ class KubernetesApi:
             NotFound: It does not exist; perhaps an earlier attempt deleted it.
         """
         options = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        request = ApiRequest(
-            verb="delete", resource=resource, namespace=namespace, name=name, body=_encoded(options)
-        )
-        _ = await self._object(request)
+        _ = await self._object("delete", resource, namespace, name, body=options)
 
-    async def _object(self, request: ApiRequest) -> Obj:
-        body, document = await self._exchange.answer(request, self._patience), None
+    async def _object(
+        self,
+        verb: str,
+        resource: ApiResource,
+        namespace: str | None,
+        name: str = "",
+        *,
+        body: object = None,
+        subresource: str = "",
+        query: Mapping[str, str] | None = None,
+        repeatable: bool = True,
+    ) -> Obj:
+        request = ApiRequest(
+            verb=verb,
+            resource=resource,
+            namespace=namespace,
+            name=name,
+            subresource=subresource,
+            query=query or {},
+            body=None if body is None else _encoded(body),
+            repeatable=repeatable,
+        )
+        answer, document = await self._exchange.answer(request, self._patience), None
         with contextlib.suppress(bounded_json.InvalidJson):
-            document = bounded_json.parse(body, most_bytes=LARGEST_ANSWER)
+            document = bounded_json.parse(answer, most_bytes=LARGEST_ANSWER)
         if not isinstance(document, dict):
             raise KubernetesError(f"{request}: the answer is no JSON object")
         return document

@@ -6,7 +6,7 @@ object), never a proxy's page. Request bodies are never quoted, so that no Secre
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import urlencode
 
 from msgspec import Struct, field
@@ -83,20 +83,17 @@ _RETRY: Final = POLICIES[Peer.KUBERNETES]
 _TIMEOUTS: Final = frozenset({NoResponseKind.TIMEOUT, NoResponseKind.CONNECT_TIMEOUT})
 
 
-class _VerbRule(NamedTuple):
-    method: str
-    kind: str = "application/json"
-
-
-_WAYS: Final[Mapping[str, _VerbRule]] = {
-    "get": _VerbRule("GET"),
-    "list": _VerbRule("GET"),
-    "create": _VerbRule("POST"),
-    "update": _VerbRule("PUT"),
-    "delete": _VerbRule("DELETE"),
-    "apply": _VerbRule("PATCH", "application/apply-patch+yaml"),  # JSON is YAML
-    "patch": _VerbRule("PATCH", "application/json-patch+json"),
-    "merge": _VerbRule("PATCH", "application/merge-patch+json"),
+_METHODS: Final = {
+    "get": "GET",
+    "list": "GET",
+    "create": "POST",
+    "update": "PUT",
+    "delete": "DELETE",
+}
+_PATCHES: Final = {
+    "apply": "application/apply-patch+yaml",  # JSON is YAML
+    "patch": "application/json-patch+json",
+    "merge": "application/merge-patch+json",
 }
 
 
@@ -132,10 +129,6 @@ class ApiRequest(QuietRepr, Struct, frozen=True, kw_only=True):
         return " ".join(part for part in (self.verb, self.label, location) if part)
 
 
-def silent(verb: str, resource: str, code: str) -> None:
-    """Do nothing; an :data:`OnRequest`."""
-
-
 class HttpTransport(Protocol):
     """Sends one request. Implemented by ``base.http.client.HttpClient``."""
 
@@ -163,7 +156,7 @@ class HttpExchange:
         access: ApiAccess,
         *,
         clock: Clock,
-        on_request: OnRequest,
+        on_request: OnRequest = lambda *_: None,
         transport: HttpTransport | None = None,
     ) -> None:
         self.access = access
@@ -239,18 +232,19 @@ class HttpExchange:
             self._on_request(request.verb, request.label, code)
 
     async def _send(self, request: ApiRequest) -> HttpResponse | NoResponse:
-        access, way = self.access, _WAYS[request.verb]
+        access = self.access
         path = request.resource.path(
             namespace=request.namespace or "", name=request.name, subresource=request.subresource
         )
-        headers = {"Content-Type": way.kind} if request.body is not None else {}
+        content_type = _PATCHES.get(request.verb, "application/json")
+        headers = {} if request.body is None else {"Content-Type": content_type}
         authorization = await access.authorization()
         if authorization:
             headers["Authorization"] = authorization
         query = f"?{urlencode(dict(request.query))}" if request.query else ""
         return await self._http.send(
             HttpRequest(
-                method=way.method,
+                method=_METHODS.get(request.verb, "PATCH"),
                 url=f"{access.host}{path}{query}",
                 headers=headers,
                 body=request.body,

@@ -14,7 +14,6 @@ class ApiResource(Struct, frozen=True, kw_only=True):
     group: str  # API group; "" = the core group
     version: str  # version within the group
     plural: str  # name in paths, lower case
-    namespaced: bool  # whether the kind is namespaced
 
     @property
     def api_version(self) -> str:
@@ -36,7 +35,7 @@ class ApiResource(Struct, frozen=True, kw_only=True):
         """
         root = f"apis/{self.group}" if self.group else "api"
         parts = ["", root, self.version]
-        if namespace and self.namespaced:
+        if namespace:
             parts += ["namespaces", quote(namespace, safe="")]
         parts.append(self.plural)
         if name:
@@ -46,22 +45,15 @@ class ApiResource(Struct, frozen=True, kw_only=True):
         return "/".join(parts)
 
 
-def _own_resource(plural: str, *, namespaced: bool) -> ApiResource:
-    return ApiResource(
-        group=GROUP, version=API_VERSION.partition("/")[2], plural=plural, namespaced=namespaced
-    )
-
-
-CLIENT_QUOTAS: Final = _own_resource("clientquotas", namespaced=True)
-QUOTA_CLUSTERS: Final = _own_resource("quotaclusters", namespaced=False)
-CONFIG_MAPS: Final = ApiResource(group="", version="v1", plural="configmaps", namespaced=True)
-SECRETS: Final = ApiResource(group="", version="v1", plural="secrets", namespaced=True)
+_VERSION: Final = API_VERSION.partition("/")[2]
+CLIENT_QUOTAS: Final = ApiResource(group=GROUP, version=_VERSION, plural="clientquotas")
+QUOTA_CLUSTERS: Final = ApiResource(group=GROUP, version=_VERSION, plural="quotaclusters")
+CONFIG_MAPS: Final = ApiResource(group="", version="v1", plural="configmaps")
+SECRETS: Final = ApiResource(group="", version="v1", plural="secrets")
 DEFINITIONS: Final = ApiResource(
-    group="apiextensions.k8s.io", version="v1", plural="customresourcedefinitions", namespaced=False
+    group="apiextensions.k8s.io", version="v1", plural="customresourcedefinitions"
 )
 CLIENT_QUOTA_DEFINITION: Final = f"{CLIENT_QUOTAS.plural}.{CLIENT_QUOTAS.group}"
 """Name of the CustomResourceDefinition of ClientQuota."""
-LEASES: Final = ApiResource(
-    group="coordination.k8s.io", version="v1", plural="leases", namespaced=True
-)
-EVENTS: Final = ApiResource(group="events.k8s.io", version="v1", plural="events", namespaced=True)
+LEASES: Final = ApiResource(group="coordination.k8s.io", version="v1", plural="leases")
+EVENTS: Final = ApiResource(group="events.k8s.io", version="v1", plural="events")

@@ -136,8 +136,8 @@ async def _remove_finalizers(
 
 # ---- stopping the operator first -------------------------------------------------------------
 
-DEPLOYMENTS: Final = ApiResource(group="apps", version="v1", plural="deployments", namespaced=True)
-PODS: Final = ApiResource(group="", version="v1", plural="pods", namespaced=True)
+DEPLOYMENTS: Final = ApiResource(group="apps", version="v1", plural="deployments")
+PODS: Final = ApiResource(group="", version="v1", plural="pods")
 
 LONGEST_STOP: Final = 150.0
 """Seconds: a pod has 75 to terminate (a broker may take 65 to answer an alter), doubled for its node to report it."""
