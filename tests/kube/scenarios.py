@@ -15,6 +15,7 @@ from reconciler.errors import (
     KquotaError,
     KubernetesUnavailable,
     ProtocolError,
+    StalePlan,
     TlsError,
     UnsupportedVersion,
     WrongCluster,
@@ -27,6 +28,7 @@ from reconciler.kube.status.eligibility import assess_eligibility
 from reconciler.kube.status.key_status import KeyStatusIndex
 from reconciler.kube.status.quota_cluster import cluster_status
 from reconciler.kube.status.reasons import Reason
+from reconciler.kube.status.reconcile_result import ReconcileResult
 from reconciler.manifest.project.cluster import from_spec
 from reconciler.quota.entity import entity
 from reconciler.quota.ownership import OwnershipRecords
@@ -221,7 +223,20 @@ DOCUMENTS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
 def _cluster_failed(error: KquotaError, **spec: Any) -> dict[str, Any]:
     obj = quota_cluster(**spec)
     report = Reconciliation(cluster="prod", error=error)
-    return {**obj, "status": cluster_status(seen(obj), report=report, previous={}, now=NOW)}
+    return {**obj, "status": cluster_status_of(obj, report)}
+
+
+def cluster_status_of(
+    obj: dict[str, Any],
+    report: Reconciliation,
+    *,
+    now: float = NOW,
+    owned: OwnershipRecords | None = None,
+    secret: SecretState | None = None,
+) -> dict[str, Any]:
+    """The status of a QuotaCluster after a reconciliation without documents."""
+    result = ReconcileResult(obj=seen(obj), report=report, secret=secret or SecretState())
+    return cluster_status(result, owned=owned or OwnershipRecords(cluster_id=""), now=now)
 
 
 def _faulty(**spec: Any) -> dict[str, Any]:
@@ -260,20 +275,12 @@ def _rotated() -> dict[str, Any]:
     )
     world = kube_world()
     report = world.run()
-    status = cluster_status(
-        seen(obj), report=report, losses={}, owned=world.owned, previous={}, now=NOW, secret=use
-    )
-    return {**obj, "status": status}
+    return {**obj, "status": cluster_status_of(obj, report, owned=world.owned, secret=use)}
 
 
 def _cluster_after(world: KubeWorld) -> dict[str, Any]:
     world.run()
     return world.obj
-
-
-def _pending_cluster() -> dict[str, Any]:
-    obj = quota_cluster()
-    return {**obj, "status": cluster_status(seen(obj), report=None, previous={}, now=NOW)}
 
 
 CLUSTERS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
@@ -284,7 +291,7 @@ CLUSTERS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
     Reason.SECRET_REJECTED: _rotated,
     Reason.GUARD_REFUSED: _withheld_removals,
     Reason.LISTING_INCOMPLETE: _incomplete,
-    Reason.PENDING: _pending_cluster,
+    Reason.PENDING: lambda: _cluster_failed(StalePlan("changed meanwhile")),
     Reason.OBSERVE_ONLY: lambda: _cluster_after(kube_world(policy="Observe")),
     Reason.CHANGES_UNSENT: _unsent,
     Reason.SYNC_NOT_CONFIRMED: lambda: _cluster_after(

@@ -7,7 +7,6 @@ here. Nothing is read from statuses, which tenants may have written.
 
 import secrets
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
@@ -16,8 +15,8 @@ from msgspec.structs import replace
 from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, NotFound, UsageError
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import REQUESTED_AT, parsed
-from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS, ApiResource
+from reconciler.kube.api.custom_resources import REQUESTED_AT, parsed, time_text
+from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from reconciler.kube.configuration.cluster_references import read_cluster
 from reconciler.kube.records import record_store
 from reconciler.kube.records.stored_records import StoredRecords
@@ -31,53 +30,6 @@ from reconciler.quota.policy import Cause
 from reconciler.reconcile.observation import check_override_values, check_overrides
 
 POLL_SECONDS: Final = 0.5
-
-
-async def request_reconciliation(
-    api: KubernetesApi, resource: ApiResource, namespace: str | None, name: str, *, clock: Clock
-) -> str:
-    """Request a reconciliation; return the value that the status will have once it is handled.
-
-    Raises:
-        NotFound: There is no such resource.
-        Forbidden: We may not patch it.
-    """
-    # The time is for people; the rest distinguishes two requests of the same second.
-    at = datetime.fromtimestamp(clock.now(), UTC).isoformat(timespec="milliseconds")
-    value = f"{at.replace('+00:00', 'Z')}-{secrets.token_hex(3)}"
-    patch = {"metadata": {"annotations": {REQUESTED_AT: value}}}
-    _ = await api.patch_merge(resource, namespace, name, patch)
-    return value
-
-
-async def wait_until_handled(
-    api: KubernetesApi,
-    resource: ApiResource,
-    namespace: str | None,
-    name: str,
-    *,
-    value: str,
-    seconds: float,
-    clock: Clock,
-) -> bool:
-    """Poll until the request is handled, or the time is up; return whether it is handled.
-
-    Args:
-        value: From :func:`request_reconciliation`.
-        seconds: Maximum time.
-
-    Raises:
-        NotFound: It was deleted meanwhile.
-        KubernetesError: It cannot be read.
-    """
-    deadline = clock.monotonic() + seconds
-    while True:
-        obj = await api.get(resource, namespace, name)
-        if parsed(obj).status.get("lastHandledReconcileAt") == value:
-            return True
-        if clock.monotonic() >= deadline:
-            return False
-        await clock.sleep(POLL_SECONDS)
 
 
 class OverrideLedger(Struct, frozen=True, kw_only=True):
@@ -202,9 +154,18 @@ async def wait_until_applied(ledger: OverrideLedger, *, seconds: float, clock: C
     Raises:
         KubernetesError: The QuotaCluster may not be patched, or cannot be read.
     """
-    place = (ledger.api, QUOTA_CLUSTERS, None, ledger.cluster)
-    value = await request_reconciliation(*place, clock=clock)
-    return await wait_until_handled(*place, value=value, seconds=seconds, clock=clock)
+    # The time is for people; the rest distinguishes two requests of the same second.
+    value = f"{time_text(clock.now())}-{secrets.token_hex(3)}"
+    patch = {"metadata": {"annotations": {REQUESTED_AT: value}}}
+    _ = await ledger.api.patch_merge(QUOTA_CLUSTERS, None, ledger.cluster, patch)
+    deadline = clock.monotonic() + seconds
+    while True:
+        obj = parsed(await ledger.api.get(QUOTA_CLUSTERS, None, ledger.cluster))
+        if obj.status.get("lastHandledReconcileAt") == value:
+            return True
+        if clock.monotonic() >= deadline:
+            return False
+        await clock.sleep(POLL_SECONDS)
 
 
 async def differences(

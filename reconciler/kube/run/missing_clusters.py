@@ -48,11 +48,7 @@ class MissingClusterReconciler:
     async def __call__(self, trigger: LoopTrigger) -> LoopOutcome:
         """Process all such documents; a deleted one keeps its finalizer if its limits could not be recorded as orphaned."""
         del trigger
-        documents = {
-            document: obj
-            for present in self._cache.documents_without_cluster().values()
-            for document, obj in present.items()
-        }
+        documents = self._cache.documents_without_cluster()
         leaving = {
             document: obj
             for document, obj in documents.items()

@@ -288,7 +288,7 @@ class EligibilityIndex:
         self._name, self._without_room = name, without_room
         self._cluster: QuotaCluster | None = None
         self._eligibilities: dict[str, Eligibility] = {}
-        self._documents_of: dict[Entity, list[str]] | None = None
+        self._by_entity: dict[Entity, list[str]] = {}
 
     def judge_all(
         self, objects: Mapping[str, Resource], cluster: QuotaCluster
@@ -300,37 +300,34 @@ class EligibilityIndex:
             cluster: The QuotaCluster; if it changed, every document is judged again.
         """
         # Comparing generations is not enough: a deleted and recreated QuotaCluster starts at generation 1 again.
-        earlier = self._eligibilities if cluster == self._cluster else {}
-        judged = {
-            document: self._judged(earlier.get(document), obj, cluster)
-            for document, obj in objects.items()
-        }
-        if len(judged) != len(earlier) or any(
-            (previous := earlier.get(document)) is None
-            or previous.declaration is not eligibility.declaration
-            for document, eligibility in judged.items()
-        ):
-            self._documents_of = None
-        self._eligibilities, self._cluster = judged, cluster
-        return self._with_room(judged)
+        if cluster != self._cluster:
+            self._eligibilities, self._by_entity, self._cluster = {}, {}, cluster
+        judged = self._eligibilities
+        gone = judged.keys() - objects.keys()
+        changed = [
+            name
+            for name, obj in objects.items()
+            if name not in judged or judged[name].obj is not obj
+        ]
+        _ = self._judge(objects, cluster, [*gone, *changed])
+        return self._with_room({document: judged[document] for document in objects})
 
     def _judge(
         self, objects: Mapping[str, Resource], cluster: QuotaCluster, documents: Collection[str]
     ) -> Mapping[str, Eligibility]:
         """Judge some documents again and return those that exist; the others keep their eligibility."""
-        by_entity = self._by_entity()
         judged: dict[str, Eligibility] = {}
         for document in documents:
             previous = self._eligibilities.pop(document, None)
             if previous is not None and (entity := previous.entity) is not None:
-                by_entity[entity].remove(document)
+                self._by_entity[entity].remove(document)
             obj = objects.get(document)
             if obj is None:
                 continue
             eligibility = self._judged(previous, obj, cluster)
             judged[document] = self._eligibilities[document] = eligibility
             if (entity := eligibility.entity) is not None:
-                by_entity.setdefault(entity, []).append(document)
+                self._by_entity.setdefault(entity, []).append(document)
         return judged
 
     def scope(
@@ -351,8 +348,7 @@ class EligibilityIndex:
         before = [*filter(None, map(self._eligibilities.get, changed))]
         after = self._judge(objects, cluster, changed).values()
         entities = frozenset([*owned, *(each.entity for each in (*before, *after) if each.entity)])
-        by_entity = self._by_entity()
-        documents = frozenset(changed).union(*(by_entity.get(entity, ()) for entity in entities))
+        documents = frozenset(changed) | self._declaring(entities)
         _ = self._judge(objects, cluster, documents)
         return ReconcileScope(entities=entities, documents=documents)
 
@@ -360,8 +356,7 @@ class EligibilityIndex:
         self, entities: Collection[Entity], documents: Collection[str]
     ) -> Mapping[str, Eligibility]:
         """Return the eligibilities of the documents that declare one of some entities, and of some documents that exist."""
-        by_entity = self._by_entity()
-        names = frozenset(documents).union(*(by_entity.get(entity, ()) for entity in entities))
+        names = frozenset(documents) | self._declaring(entities)
         present = sorted(names & self._eligibilities.keys())
         return self._with_room({document: self._eligibilities[document] for document in present})
 
@@ -381,13 +376,8 @@ class EligibilityIndex:
         refused = {name: replace(judged[name], **full) for name in self._without_room(claims)}
         return {**judged, **refused} if refused else judged
 
-    def _by_entity(self) -> dict[Entity, list[str]]:
-        if self._documents_of is None:
-            self._documents_of = {}
-            for document, eligibility in self._eligibilities.items():
-                if (entity := eligibility.entity) is not None:
-                    self._documents_of.setdefault(entity, []).append(document)
-        return self._documents_of
+    def _declaring(self, entities: Iterable[Entity]) -> frozenset[str]:
+        return frozenset().union(*(self._by_entity.get(entity, ()) for entity in entities))
 
     def _judged(
         self, previous: Eligibility | None, obj: Resource, cluster: QuotaCluster

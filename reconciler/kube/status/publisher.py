@@ -256,19 +256,7 @@ class StatusPublisher:
         self, result: ReconcileResult, gave_up: Mapping[str, Collection[Pair]]
     ) -> None:
         before = result.obj.status
-        is_failed = result.cluster is None or result.report.error is not None
-        after = cluster_status(
-            result.obj,
-            report=result.report,
-            losses=result.losses,
-            owned=self._inventory.owned,
-            documents=len(result.documents),
-            previous=before,
-            now=self._clock.now(),
-            next_sync=None if is_failed else result.next_resync_at,  # A failure is retried sooner.
-            behaves_as=result.behaves_as,
-            secret=result.secret,
-        )
+        after = cluster_status(result, owned=self._inventory.owned, now=self._clock.now())
         events = (*transitions(before, after, on="C"), *releases(gave_up))
         if not unchanged(before, after):
             _ = await self._writer.cluster_status(result.obj, after)

@@ -5,16 +5,16 @@ reached, read or trusted, and what no document can report, such as removals that
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final
 
 from reconciler.errors import ConfigError, CredentialsError, KquotaError
-from reconciler.kube.api.custom_resources import Obj, Resource, time_text
+from reconciler.kube.api.custom_resources import Resource, time_text
 from reconciler.kube.configuration.cluster_references import ignored_properties, refused_references
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.status.conditions import ReconcileFailure, conditions, trouble_of
 from reconciler.kube.status.key_status import violation_text
 from reconciler.kube.status.reasons import Reason, worst
+from reconciler.kube.status.reconcile_result import ReconcileResult
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import entity_text
 from reconciler.quota.ownership import OwnershipRecords, Pair
@@ -27,75 +27,57 @@ from reconciler.render.units import number
 
 MOST_NAMED: Final = 5
 
-NO_SECRET: Final = SecretState()
-
 
 def cluster_status(
-    obj: Resource,
-    *,
-    report: Reconciliation | None,
-    losses: Losses = MappingProxyType({}),
-    owned: OwnershipRecords | None = None,
-    documents: int = 0,
-    previous: Obj,
-    now: float,
-    behaves_as: str = "",
-    secret: SecretState = NO_SECRET,
-    next_sync: float | None = None,
+    result: ReconcileResult, *, owned: OwnershipRecords, now: float
 ) -> dict[str, Any]:
-    """Return the status of a QuotaCluster.
+    """Return the status of a QuotaCluster; what the reconciliation did not determine stays as it is.
 
     Args:
-        report: The reconciliation; ``None`` before the first.
-        losses: The pairs that documents declare and lose.
         owned: The records after the reconciliation.
-        documents: Number of documents that refer to the cluster.
-        previous: The current status, empty if there is none.
         now: Seconds since the epoch.
-        behaves_as: Kafka release line; "" = keep the previous.
-        secret: The credentials in use; without a version, the previous are kept.
-        next_sync: When the next resync is due, in seconds since the epoch; ``None`` = not reported.
     """
+    obj, report = result.obj, result.report
+    previous, preview = obj.status, report.preview
     status: dict[str, Any] = {"observedGeneration": obj.generation}
     status |= {name: previous[name] for name in _KEPT if name in previous}
-    requested = obj.requested_at
-    if report is not None and requested is not None:
-        status["lastHandledReconcileAt"] = requested[:128]
-    if behaves_as:
-        status["behavesAs"] = behaves_as
-    if next_sync is not None:
-        status["nextSyncTime"] = time_text(next_sync)
-    if secret.version:
-        status["secret"] = _secret(secret)
-    compared = report is not None and report.preview is not None
-    drift = () if report is None else _open_drift(report)
-    if report is not None and report.preview is not None and owned is not None:
-        status |= _facts(report, report.preview)
-        status["counts"] = {
-            "documents": documents,
-            **_counts(report, report.preview.plan, owned, now),
-        }
-        status["counts"]["conflicts"] = len(_conflicting_pairs(losses))
+    if obj.requested_at is not None:
+        status["lastHandledReconcileAt"] = obj.requested_at
+    if result.behaves_as:
+        status["behavesAs"] = result.behaves_as
+    is_failed = result.cluster is None or report.error is not None
+    if result.next_resync_at is not None and not is_failed:  # A failure is retried sooner.
+        status["nextSyncTime"] = time_text(result.next_resync_at)
+    if result.secret.version:
+        status["secret"] = _secret(result.secret)
+    drift = _open_drift(report)
+    if preview is not None:
+        status |= _facts(report, preview)
         unsent = _unsent_counts(report)
-        status["counts"] |= unsent
+        status["counts"] = {
+            "documents": len(result.documents),
+            **_counts(report, preview.plan, owned, now),
+            "conflicts": len(_conflicting_pairs(result.losses)),
+            **unsent,
+            "drifted": len(drift),
+        }
         if any(unsent.values()):
             status.setdefault("unsentSince", time_text(report.started_at))
         else:
             _ = status.pop("unsentSince", None)
-        status["counts"]["drifted"] = len(drift)
-    reason, message = _reason(obj, report, secret)
+    reason, message = _reason(obj, report, result.secret)
     status["conditions"] = conditions(
         reason,
         message,
         generation=obj.generation,
         previous=previous.get("conditions", ()),
         now=now,
-        drifted=None if report is None else _drifted(drift, report),
-        conflict=_conflict(losses) if compared else None,
+        drifted=_drifted(drift, report),
+        conflict=None if preview is None else _conflict(result.losses),
         doubt="; ".join(ignored_properties(obj)),
         doubt_reason="UnknownProperty",
-        over_budget="" if report is None else _over_budget(report),
-        keep=not compared,
+        over_budget=_over_budget(report),
+        keep=preview is None,
     )
     return status
 
@@ -237,16 +219,12 @@ def _first(names: Collection[str]) -> str:
     )
 
 
-def _reason(
-    obj: Resource, report: Reconciliation | None, secret: SecretState
-) -> tuple[Reason, str]:
+def _reason(obj: Resource, report: Reconciliation, secret: SecretState) -> tuple[Reason, str]:
     """Return the worst reason that applies, with its message."""
     problems: dict[Reason, str] = {}
     if obj.spec.get("suspend") is True:
         problems[Reason.SUSPENDED] = "suspended: nothing is written to the cluster"
-    if report is None:
-        problems.setdefault(Reason.PENDING, Reason.PENDING.message)
-    elif report.error is not None:
+    if report.error is not None:
         failure = _failure_of(obj, report.error)
         problems[failure.reason] = failure.message
     if secret.version and secret.rejected_version:
@@ -254,8 +232,8 @@ def _reason(
         problems[Reason.SECRET_REJECTED] = "; ".join(
             (words, *([str(secret.problem)] if secret.problem is not None else ()))
         )
-    if report is not None and report.preview is not None:
-        problems |= _of_plan(obj, report, report.preview.plan)
+    if report.preview is not None:
+        problems |= _of_plan(obj, report, report.preview)
     reason = worst(*problems)
     return reason, problems.get(reason, reason.message)
 
@@ -277,8 +255,9 @@ _AGREEING: Final = frozenset({Cause.ADOPT, Cause.CONVERGED})
 """The live value is as declared; only the record is missing."""
 
 
-def _of_plan(obj: Resource, report: Reconciliation, plan: Plan) -> dict[Reason, str]:
+def _of_plan(obj: Resource, report: Reconciliation, preview: Preview) -> dict[Reason, str]:
     problems: dict[Reason, str] = {}
+    plan, policy = preview.plan, preview.policy
     removals = [withheld for withheld in report.withheld if withheld.change.removes]
     if removals:
         problems[Reason.GUARD_REFUSED] = (
@@ -295,7 +274,6 @@ def _of_plan(obj: Resource, report: Reconciliation, plan: Plan) -> dict[Reason, 
     failure = "" if report.outcome is None else report.outcome.failure
     if failure and report.error is None:
         problems[Reason.BROKER_UNAVAILABLE] = failure
-    policy = None if report.preview is None else report.preview.policy
     differing = [finding for finding in plan.restricted if finding.cause not in _AGREEING]
     if policy is Policy.OBSERVE and differing:
         problems[Reason.OBSERVE_ONLY] = f"{_several(len(differing), 'difference')} only shown"

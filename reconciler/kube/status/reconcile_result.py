@@ -10,7 +10,6 @@ from reconciler.errors import KquotaError
 from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.status.eligibility import Eligibility
-from reconciler.kube.status.quota_cluster import NO_SECRET
 from reconciler.kube.status.reasons import Reason
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota.planner.desired_state import Losses
@@ -39,7 +38,9 @@ class ReconcileResult(Struct, kw_only=True):
     # Whether the previous leader may still write: a new difference is in no plan, but statuses say that it is not known.
     is_fenced: bool = False
     behaves_as: str = ""  # Kafka release line, "" if the cluster was not reached
-    secret: SecretState = NO_SECRET  # the credentials in use; without a version if there are none
+    secret: SecretState = (
+        SecretState()
+    )  # the credentials in use; without a version if there are none
     # When the next resync is due, in seconds since the epoch; None = unknown.
     next_resync_at: float | None = None
 

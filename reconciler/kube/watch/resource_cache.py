@@ -108,12 +108,13 @@ class ResourceCache:
             and is_selector_readable(self._originals[document])
         }
 
-    def documents_without_cluster(self) -> Mapping[str, Mapping[str, Resource]]:
-        """Return the ClientQuotas that refer to clusters that do not exist, by cluster name."""
+    def documents_without_cluster(self) -> Mapping[str, Resource]:
+        """Return the ClientQuotas that refer to clusters that do not exist."""
         return {
-            cluster: dict(documents)
+            document: obj
             for cluster, documents in self._documents.items()
             if cluster not in self.clusters
+            for document, obj in documents.items()
         }
 
     def knows(self, obj: Resource) -> bool:

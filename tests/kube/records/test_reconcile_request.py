@@ -1,21 +1,27 @@
 """A request for a reconciliation: the annotation, the value in the status, the timeout, and deleted resources."""
 
 import asyncio
-from typing import Any
 
 from reconciler.kube.api.custom_resources import REQUESTED_AT
-from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
+from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from reconciler.kube.records import overrides
+from reconciler.kube.records.overrides import OverrideLedger
+from reconciler.quota.planner.guards import Guards
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube_api import FakeKubeApi
-from tests.kube.reviews import quota
+from tests.kube.worlds import quota_cluster
 
 
 def request_and_wait(api: FakeKubeApi, clock: FakeClock, *, seconds: float = 60.0) -> bool:
     async def story() -> bool:
-        where: Any = (api, CLIENT_QUOTAS, "payments", "alice")
-        value = await overrides.request_reconciliation(*where, clock=clock)
-        return await overrides.wait_until_handled(*where, value=value, seconds=seconds, clock=clock)
+        ledger = OverrideLedger(
+            api=api,  # type: ignore[arg-type]
+            namespace="kafka",
+            cluster="prod",
+            cluster_id="fake",
+            guards=Guards(),
+        )
+        return await overrides.wait_until_applied(ledger, seconds=seconds, clock=clock)
 
     return asyncio.run(story())
 
@@ -30,7 +36,7 @@ def answering(api: FakeKubeApi, looks: int) -> None:
             return
         remaining_looks -= 1
         if remaining_looks <= 0:
-            obj = api.find(CLIENT_QUOTAS, "payments", "alice")
+            obj = api.find(QUOTA_CLUSTERS, None, "prod")
             value = obj["metadata"]["annotations"][REQUESTED_AT]
             obj["status"] = {"lastHandledReconcileAt": value}
 
@@ -39,29 +45,27 @@ def answering(api: FakeKubeApi, looks: int) -> None:
 
 def test_the_command_waits_until_its_own_request_was_handled() -> None:
     api, clock = FakeKubeApi(), FakeClock()
-    obj = quota()
+    obj = quota_cluster()
     obj["status"] = {"lastHandledReconcileAt": "an earlier one"}
-    api.put(CLIENT_QUOTAS, obj)
+    api.put(QUOTA_CLUSTERS, obj)
     answering(api, 5)
     assert request_and_wait(api, clock)
     assert len(clock.slept) == 4
 
 
 def test_two_simultaneous_requests_have_different_ids() -> None:
-    api, clock = FakeKubeApi(), FakeClock()
-    api.put(CLIENT_QUOTAS, quota())
-
-    async def story() -> set[str]:
-        where: Any = (api, CLIENT_QUOTAS, "payments", "alice")
-        return {await overrides.request_reconciliation(*where, clock=clock) for _ in range(20)}
-
-    values = asyncio.run(story())
+    api, values = FakeKubeApi(), set[str]()
+    api.put(QUOTA_CLUSTERS, quota_cluster())
+    for _ in range(20):
+        _ = request_and_wait(api, FakeClock(), seconds=0.0)
+        obj = api.find(QUOTA_CLUSTERS, None, "prod")
+        values.add(obj["metadata"]["annotations"][REQUESTED_AT])
     assert len(values) == 20
     assert all(len(value) <= 64 for value in values)
 
 
 def test_the_wait_ends_at_its_timeout_and_the_request_counts_as_not_handled() -> None:
     api, clock = FakeKubeApi(), FakeClock()
-    api.put(CLIENT_QUOTAS, quota())
+    api.put(QUOTA_CLUSTERS, quota_cluster())
     assert not request_and_wait(api, clock, seconds=10)
     assert sum(clock.slept) >= 10

@@ -5,13 +5,13 @@ import pytest
 from reconciler.errors import ConnectError
 from reconciler.kube.api.custom_resources import condition_of
 from reconciler.kube.status.conditions import unchanged
-from reconciler.kube.status.quota_cluster import MOST_NAMED, cluster_status
+from reconciler.kube.status.quota_cluster import MOST_NAMED
 from reconciler.quota.entity import entity
 from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import NewOverride
 from tests.kube.crd_schema import faults
-from tests.kube.scenarios import CREATED, NOW, kube_world, meddle, ran
-from tests.kube.worlds import KubeWorld, resource, seen
+from tests.kube.scenarios import CREATED, NOW, cluster_status_of, kube_world, meddle, ran
+from tests.kube.worlds import KubeWorld, resource
 from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE
 
 
@@ -109,7 +109,7 @@ def test_a_failed_reconciliation_keeps_facts_of_the_previous_status():
     ran(world)
     before = world.obj["status"]
     report = Reconciliation(cluster="prod", error=ConnectError("b1:9092 refuses"))
-    status = cluster_status(seen(world.obj), report=report, previous=before, now=NOW + 900)
+    status = cluster_status_of(world.obj, report, now=NOW + 900)
     assert condition_of(status, "Ready")["message"] == "b1:9092 refuses"
     for name in ("counts", "clusterId", "policyInForce", "lastSuccessfulSyncTime"):
         assert status[name] == before[name]
