@@ -31,7 +31,7 @@ To request a reconciliation of a ClientQuota or QuotaCluster now, set its annota
 
 | you see | look at |
 | --- | --- |
-| no status at all | The operator does not see the object: is its namespace watched, does a QuotaCluster of that name exist, does an operator with that `operatorClass` run and lead? `kubectl logs` of the operator names what it watches. |
+| no status at all | The first reconciliation has not ended, or the operator does not see the object: is its namespace watched, does a QuotaCluster of that name exist, does an operator with that `operatorClass` run and lead? `kubectl logs` of the operator names what it watches. |
 | `Pending` for long | The first reconciliation takes long or cannot begin: the QuotaCluster's reason says why. |
 | `observedGeneration` is older than `metadata.generation` | The change was not seen yet: as above. kstatus, Flux and Argo CD say "in progress" meanwhile. |
 | a namespace or an object stays in Terminating | [Deleting](#deleting). It ends by itself after `--deletion-timeout` (10 minutes). If no operator runs any more: `kquota operator release`, see [uninstall](operate.md#uninstall). |
@@ -74,7 +74,7 @@ a writer, and not before a minute and a half after a takeover, while the earlier
 Corrections wait for that, too.
 
 Events report transitions: a document that becomes ready the first time has none. Besides those of the table there are
-`DriftDetected`, `DriftCorrected`, `DriftOver`, `Reconciled` (in order again), `MatchesNoClient`, `Orphaned` (a
+`DriftDetected`, `DriftCorrected`, `Reconciled` (in order again), `MatchesNoClient`, `Orphaned` (a
 document was deleted, and its limits stay) and `Released` on the QuotaCluster (a document went, and its limits stay). Notes have at most {bytes} bytes. Trouble of a cluster is sent once, on
 the QuotaCluster.
 """

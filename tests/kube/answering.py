@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 from aiohttp import web
@@ -71,16 +71,15 @@ class Server:
             return web.Response(status=500)
         return answer if isinstance(answer, web.StreamResponse) else web.json_response(answer)
 
-    def access(self, *, token: str = PLANTED, again: Any = None) -> ApiAccess:
-        async def authorization() -> str:
-            return f"Bearer {token}" if token else ""
+    def access(self, authorization: Callable[[], Awaitable[str]] | None = None) -> ApiAccess:
+        async def planted() -> str:
+            return f"Bearer {PLANTED}"
 
         return ApiAccess(
             host=self.url,
             tls=None,
             server_name=None,
             proxy=None,
-            authorization=authorization,
+            authorization=authorization or planted,
             namespace="kafka",
-            reload=again,
         )

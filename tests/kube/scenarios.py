@@ -270,9 +270,7 @@ def _incomplete() -> dict[str, Any]:
 
 def _rotated() -> dict[str, Any]:
     obj = quota_cluster()
-    use = SecretState(
-        version="7", rotated_at=NOW, rejected_version="8", problem=ConfigError("wrong password")
-    )
+    use = SecretState(version="7", rejected_version="8", problem=ConfigError("wrong password"))
     world = kube_world()
     report = world.run()
     return {**obj, "status": cluster_status_of(obj, report, owned=world.owned, secret=use)}

@@ -132,61 +132,33 @@ class Certificate:
         self._chain, self._key, self._client_ca = chain, key, client_ca
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self._loaded_marks = self._marks()
         try:
-            self.context.load_cert_chain(chain, key)
-        except (OSError, ssl.SSLError) as error:
+            self._load()
+        except OSError as error:  # Those of TLS are of this class.
             raise ConfigError(
-                f"the webhook's certificate cannot be used: {_error_text(error)}",
-                location=f"{chain}, {key}",
-                hint="it needs a PEM chain and its unencrypted PEM key",
-            ) from None
-        try:
-            self._demand_clients()
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(
-                f"the authorities of the webhook's callers cannot be used: {_error_text(error)}",
-                location=str(client_ca),
-                hint="--webhook-client-ca needs PEM certificates",
+                f"the webhook's certificate cannot be used: {error.strerror or type(error).__name__}",
+                location=", ".join(map(str, filter(None, (chain, key, client_ca)))),
+                hint="it needs a PEM chain and its unencrypted PEM key; --webhook-client-ca needs PEM certificates",
             ) from None
 
-    def _demand_clients(self) -> None:
-        if self._client_ca is not None:
-            self.context.load_verify_locations(self._client_ca)
-            self.context.verify_mode = ssl.CERT_REQUIRED
+    def _load(self) -> None:
+        # A separate context first: a mismatched pair must not replace the working one.
+        trial = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        for context in (trial, self.context):
+            context.load_cert_chain(self._chain, self._key)
+            if self._client_ca is not None:
+                context.load_verify_locations(self._client_ca)
+                context.verify_mode = ssl.CERT_REQUIRED
 
     def renewed(self) -> bool:
-        """Reload changed files; return whether new ones are in use. A pair that does not match yet is tried again later."""
-        marks = self._marks()
-        if marks == self._loaded_marks:
-            return False
+        """Load the files again; return whether they are in use. A pair that does not match yet is tried again later."""
         try:
-            # A separate context first: a mismatched pair must not replace the working one.
-            trial = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            trial.load_cert_chain(self._chain, self._key)
-            self.context.load_cert_chain(self._chain, self._key)
-            self._demand_clients()
-        except (OSError, ssl.SSLError) as error:
-            _log.warning("the webhook's new certificate cannot be used yet: %s", _error_text(error))
+            self._load()
+        except OSError as error:
+            text = error.strerror or type(error).__name__
+            _log.warning("the webhook's new certificate cannot be used yet: %s", text)
             return False
-        self._loaded_marks = marks
         return True
-
-    def _marks(self) -> tuple[tuple[int, int, int], ...]:
-        """Return inode, mtime and size of the files; links are followed, because the kubelet replaces a link."""
-        marks = []
-        for path in (self._chain, self._key, *([self._client_ca] if self._client_ca else ())):
-            try:
-                stat = path.stat()
-            except OSError:
-                marks.append((0, 0, 0))
-            else:
-                marks.append((stat.st_ino, stat.st_mtime_ns, stat.st_size))
-        return tuple(marks)
-
-
-def _error_text(error: OSError) -> str:
-    return error.strerror or type(error).__name__
 
 
 class _RejectedConnection(asyncio.Protocol):
@@ -282,8 +254,7 @@ class Webhook:
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(RELOAD_SECONDS)
-            if self._certificate.renewed():
-                _log.info("the webhook uses a new certificate")
+            _ = self._certificate.renewed()
 
     def _connection(self, handler: web.Server) -> asyncio.BaseProtocol:
         """Return the protocol of a new connection: aiohttp, or a rejection if too many are open."""

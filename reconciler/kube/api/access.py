@@ -35,8 +35,6 @@ class ApiAccess(QuietRepr, Struct, frozen=True, kw_only=True):
     # Returns the value of the header, read again if it may have changed; "" = the TLS identity is used.
     authorization: Callable[[], Awaitable[str]]
     namespace: str  # namespace of the context or of the pod; "default" if there is none
-    # Loads the same access again after a 401; None = not possible.
-    reload: Callable[[], Awaitable["ApiAccess"]] | None = None
 
 
 async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER) -> ApiAccess:
@@ -50,19 +48,13 @@ async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER)
         ConfigError: There are none, or they cannot be read.
     """
     path = kubeconfig or _usual_kubeconfig()
-
-    def reload() -> Awaitable[ApiAccess]:
-        return load(kubeconfig, pod_folder=pod_folder)
-
-    if path is None:
-        return _of_pod(pod_folder, reload)
-    return await _of_file(path, reload)
+    return _of_pod(pod_folder) if path is None else await _of_file(path)
 
 
 # ---- in a pod --------------------------------------------------------------------------------
 
 
-def _of_pod(folder: Path, reload: Callable[[], Awaitable[ApiAccess]]) -> ApiAccess:
+def _of_pod(folder: Path) -> ApiAccess:
     """Return access by the pod's service account.
 
     Raises:
@@ -88,7 +80,6 @@ def _of_pod(folder: Path, reload: Callable[[], Awaitable[ApiAccess]]) -> ApiAcce
         proxy=proxy_for(host) or None,
         authorization=authorization,
         namespace=namespace.read_text("utf-8").strip() if namespace.is_file() else "default",
-        reload=reload,
     )
 
 
@@ -118,7 +109,7 @@ def _token(folder: Path) -> str:
 # ---- by a kubeconfig -------------------------------------------------------------------------
 
 
-async def _of_file(path: Path, reload: Callable[[], Awaitable[ApiAccess]]) -> ApiAccess:
+async def _of_file(path: Path) -> ApiAccess:
     from kubernetes.aio.client import Configuration  # noqa: PLC0415 - 20 MB that no pod needs
     from kubernetes.aio.config import ConfigException  # noqa: PLC0415 - the same
 
@@ -136,7 +127,7 @@ async def _of_file(path: Path, reload: Callable[[], Awaitable[ApiAccess]]) -> Ap
             location=str(path),
             hint=_HINT,
         ) from None
-    return _access(configuration, namespace, reload)
+    return _access(configuration, namespace)
 
 
 def _unquoted(error: "ConfigException") -> str:
@@ -163,9 +154,7 @@ async def _from_file(path: Path, configuration: "Configuration") -> str:
     return str(loader.current_context["context"].get("namespace") or "default")
 
 
-def _access(
-    configuration: "Configuration", namespace: str, reload: Callable[[], Awaitable[ApiAccess]]
-) -> ApiAccess:
+def _access(configuration: "Configuration", namespace: str) -> ApiAccess:
     async def authorization() -> str:
         try:
             api_key = await configuration.get_api_key_with_prefix(
@@ -194,7 +183,6 @@ def _access(
         proxy=configuration.proxy or proxy_for(host) or None,
         authorization=authorization,
         namespace=namespace,
-        reload=reload,
     )
 
 

@@ -185,18 +185,10 @@ class HttpExchange:
             KubernetesError: The last attempt's error.
             KubernetesUnavailable: The last attempt got no response, or the credentials cannot be read at present.
         """
-        renewed = False
 
         async def attempt(seconds: float) -> bytes | Failure:
-            nonlocal renewed
-            seconds = min(seconds, patience.seconds)
             try:
-                answer = await self._try(request, seconds)
-                unknown = isinstance(answer, HttpResponse) and answer.status == 401
-                if unknown and self.access.reload is not None and not renewed:
-                    renewed = True
-                    self.access = await self.access.reload()
-                    answer = await self._try(request, seconds)
+                answer = await self._try(request, min(seconds, patience.seconds))
             except ConfigError as fault:
                 # A token that is being replaced, or a plugin of the kubeconfig: the next request reads it again.
                 unreadable = KubernetesUnavailable(f"{request}: {fault.message}", hint=fault.hint)

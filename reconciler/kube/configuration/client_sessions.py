@@ -150,7 +150,7 @@ class SessionKeeper:
             client=self._client(cluster, config),
             config=config,
             properties=cluster.properties,
-            state=SecretState(version=credentials.version, rotated_at=self._clock.now()),
+            state=SecretState(version=credentials.version),
         )
         return self._sessions[cluster.name].client
 
@@ -188,7 +188,7 @@ class SessionKeeper:
             client=client,
             config=config,
             properties=cluster.properties,
-            state=SecretState(version=credentials.version, rotated_at=self._clock.now()),
+            state=SecretState(version=credentials.version),
         )
         self._sessions[cluster.name] = new_session
         _log.info("%s: new credentials are in use", cluster.name)

@@ -78,7 +78,6 @@ class SecretState(Struct, frozen=True, kw_only=True):
 
     # Resource version of the Secret that the session was built with; "" = there is no Secret.
     version: str = ""
-    rotated_at: float = 0.0  # when it was first used, in seconds since the epoch
     rejected_version: str = ""  # version that cannot be used; "" = none. The old session stays.
     problem: KquotaError | None = None  # why it cannot be used; None = no problem
 

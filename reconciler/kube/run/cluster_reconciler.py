@@ -151,7 +151,6 @@ class ClusterReconciler:
         )
         store = await self._unless_outdated(draft, self._context.store_of(cluster))
         answering = await self._unless_outdated(draft, store.cluster())
-        draft.behaves_as = answering.behaves_as
         expected = cluster.expected_cluster_id or await self._inventory.pinned(answering.id)
         if expected == self._inventory.owned.cluster_id:
             draft.part = await self._find_part(draft, cluster, store, answering)

@@ -72,15 +72,13 @@ class LeadingStore(ForwardingStore):
         Raises:
             LeaseLost: This process does not certainly hold the Lease; nothing was sent.
         """
-        if validate_only:
-            return await super().alter(
-                alterations, validate_only=True, progress=progress, results=results
-            )
         # Counted before the check: a reader that sees no write after the Lease expired can rely on the refusal.
         with self._writes:
             if not self._leads():
                 raise LeaseLost(DEPOSED)
-            return await self._store.alter(alterations, progress=progress, results=results)
+            return await self._store.alter(
+                alterations, validate_only=validate_only, progress=progress, results=results
+            )
 
 
 class Watch(Protocol):

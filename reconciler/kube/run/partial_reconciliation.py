@@ -91,23 +91,13 @@ def known_state(
     limits, documents = resolved.desired.limits, resolved.desired.documents
     return KnownState(
         cluster=result.cluster,
-        live=report.live if before else _share_limits(report.live, limits),
+        live=report.live,
         limits=limits if before is None else before.merged_limits(limits),
         documents=documents if before is None else before.merged_documents(documents),
         losses=result.losses,
         desired_pairs=plan.desired_pairs,
         findings=tuple(item for item in plan.findings if item.action is not Action.RECORD),
     )
-
-
-def _share_limits(live: QuotaState, limits: Mapping[Entity, Limits]) -> QuotaState:
-    """Return the quotas; where live and declared limits are equal, they share one object, which saves memory."""
-    present = live.limits
-    declared = {
-        entity: values for entity, values in limits.items() if present.get(entity) == values
-    }
-    undeclared = {entity: values for entity, values in present.items() if entity not in declared}
-    return replace(live, limits={**declared, **undeclared})
 
 
 def _is_explained(plan: Plan) -> bool:

@@ -154,10 +154,6 @@ def _drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Reso
     if corrected:
         words = f"corrected after a change by another writer: {', '.join(corrected)}"
         yield ResourceEvent(kind="Normal", reason="DriftCorrected", note=words)
-    elif was.get("status") == "True" and now.get("status") == "False":
-        yield ResourceEvent(
-            kind="Normal", reason="DriftOver", note="the live values are as applied"
-        )
 
 
 def _keys(status: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:

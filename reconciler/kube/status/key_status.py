@@ -183,64 +183,38 @@ class KeyStatusIndex:
         return f"{text}, which the broker refuses" if is_rejected else text
 
     def _status_of_outcome(self, outcome: PairOutcome, live: float | None) -> KeyStatus:
-        cause = outcome.change.cause
-        drifts = cause is Cause.DRIFT
-
-        def reading(reason: Reason, message: str, result: str) -> KeyStatus:
-            return KeyStatus(
-                reason=reason,
-                cause=cause.value,
-                message=message,
-                result=result,
-                live=live,
-                drifts=drifts,
-            )
-
+        change = outcome.change
+        cause, result = change.cause, "Applied"
         match outcome.result, outcome.visibility:
             case Applied() | Unknown(), PairVisibility.VISIBLE:
-                return self._status_when_applied(outcome, live)
+                overriding = change.is_temporary and cause is not Cause.ENDED
+                reason = Reason.OVERRIDE_ACTIVE if overriding else Reason.SYNCED
+                message = _OVERRIDDEN if overriding else ""
+                cause = Cause.OVERRIDE if overriding else Cause.IN_SYNC
             case Rejected() as rejection, _:
-                reason = (
-                    Reason.AUTHORIZATION_FAILED
-                    if rejection.lacks_permission
-                    else Reason.BROKER_REJECTED
-                )
-                return reading(reason, escaped(rejection.message or rejection.name), "Rejected")
+                lacks = rejection.lacks_permission
+                reason = Reason.AUTHORIZATION_FAILED if lacks else Reason.BROKER_REJECTED
+                message, result = escaped(rejection.message or rejection.name), "Rejected"
             case Held(), _:
-                return reading(Reason.HELD, "", "Held")
+                reason, message, result = Reason.HELD, "", "Held"
             case Applied(), PairVisibility.CHANGED:
+                reason, cause = Reason.DRIFTED, Cause.DRIFT
                 message = (
                     f"written, and changed by another writer right afterwards to {number(live)}"
                 )
-                return KeyStatus(
-                    reason=Reason.DRIFTED,
-                    cause=Cause.DRIFT.value,
-                    message=message,
-                    result="Applied",
-                    live=live,
-                    drifts=True,
-                )
             case Applied(), _:
-                return reading(
-                    Reason.OUTCOME_UNKNOWN,
-                    "accepted, not yet shown by every live broker",
-                    "Applied",
-                )
+                reason = Reason.OUTCOME_UNKNOWN
+                message = "accepted, not yet shown by every live broker"
             case _:
-                return reading(
-                    Reason.OUTCOME_UNKNOWN,
-                    "no response from the broker; the write may still take effect",
-                    "Unknown",
-                )
-
-    def _status_when_applied(self, outcome: PairOutcome, live: float | None) -> KeyStatus:
-        overriding = outcome.change.is_temporary and outcome.change.cause is not Cause.ENDED
+                reason, result = Reason.OUTCOME_UNKNOWN, "Unknown"
+                message = "no response from the broker; the write may still take effect"
         return KeyStatus(
-            reason=Reason.OVERRIDE_ACTIVE if overriding else Reason.SYNCED,
-            cause=Cause.OVERRIDE.value if overriding else Cause.IN_SYNC.value,
-            message=_OVERRIDDEN if overriding else "",
-            result="Applied",
+            reason=reason,
+            cause=cause.value,
+            message=message,
+            result=result,
             live=live,
+            drifts=cause is Cause.DRIFT,
         )
 
     def _not_sent(self, change: QuotaChange, live: float | None) -> KeyStatus:
@@ -313,12 +287,11 @@ class KeyStatusIndex:
     def _drifting(self, pair: Pair, live: float | None) -> KeyStatus:
         observation = self.observations_by_key.get(pair)
         message = _drift_text(self.applied(pair), live)
-        if observation is not None and observation.corrections_stopped:
-            message += f"; {_correction_history(observation)}"
+        is_fought_over = observation is not None and observation.corrections_stopped
+        if observation is not None and is_fought_over:
+            message += f"; it was corrected {len(observation.corrections)} times and changed again each time"
         return KeyStatus(
-            reason=Reason.FOUGHT_OVER
-            if observation is not None and observation.corrections_stopped
-            else Reason.DRIFTED,
+            reason=Reason.FOUGHT_OVER if is_fought_over else Reason.DRIFTED,
             cause=Cause.DRIFT.value,
             message=message,
             live=live,
@@ -372,15 +345,6 @@ def _winner_text(winner: str, document: str, *, tenanted: bool) -> str:
     if tenanted and winner.partition("/")[0] != document.partition("/")[0]:
         return "another document"
     return f"ClientQuota {winner}"
-
-
-def _correction_history(observation: DriftObservation) -> str:
-    """Return when the value was written back, and which values were overwritten."""
-    times = ", ".join(
-        f"{time_text(at)} over {_finding_text(value)}" for at, value in observation.corrections
-    )
-    history = f" ({times})" if times else ""
-    return f"it was corrected {len(observation.corrections)} times{history} and changed again each time"
 
 
 def _drift_text(applied: float | None, live: float | None) -> str:

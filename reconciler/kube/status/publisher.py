@@ -45,9 +45,6 @@ _QuietDocument: TypeAlias = tuple[tuple[object, ...], Eligibility]
 class _StatusBatch(Struct, kw_only=True):
     """What the statuses of one reconciliation are computed from."""
 
-    key_statuses: KeyStatusIndex
-    unwritten: KeyStatusIndex  # the same for documents that nothing was written for
-    without_finalizer: frozenset[str]
     cluster: Resource
     now: float
     outage: float
@@ -96,25 +93,18 @@ class StatusPublisher:
         Raises:
             KquotaError: The records could not be written; the QuotaCluster reports it.
         """
-        try:
-            return await self._publish(result, everything=everything)
-        except KquotaError as error:
-            await self._cluster(result.failed(error), {})
-            raise
-
-    async def _publish(self, result: ReconcileResult, *, everything: bool) -> str:
         leaving = result.leaving_documents
-        hold = await self._held_back(leaving, result)
         try:
+            hold = await self._held_back(leaving, result)
             await self._inventory.flush()
+            released = {name: obj for name, obj in leaving.items() if name not in hold.waiting}
+            await self._inventory.record_deletions(released)
         except KquotaError as error:
             # Documents show why, but none is released.
-            self._queue(result.failed(error), frozenset(leaving), everything=everything)
+            failed = result.failed(error)
+            self._queue(failed, frozenset(leaving), everything=everything)
+            await self._cluster(failed, {})
             raise
-        released = {
-            document: obj for document, obj in leaving.items() if document not in hold.waiting
-        }
-        await self._inventory.record_deletions(released)
         stuck = await self._finalizers(result, released)
         self._queue(result, hold.waiting, everything=everything)
         await self._cluster(result, hold.late)
@@ -163,14 +153,9 @@ class StatusPublisher:
         made_from = (*result.token, outage >= GRACE_SECONDS)
         losses, owned = result.losses, self._inventory.owned
         nothing_written = Reconciliation(cluster=self._name, error=NO_FINALIZER)
-        batch = _StatusBatch(
-            key_statuses=KeyStatusIndex(result.report, losses=losses, owned=owned),
-            unwritten=KeyStatusIndex(nothing_written, losses=losses, owned=owned),
-            without_finalizer=result.without_finalizer,
-            cluster=result.obj,
-            now=self._clock.now(),
-            outage=outage,
-        )
+        reconciled = KeyStatusIndex(result.report, losses=losses, owned=owned)
+        unwritten = KeyStatusIndex(nothing_written, losses=losses, owned=owned)
+        batch = _StatusBatch(cluster=result.obj, now=self._clock.now(), outage=outage)
         if not result.is_partial:
             present = result.eligibilities
             self._quiet = {name: each for name, each in self._quiet.items() if name in present}
@@ -184,7 +169,8 @@ class StatusPublisher:
             if compared and earlier and _is_quiet(earlier, compared, everything=everything):
                 continue
             _ = self._quiet.pop(document, None)
-            work = partial(self._write, eligibility, batch, compared)
+            key_statuses = unwritten if document in result.without_finalizer else reconciled
+            work = partial(self._write, eligibility, key_statuses, batch, compared)
             self._statuses.put(eligibility.obj.namespace, (self._name, document), work)
         if result.report.error is None:
             for obj, event in left_in_kafka(result.report, result.rules):
@@ -193,7 +179,11 @@ class StatusPublisher:
                 self._statuses.put(obj.namespace, key, post)
 
     async def _write(
-        self, eligibility: Eligibility, batch: "_StatusBatch", compared: _QuietDocument | None
+        self,
+        eligibility: Eligibility,
+        key_statuses: KeyStatusIndex,
+        batch: "_StatusBatch",
+        compared: _QuietDocument | None,
     ) -> bool:
         """Compute and write the status of a document; return whether it is done, also because the document is gone."""
         document = eligibility.document
@@ -202,10 +192,9 @@ class StatusPublisher:
             return True
         eligibility = replace(eligibility, obj=eligibility.obj.as_compared(obj))
         before = obj.status
-        is_unwritten = document in batch.without_finalizer
         after = document_status(
             eligibility,
-            key_statuses=batch.unwritten if is_unwritten else batch.key_statuses,
+            key_statuses=key_statuses,
             previous=before,
             now=batch.now,
             outage=batch.outage,

@@ -15,6 +15,7 @@ from reconciler.kube.status.conditions import ReconcileFailure, conditions, trou
 from reconciler.kube.status.key_status import violation_text
 from reconciler.kube.status.reasons import Reason, worst
 from reconciler.kube.status.reconcile_result import ReconcileResult
+from reconciler.metrics.reconciliation_values import foreign_pairs
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import entity_text
 from reconciler.quota.ownership import OwnershipRecords, Pair
@@ -22,7 +23,6 @@ from reconciler.quota.planner.desired_state import Losses
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy
 from reconciler.quota.results.report import Preview, Reconciliation, WithheldChange
-from reconciler.quota.state import QuotaState
 from reconciler.render.units import number
 
 MOST_NAMED: Final = 5
@@ -43,13 +43,9 @@ def cluster_status(
     status |= {name: previous[name] for name in _KEPT if name in previous}
     if obj.requested_at is not None:
         status["lastHandledReconcileAt"] = obj.requested_at
-    if result.behaves_as:
-        status["behavesAs"] = result.behaves_as
     is_failed = result.cluster is None or report.error is not None
     if result.next_resync_at is not None and not is_failed:  # A failure is retried sooner.
         status["nextSyncTime"] = time_text(result.next_resync_at)
-    if result.secret.version:
-        status["secret"] = _secret(result.secret)
     drift = _open_drift(report)
     if preview is not None:
         status |= _facts(report, preview)
@@ -85,24 +81,15 @@ def cluster_status(
 _KEPT: Final = (
     "lastHandledReconcileAt",
     "clusterId",
-    "behavesAs",
     "lastSuccessfulSyncTime",
     "policyInForce",
     "counts",
-    "secret",
     "unsentSince",
 )
 """Fields that keep their previous value until a new one is known."""
 
 
 # ---- facts -----------------------------------------------------------------------------------
-
-
-def _secret(use: SecretState) -> dict[str, Any]:
-    secret_status = {"resourceVersion": use.version[:128], "rotatedAt": time_text(use.rotated_at)}
-    if use.rejected_version:
-        secret_status["rejectedVersion"] = use.rejected_version[:128]
-    return secret_status
 
 
 def _facts(report: Reconciliation, preview: Preview) -> dict[str, Any]:
@@ -123,7 +110,7 @@ def _counts(
         "orphaned": owned.orphan_count,
         "frozen": len(plan.findings_for(Cause.FROZEN)),
         "overridden": sum(now < override.until for override in owned.overrides.values()),
-        "foreign": _foreign(report.live),
+        "foreign": 0 if report.live is None else foreign_pairs(report.live),
     }
 
 
@@ -140,13 +127,6 @@ def _unsent_counts(report: Reconciliation) -> dict[str, int]:
 def _conflicting_pairs(losses: Losses) -> frozenset[Pair]:
     """Return the pairs that two documents claim."""
     return frozenset(pair for lost_pairs in losses.values() for pair in lost_pairs)
-
-
-def _foreign(live: QuotaState | None) -> int:
-    if live is None:
-        return 0
-    values = sum(len(foreign_values) for foreign_values in live.foreign_values.values())
-    return values + sum(len(foreign_values) for _, foreign_values in live.foreign_entities)
 
 
 def _open_drift(report: Reconciliation) -> tuple[DriftObservation, ...]:

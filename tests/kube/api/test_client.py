@@ -30,8 +30,6 @@ from tests.kube.answering import Server, status
 
 QUOTA = {"metadata": {"name": "a", "namespace": "n", "resourceVersion": "7", "managedFields": [{}]}}
 
-SECOND = "second"
-
 
 def one_after_the_other(*answers: Any) -> Callable[[object], Any]:
     iterator = iter(answers)
@@ -48,11 +46,11 @@ class World:
 
 
 @asynccontextmanager
-async def world_with(answers: Callable[[Any], Any], *, again: Any = None, **options: Any):
+async def world_with(answers: Callable[[Any], Any], *, authorization: Any = None, **options: Any):
     reports: list[Any] = []
     clock = FakeClock()
     async with Server(answers) as server:
-        access = server.access(again=None if again is None else again(server))
+        access = server.access(authorization)
         api = KubernetesApi(
             access, clock=clock, on_request=lambda *report: reports.append(report), **options
         )
@@ -433,36 +431,16 @@ def test_every_write_of_the_operator_has_one_field_manager() -> None:
     asyncio.run(story())
 
 
-def test_after_a_401_the_token_is_read_again_once() -> None:
-    def again(server: Server) -> Any:
-        async def renewed() -> Any:
-            return server.access(token=SECOND)
-
-        return renewed
-
-    async def story() -> None:
-        def answer(request: Any) -> Any:
-            is_current = request.headers["Authorization"] == f"Bearer {SECOND}"
-            return QUOTA if is_current else status(401, "Unauthorized")
-
-        async with world_with(answer, again=again) as world:
-            await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
-            await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
-        assert len(world.server.requests) == 3
-
-    asyncio.run(story())
-
-
 def test_credentials_that_cannot_be_read_at_present_are_an_outage() -> None:
-    def again(_: Server) -> Any:
-        async def unreadable() -> Any:
-            raise ConfigError("the token is empty")
+    tokens = iter(["", "Bearer second"])
 
-        return unreadable
+    async def authorization() -> str:
+        if token := next(tokens):
+            return token
+        raise ConfigError("the token is empty")
 
     async def story() -> None:
-        answers = one_after_the_other(status(401, "Unauthorized"), QUOTA)
-        async with world_with(answers, again=again) as world:
+        async with world_with(lambda _: QUOTA, authorization=authorization) as world:
             with pytest.raises(KubernetesUnavailable, match="the token is empty"):
                 await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
             obj = await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")

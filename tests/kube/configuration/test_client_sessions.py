@@ -97,12 +97,10 @@ def test_rotated_credentials_are_used_from_the_next_call_on() -> None:
         world.write("alice", "first-planted")
         first = await world.keeper.for_(world.cluster())
         await first.cluster()
-        world.clock.advance(100)
         world.write("bob", "second-planted")
         second = await world.keeper.for_(world.cluster())
         assert second is not first
         await second.cluster()
-        assert world.keeper.state("prod").rotated_at == world.clock.now()
 
     story(test)
 

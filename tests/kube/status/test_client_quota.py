@@ -272,7 +272,7 @@ def test_a_deleted_document_shows_the_reason_of_a_pending_removal():
     assert DOCUMENT not in world.objects
 
 
-def test_another_writer_that_reverts_corrections_is_reported_with_values_and_times():
+def test_another_writer_that_reverts_corrections_is_reported():
     world = kube_world(driftDetection="Correct")
     ran(world)
     for value in (5001.0, 5002.0, 5003.0, 5004.0):
@@ -283,7 +283,6 @@ def test_another_writer_that_reverts_corrections_is_reported_with_values_and_tim
     assert message.startswith(
         "producer_byte_rate: 4096 was applied, 5004 is live; it was corrected 3 times"
     )
-    assert "2023-11-14T22:15:00Z over 5001" in message
     assert world.condition(DOCUMENT, "Drifted")["status"] == "True"
 
 
