@@ -295,7 +295,7 @@ def test_an_invalid_authority_for_callers_is_reported_at_the_start(
     files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     (tmp_path / "ca.pem").write_text("nothing")
-    with pytest.raises(ConfigError, match="ca.pem"):
+    with pytest.raises(ConfigError, match=r"ca\.pem"):
         Certificate(chain=files[0], key=files[1], client_ca=tmp_path / "ca.pem")
     with pytest.raises(UsageError, match="--webhook-client-ca needs --webhook-address"):
         OperatorSettings(

@@ -1,6 +1,7 @@
 """A request for a reconciliation: the annotation, the value in the status, the timeout, and deleted resources."""
 
 import asyncio
+from typing import Any
 
 from reconciler.kube.api.custom_resources import REQUESTED_AT
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
@@ -12,10 +13,10 @@ from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.worlds import quota_cluster
 
 
-def request_and_wait(api: FakeKubeApi, clock: FakeClock, *, seconds: float = 60.0) -> bool:
+def request_and_wait(api: Any, clock: FakeClock, *, seconds: float = 60.0) -> bool:
     async def story() -> bool:
         ledger = OverrideLedger(
-            api=api,  # type: ignore[arg-type]
+            api=api,
             namespace="kafka",
             cluster="prod",
             cluster_id="fake",
