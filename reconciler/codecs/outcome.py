@@ -4,17 +4,16 @@ Fields are declared in the order in which they are written, which is alphabetica
 """
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Annotated, Final, Literal, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from reconciler.base.compact_json import exact
-from reconciler.codecs.plan_rows import Time, moment_of, time_of
+from reconciler.codecs.plan_rows import Time, entity_of, moment_of, time_of
 from reconciler.codecs.reader import edited, typed
 from reconciler.errors import ConfigError, QuotaValueError
-from reconciler.quota.entity import EntityParts, entity_text, from_parts, parts
+from reconciler.quota.entity import EntityParts, entity_text, parts
 from reconciler.quota.keys import Key, WrittenValue
 from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.plan import QuotaChange
@@ -240,9 +239,6 @@ def read_outcome(text: str, *, location: str) -> Outcome:
         raise edited(str(error), location) from error
 
 
-_entity_of: Final = lru_cache(maxsize=64)(from_parts)  # rows about one entity follow one another
-
-
 def _outcome(document: _OutcomeDocument) -> Outcome:
     return Outcome(
         cluster_id=document.cluster_id,
@@ -272,7 +268,7 @@ def _pair(row: _OutcomeRow) -> PairOutcome:
     record = row.record
     return PairOutcome(
         change=QuotaChange(
-            entity=_entity_of(row.entity),
+            entity=entity_of(row.entity),
             key=row.key,
             before=read_value(row.before),
             after=read_value(row.after),
@@ -299,7 +295,7 @@ def _result(row: _OutcomeRow) -> Result | None:
         ):
             return Rejected(code=code, name=name, message=message)
         case _OutcomeRow(outcome="HELD", waits_for=tuple(blockers)):
-            return Held(waits_for=tuple(map(from_parts, blockers)))
+            return Held(waits_for=tuple(map(entity_of, blockers)))
         case _OutcomeRow(outcome="UNKNOWN", reason=str(reason)):
             return Unknown(reason=reason)
         case _OutcomeRow(outcome="NOT SENT"):

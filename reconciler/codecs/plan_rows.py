@@ -5,7 +5,8 @@ order in which they are written, which is alphabetical.
 """
 
 from datetime import UTC, datetime
-from typing import Annotated, TypeAlias
+from functools import lru_cache
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -14,7 +15,7 @@ from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import Entity, EntityParts, entity_text, from_parts, parts
 from reconciler.quota.keys import Key, WrittenValue, key_columns
 from reconciler.quota.ownership import Moment, Owner
-from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.desired_state import NO_SELECTIONS, Declaration
 from reconciler.quota.planner.effects import Direction, Effect
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause
@@ -27,6 +28,10 @@ Time: TypeAlias = Annotated[datetime, Meta(tz=True)]
 
 Place: TypeAlias = Annotated[str, Meta(pattern=r"\A(?:[^\0]+:[0-9]{1,9})?\Z")]
 """``path:line`` of a declaration; "" = none."""
+
+
+entity_of: Final = lru_cache(maxsize=64)(from_parts)
+"""The entity of a row; rows about one entity follow one another."""
 
 
 class PlanPart(
@@ -55,7 +60,9 @@ class ClaimRow(PlanPart, frozen=True, kw_only=True):
             limits=NO_LIMITS,
             path=self.file,
             line=self.line,
-            selections=key_columns([self.selection] * len(Key)),
+            selections=key_columns([self.selection] * len(Key))
+            if self.selection
+            else NO_SELECTIONS,
             until=self.until,
         )
 
@@ -110,7 +117,7 @@ class ChangeRow(PlanPart, frozen=True, kw_only=True):
         Raises:
             QuotaValueError: The entity cannot be, or nothing changes.
         """
-        subject, record = from_parts(self.entity), self.record
+        subject, record = entity_of(self.entity), self.record
         before, after = read_value(self.before), read_value(self.after)
         if before == after:
             raise QuotaValueError("after should be another value than before")
@@ -185,7 +192,7 @@ class FindingRow(PlanPart, frozen=True, kw_only=True):
         Raises:
             QuotaValueError: The entity cannot be.
         """
-        subject = from_parts(self.entity)
+        subject = entity_of(self.entity)
         return Finding(
             entity=subject,
             key=self.key,
@@ -248,7 +255,7 @@ class PrintedFinding(PlanPart, frozen=True, kw_only=True):
         Raises:
             QuotaValueError: The entity or the time cannot be.
         """
-        subject = from_parts(self.entity)
+        subject = entity_of(self.entity)
         return Finding(
             entity=subject,
             key=self.key,
