@@ -25,7 +25,7 @@ STATEMENTS = {
     "base": 964,
     "cli": 2517,  # what history hints at works from any folder
     "client": 2890,
-    "codecs": 914,  # the rows of an outcome are made once for both of its files
+    "codecs": 915,  # the rows of an outcome are made once for both of its files
     "errors.py": 148,
     "evidence": 5169,  # dialects and http_config declare the fields of their files, for which codecs has 166 less
     "forge": 531,  # answers of GitHub declare their fields, for which nothing walks them by names
@@ -36,8 +36,8 @@ STATEMENTS = {
     "manifest": 2984,  # reads plain manifests by lines; jsonschema-rs decides about project files
     "metrics": 320,
     "ports.py": 36,  # a store that asks another one, for which kube has 13 less
-    "quota": 3055,  # the limits of an entity are looked up once for all of its keys
-    "reconcile": 1017,  # lines of the audit log with a result come from those before it
+    "quota": 3058,  # the limits of an entity are looked up once for all of its keys
+    "reconcile": 1034,  # a rollback restores the layer below; lines of the audit log with a result come from those before it
     "render": 2328,  # a failed command is declared once, for which codecs has 15 less; resolve names temporary limits
     "sandbox": 1163,
     "spark": 34,

@@ -78,6 +78,7 @@ class _OutcomeRow(_OutcomePart, kw_only=True):
     key: Key
     outcome: _Word
     record: _EarlierRecord | None
+    returning: WrittenValue | UnsetType = UNSET
     visibility: PairVisibility
     text: str
     waits_for: tuple[EntityParts, ...] | UnsetType = UNSET
@@ -160,6 +161,7 @@ def _row(pair: PairOutcome) -> _OutcomeRow:
         key=change.key,
         outcome="NOT SENT",
         record=None if change.recorded is None else _record(change, change.recorded),
+        returning=UNSET if change.returning is UNSET else written_value(change.returning),
         visibility=PairVisibility.UNCHECKED,
         text=entity_text(change.entity),
     )
@@ -278,6 +280,7 @@ def _pair(row: _OutcomeRow) -> PairOutcome:
             if record is None
             else msgspec.convert(record, Owner, from_attributes=True),
             is_orphaned=record is not None and record.orphaned,
+            returning=UNSET if row.returning is UNSET else read_value(row.returning),
         ),
         result=_result(row),
         visibility=row.visibility,

@@ -46,9 +46,7 @@ class Override(Struct, frozen=True, kw_only=True, gc=False):
             return f"override by {self.author} until {end}: {self.reason}"
         return f"by {self.document} until {end}; the first apply or loop after that ends it"
 
-    def begun(
-        self, earlier: "Override | None", live: float | None, *, restores: bool = False
-    ) -> "Override":
+    def begun(self, earlier: "Override | None", live: float | None) -> "Override":
         """Return it with what it finds: at its end, the value from before it returns.
 
         One that replaces another keeps the value from before that one, unless another writer replaced it meanwhile.
@@ -56,10 +54,9 @@ class Override(Struct, frozen=True, kw_only=True, gc=False):
         Args:
             earlier: The one that it replaces, if any.
             live: The live value.
-            restores: Whether its own value is the one from before, as in the rollback of what documents asked for.
         """
         before = live if earlier is None or not earlier.has_written(live) else earlier.before
-        return replace(self, before=self.value if restores else before, applied=live)
+        return replace(self, before=before, applied=live)
 
     def in_force(self, now: float, declared: float | None) -> bool:
         """Whether it still replaces the declared value."""

@@ -186,7 +186,9 @@ def override_changes(
         return ()
     rules = rules_for(options, observation)
     for order in options.overrides:
-        _check_permitted(order, rules, observation.live.value(order.entity, order.key))
+        live = observation.live.value(order.entity, order.key)
+        _check_permitted(order, rules, live)
+        _check_values(order, live)
     begun = [
         change
         for order in options.overrides
@@ -218,6 +220,20 @@ def _check_permitted(order: NewOverride, rules: Rules, live: float | None) -> No
         )
 
 
+def _check_values(order: NewOverride, live: float | None) -> None:
+    """Raise UsageError if Kafka does not enforce the value of an override, or the one that returns after it."""
+    if order.value is not None and not _can_be_written(order.value):
+        raise UsageError(
+            f"{order.key} of {entity_text(order.entity)} cannot be set to {order.value!r}",
+            hint="Kafka enforces finite numbers greater than 0; remove the limit or give another value",
+        )
+    if live is not None and not _can_be_written(live):
+        raise UsageError(
+            f"{order.key} of {entity_text(order.entity)} is {live!r} now, which Kafka would not accept when it is restored",
+            hint="remove it or set a legal value first",
+        )
+
+
 def _begun(
     order: NewOverride, observation: Observation, desired: DesiredState, *, is_read: bool
 ) -> Iterator[RecordChange]:
@@ -227,18 +243,8 @@ def _begun(
         is_read: Whether documents were read. Otherwise ``desired`` says nothing about a pair under an override, and what was
             declared when that began is used.
     """
-    if order.value is not None and not _can_be_written(order.value):
-        raise UsageError(
-            f"{order.key} of {entity_text(order.entity)} cannot be set to {order.value!r}",
-            hint="Kafka enforces finite numbers greater than 0; remove the limit or give another value",
-        )
     pair, owned = (order.entity, order.key), observation.settlement.owned
     live = observation.live.value(*pair)
-    if live is not None and not _can_be_written(live):
-        raise UsageError(
-            f"{order.key} of {entity_text(order.entity)} is {live!r} now, which Kafka would not accept when it is restored",
-            hint="remove it or set a legal value first",
-        )
     if (undone := order.rolls_back) is not None:
         restored = restore(
             pair,
@@ -282,9 +288,24 @@ def _begun(
         ends_with_document=undone is not None
         and _is_judged(observation.settlement.owned, pair, declared),
     )
-    restores = undone is not None and not undone.is_temporary
-    begun = override.begun(earlier, live, restores=restores)
-    yield OverrideSet(override=begun)
+    override = override.begun(earlier, live)
+    applied = observation.settlement.owned.applied_value(pair)
+    if undone is not None and _restores_base(undone, earlier, live, applied):
+        override = replace(override, before=undone.base)
+    yield OverrideSet(override=override)
+
+
+def _restores_base(
+    undone: QuotaChange, earlier: Override | None, live: float | None, applied: float | None
+) -> bool:
+    """Whether a rollback restores the value below it, too: not where another writer replaced a temporary value."""
+    is_own = earlier is not None and earlier.has_written(live)
+    values = undone.after, applied
+    return (
+        is_own
+        or not undone.is_temporary
+        or any(same_value(undone.key, live, value) for value in values)
+    )
 
 
 def _restores(

@@ -2,6 +2,9 @@
 
 from collections.abc import Collection, Iterable
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from reconciler.quota.ownership import (
     NOBODY,
     DriftObserved,
@@ -15,9 +18,11 @@ from reconciler.quota.ownership import (
     Owner,
     OwnershipRecords,
     Pair,
+    ProjectNamed,
     RecordChange,
     RecordDropped,
     Recorded,
+    pair_of,
 )
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.policy import Cause
@@ -82,6 +87,31 @@ def restore(
     if intent is not None:
         changes.append(IntentStarted(entity=entity, key=key, intent=intent))
     return tuple(changes)
+
+
+def changes_with_base(
+    changes: Iterable[QuotaChange], begun: Iterable[RecordChange], owned: OwnershipRecords
+) -> tuple[QuotaChange, ...]:
+    """Return the changes of an outcome with the records from before the run, which a rollback restores.
+
+    Args:
+        begun: The record changes of overrides that begin or end with the run; the plan was computed after them.
+        owned: The records before the run.
+    """
+    overrides = owned.overrides
+    pairs = {pair_of(item) for item in begun if not isinstance(item, ProjectNamed)}
+    return tuple(
+        replace(
+            change,
+            applied=owned.applied_value(pair),
+            recorded=owned.owner_of(pair),
+            is_orphaned=pair in owned.orphaned,
+            returning=overrides[pair].before if pair in overrides else UNSET,
+        )
+        if (pair := change.pair) in pairs or pair in overrides
+        else change
+        for change in changes
+    )
 
 
 def refused_overrides(

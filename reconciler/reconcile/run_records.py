@@ -20,6 +20,7 @@ from reconciler.quota.ownership import (
     RecordDropped,
     Recorded,
 )
+from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.results.audit_entry import ENTRY_VERSION, INTENDED, NOT_LANDED, AuditEntry
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, Preview, RunOrigin
 from reconciler.quota.state import Applied, Held, Rejected, Unknown
@@ -212,13 +213,23 @@ def close_settled(
 
 def lost_outcome(
     preview: Preview,
+    changes: Iterable[QuotaChange],
     intended: Collection[Pair],
     options: ReconcileOptions,
     *,
-    started: float,
-    record_count: int,
+    at: float,
+    records: int,
 ) -> Outcome:
-    """Return the outcome of a run that ends without a result: intended changes may have been written."""
+    """Return the outcome of a run that ends without a result: intended changes may have been written.
+
+    Args:
+        preview: The plan.
+        changes: Its changes, with the records from before it.
+        intended: The pairs that are about to be sent.
+        options: The options of the run.
+        at: When it begins, in seconds since the epoch.
+        records: The number of record changes.
+    """
     plan, reason = preview.plan, "the run ended before it recorded a result"
     return Outcome(
         cluster_id=plan.cluster_id,
@@ -228,12 +239,12 @@ def lost_outcome(
                 change=change,
                 result=Unknown(reason=reason) if change.pair in intended else None,
             )
-            for change in plan.changes
+            for change in changes
         ),
-        bookkeeping=record_count,
+        bookkeeping=records,
         failure=reason,
-        started_at=started,
-        ended_at=started,
+        started_at=at,
+        ended_at=at,
         origin=options.origin,
     )
 

@@ -192,8 +192,10 @@ async def apply(
         pace=options.pace,
     )
     intended = frozenset(change.pair for change in sendable)
+    begun, owned = prepared.override_changes, observation.settlement.owned
+    changes = ownership_records.changes_with_base(plan.changes, begun, owned)
     lost = lost_outcome(
-        prepared.preview, intended, options, started=started, record_count=len(record_changes)
+        prepared.preview, changes, intended, options, at=started, records=len(record_changes)
     )
     entries = {} if ports.audit is None else intent_entries(lost, intended)
     try:
@@ -206,14 +208,13 @@ async def apply(
     visibility, live, failure = await observe_again(ports, sender)
     outcome = replace(
         lost,
-        pairs=judge(plan.changes, sender.results, live=live, visibility=visibility),
+        pairs=judge(changes, sender.results, live=live, visibility=visibility),
         visibility=visibility,
         adopted=len(plan.adopted) if record_changes else 0,
         interrupted=sender.interrupted,
         failure=str(sender.failure) if sender.failure is not None else failure,
         ended_at=ports.clock.now(),
     )
-    begun, owned = prepared.override_changes, observation.settlement.owned
     was_sent = sender.was_sent or sender.failure is None
     refused = refused_overrides(outcome, begun, owned, was_sent=was_sent)
     outcome = await record(ports, outcome, waiting, entries, refused)

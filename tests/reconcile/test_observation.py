@@ -31,16 +31,8 @@ def order(value, *, subject=ALICE, seconds=3600.0, world: World) -> NewOverride:
 
 
 def test_an_override_of_an_override_keeps_the_value_from_before_the_first():
-    def override(value: float | None, *, is_rollback: bool = False) -> Override:
-        return Override(
-            entity=ALICE,
-            key=RATE,
-            value=value,
-            until=1.0,
-            author="me",
-            reason="night",
-            ends_with_document=is_rollback,
-        )
+    def override(value: float) -> Override:
+        return Override(entity=ALICE, key=RATE, value=value, until=1.0, author="me", reason="night")
 
     def begun(
         new: Override, live: float | None, earlier: Override | None = None
@@ -55,9 +47,6 @@ def test_an_override_of_an_override_keeps_the_value_from_before_the_first():
     assert begun(override(20.0), 5.0, first) == (5.0, 5.0)
     # Another writer wrote meanwhile: its value returns.
     assert begun(override(20.0), 7.0, first) == (7.0, 7.0)
-    # What a rollback restores is the value from before.
-    rollback = override(4.0, is_rollback=True).begun(None, 10.0, restores=True)
-    assert (rollback.before, rollback.applied) == (4.0, 10.0)
 
 
 @pytest.mark.parametrize(

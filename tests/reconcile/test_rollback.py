@@ -163,6 +163,16 @@ def test_the_rollback_of_an_override_whose_value_another_writer_replaced_restore
     assert world.cluster.truth == state({ALICE: {RATE: 700.0}})
 
 
+def test_the_rollback_of_an_override_holds_the_value_of_a_deleted_document():
+    """The end alone would restore it until the next run, which removes it."""
+    world = World(policy=Policy.UPSERT)
+    world.apply(merge([declared(ALICE, {RATE: 100.0}, policy=DeletionPolicy.DELETE)]))
+    outcome = world.apply(OLD, overrides=(raise_for_an_hour(world, 900.0),))
+    roll_back(world, outcome, merge(()))
+    world.apply(merge(()))
+    assert world.cluster.truth.value(ALICE, RATE) == 100.0
+
+
 def test_the_rollback_of_an_override_that_has_ended_begins_none():
     world = World(policy=Policy.UPSERT)
     world.apply(OLD)

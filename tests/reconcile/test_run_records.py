@@ -75,7 +75,9 @@ def test_the_first_failure_is_reported(outcome: Outcome) -> None:
 def test_a_run_without_a_recorded_result_may_have_written_its_intents() -> None:
     world = World()
     preview = world.plan(NEW).preview
-    outcome = lost_outcome(preview, [(ALICE, RATE)], world.orders, started=5.0, record_count=3)
+    outcome = lost_outcome(
+        preview, preview.plan.changes, [(ALICE, RATE)], world.orders, at=5.0, records=3
+    )
     results = {pair.change.entity: pair.result for pair in outcome.pairs}
     assert results == {
         ALICE: Unknown(reason="the run ended before it recorded a result"),

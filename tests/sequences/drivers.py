@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from reconciler.codecs.outcome import outcome_document, read_undo
 from reconciler.errors import ManifestErrors, PlanRefused, StalePlan
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMN_OF, Key
@@ -27,6 +28,7 @@ from reconciler.reconcile import (
     rollback_orders,
 )
 from reconciler.reconcile.drift import as_applied, correctable_pairs, observe_drift
+from reconciler.render.json_values import dump
 from tests.policies import CHANGING
 from tests.reconcile import scenarios
 from tests.sequences.commands import Command, Seen
@@ -78,7 +80,7 @@ class MemoryDriver:
         self.runner = runner
         self.world = scenarios.World()
         self.saved: SavedPlan | None = None
-        self.changes: list[QuotaChange] = []
+        self.changes: tuple[QuotaChange, ...] = ()
         self.desired = DesiredState()
         self.options = ReconcileOptions()
 
@@ -124,15 +126,16 @@ class MemoryDriver:
         await self._apply(replace(self.options, rules=replace(self.options.rules, drift=drift)))
 
     async def _apply(self, options: ReconcileOptions) -> None:
-        await self._send(options, self.desired, is_kept=True)
+        await self._send(options, self.desired)
 
     async def _send(
-        self, options: ReconcileOptions, desired: DesiredState, *, is_kept: bool = False
+        self, options: ReconcileOptions, desired: DesiredState, *, is_kept: bool = True
     ) -> None:
         prepared = await prepare(self.world.ports, options, desired)
         outcome = await apply(self.world.ports, options, prepared)
         if is_kept and outcome.pairs:
-            self.changes = [item.change for item in outcome.pairs]
+            text = dump(outcome_document(outcome))
+            self.changes = read_undo(text, location="outcome.json").changes
 
     async def save_plan(self) -> None:
         """Save a plan for review."""
@@ -162,7 +165,7 @@ class MemoryDriver:
             options = replace(
                 self.options, rules=rules, only=lambda subject, key: (subject, key) in pairs
             )
-            await self._send(options, self.desired)
+            await self._send(options, self.desired, is_kept=False)
 
     def corrected_pairs(self, observed: Reconciliation) -> frozenset[tuple[Entity, Key]]:
         """The pairs that a correction writes."""
@@ -182,7 +185,7 @@ class MemoryDriver:
         await self._begin((begun,))
 
     async def roll_back(self) -> None:
-        """Restore what was there before the last apply."""
+        """Restore what was there before the last command that wrote to the cluster."""
         now = self.world.ports.clock.now()
         await self._begin(rollback_orders(self.changes, now=now, principal="eve", reason="undo"))
 

@@ -90,6 +90,14 @@ Change: TypeAlias = tuple[str, float | None, tuple[bool, bool, bool], float | No
 """Entity, live value, how record, live value and declaration agree, value after, document."""
 
 
+class Undo(NamedTuple):
+    """What a rollback knows of a limit: how it was before a command, its value after it, and whether that began a layer."""
+
+    pair: Pair
+    after: float | None
+    begins: bool = False
+
+
 class Approved(NamedTuple):
     """A saved plan: what it does to each limit, seen from which state; and what clients of removed limits fall back to."""
 
@@ -105,8 +113,8 @@ class State(Struct, frozen=True, kw_only=True):
     policy: str = "Upsert"
     scope: frozenset[str] = frozenset(WIDER)
     saved: Approved | None = None
-    before: Mapping[str, Pair] = field(default_factory=dict[str, Pair])
-    """The pairs that the last apply changed, as they were before."""
+    undo: Mapping[str, Undo] = field(default_factory=dict[str, Undo])
+    """What the last command changed that writes to the cluster and keeps an outcome."""
 
     @property
     def in_force(self) -> Policy:
@@ -141,6 +149,15 @@ class State(Struct, frozen=True, kw_only=True):
     def with_pairs(self, pairs: Mapping[str, Pair]) -> "State":
         """Return the state with other pairs."""
         return replace(self, pairs={**self.pairs, **pairs})
+
+    def written(self, pairs: Mapping[str, Pair]) -> "State":
+        """Return the state after a command that keeps an outcome, if it changes a live value."""
+        undo = {
+            name: Undo(before, pair.live, begins=pair.temporary not in {None, before.temporary})
+            for name, pair in pairs.items()
+            if pair.live != (before := self.pairs[name]).live
+        }
+        return replace(self.with_pairs(pairs), undo=undo or self.undo)
 
 
 # ---- what people and other writers do ---------------------------------------------------------
@@ -202,13 +219,9 @@ def apply(state: State, *, corrects: bool = False) -> State:
     """`kquota apply`, with `--correct-drift` or without."""
     if state.is_contested:
         return state
-    after = {subject: applied_pair(state, subject, corrects=corrects) for subject in WIDER}
-    changed = {
-        subject: state.pairs[subject]
-        for subject, pair in after.items()
-        if pair.live != state.pairs[subject].live
-    }
-    return replace(state.with_pairs(after), before=changed or state.before)
+    return state.written(
+        {subject: applied_pair(state, subject, corrects=corrects) for subject in WIDER}
+    )
 
 
 def applied_pair(state: State, subject: str, *, corrects: bool = False) -> Pair:
@@ -356,7 +369,7 @@ def override(state: State, subject: str, value: float | None) -> State:
         return state
     pair = state.pairs[subject]
     temporary = Temporary(value, value_before(pair), declared=known_declaration(state, subject))
-    return state.with_pairs({subject: Pair(value, pair.record, temporary)})
+    return state.written({subject: Pair(value, pair.record, temporary)})
 
 
 def value_before(pair: Pair) -> float | None:
@@ -369,26 +382,47 @@ def end(state: State, subject: str) -> State:
     """`kquota override end`."""
     if state.pairs[subject].temporary is None or state.in_force not in CREATING:
         return state
-    return state.with_pairs({subject: ended_pair(state, subject)})
+    return state.written({subject: ended_pair(state, subject)})
 
 
 def roll_back(state: State) -> State:
-    """`kquota rollback` of the last apply: each limit has the value and the owner from before it."""
-    if not all(may_begin(state, subject) for subject in state.before):
+    """`kquota rollback` of the last command: each limit has the value, the owner and the value below from before it."""
+    if not all(may_begin(state, subject) for subject in state.undo):
         return state
-    rolled: dict[str, Pair] = {}
-    for subject, pair in state.before.items():
-        restored = Pair(pair.live, pair.record)
-        claim = state.with_pairs({subject: restored}).declared(subject)
-        value = None if claim is None else claim[1].value
-        if state.is_contested:
-            value = known_declaration(state, subject)
-        before = pair.live if pair.temporary is None else value_before(state.pairs[subject])
-        is_rollback = value is None or value in judged_values(state.pairs[subject])
-        rolled[subject] = restored._replace(
-            temporary=Temporary(pair.live, before, is_rollback, value)
-        )
-    return state.with_pairs(rolled)
+    return state.written({subject: rolled_back(state, subject) for subject in state.undo})
+
+
+def rolled_back(state: State, subject: str) -> Pair:
+    """What a rollback makes of a limit."""
+    pair, (before, after, begins) = state.pairs[subject], state.undo[subject]
+    guess = known_declaration(state, subject)
+    state = state.with_pairs({subject: pair._replace(record=before.record)})
+    claim = None if state.is_contested else state.declared(subject)
+    value = None if claim is None else claim[1].value
+    if begins and pair.temporary is None and before.live == pair.live == value:
+        return Pair(pair.live, before.record)  # It ended, and its document applies again.
+    if begins and pair.temporary is not None and pair.temporary.value == after:
+        is_kept = value is not None or state.is_contested or before.record is None
+        is_kept = is_kept and not is_new(pair.temporary, value, before.record)
+        if is_kept and (ended := ended_pair(state, subject)).live == before.live:
+            return ended
+    value = guess if state.is_contested else value
+    own_values = {after, None if pair.record is None else pair.record.applied}
+    is_own = pair.live in own_values | ({pair.temporary.value} if pair.temporary else set())
+    if is_own or not (begins or before.temporary):
+        base = before.live if before.temporary is None else before.temporary.before
+    else:
+        base = pair.live  # That of another writer stays.
+    is_rollback = value is None or value in judged_values(pair)
+    temporary = Temporary(before.live, base, is_rollback, value)
+    return Pair(before.live, before.record, temporary)
+
+
+def is_new(temporary: Temporary, value: float | None, record: Record | None) -> bool:
+    """Whether no guard judged what is declared under a temporary limit."""
+    if temporary.is_rollback and value == temporary.declared:
+        return False
+    return value not in {None, temporary.before, None if record is None else record.applied}
 
 
 def known_declaration(state: State, subject: str) -> float | None:

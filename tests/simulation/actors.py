@@ -78,7 +78,6 @@ class ProcessPorts:
         """Forget what earlier runs observed."""
         self.client.states.clear()
         self.client.sent.clear()
-        self.client.unseen.clear()
         self.inventory.loaded.clear()
 
     async def close(self) -> None:
@@ -130,6 +129,7 @@ class ObservedClient(QuotaClient):
             ]
 
     async def observe(self, **options: Any) -> ClusterDescription:
+        self.unseen.clear()  # What is sent after a describe belongs to another plan.
         description = await super().observe(**options)
         self.states.append(description.quotas)
         return description

@@ -302,9 +302,11 @@ class Laws:
                 if value is None or (before is not None and before.applied[column] == value):
                     continue
                 pair = entity, key
-                # A rollback restores an earlier record, and so does the end of one that the broker refuses.
+                # A rollback restores an earlier record, and so does the end of one that the broker refuses; also one that
+                # it found as a write without an answer, and replaced at once.
                 is_rolled_back = pair in owned.overrides or pair in self.records.overrides
-                if is_rolled_back and value in self.recorded_values[pair]:
+                is_own = value in self.recorded_values[pair] or value in self.stored_intents[pair]
+                if is_rolled_back and is_own:
                     continue
                 self.recorded_values[pair].add(value)
                 if whole(key, value) not in self.values_between(pair, since, at):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from reconciler.quota.entity import Entity, entity
@@ -463,9 +463,9 @@ def end_override(state: PairState) -> PairState:
 
 
 def begin_override_of(
-    value: Value, ends_with_document: bool, *, restores: bool | None = None
+    value: Value, ends_with_document: bool, *, base: Value | UnsetType = UNSET
 ) -> Action:
-    """An override; one of a live override replaces what that one replaced."""
+    """An override; one of a live override replaces what that one replaced, and a rollback restores what was below it."""
 
     def begin(state: PairState) -> PairState:
         owned = owned_of(state)
@@ -480,11 +480,9 @@ def begin_override_of(
             ends_with_document=ends_with_document,
         )
         settled = settle_intents(owned, live_of(state.live), now=NOW).owned
-        override = override.begun(
-            settled.overrides.get(PAIR),
-            state.live,
-            restores=ends_with_document if restores is None else restores,
-        )
+        override = override.begun(settled.overrides.get(PAIR), state.live)
+        if ends_with_document:
+            override = replace(override, before=value if base is UNSET else base)
         return replace(
             state, changes=canonical(owned.with_changes([OverrideSet(override=override)]))
         )
@@ -509,10 +507,9 @@ def _rolled_back(product: Product) -> Action:
                 intent=owned_of(after).intents.get(PAIR),
             )
         )
-        (change,) = product.begin(state, is_refused=False).changes
-        begun = begin_override_of(
-            state.live, ends_with_document=True, restores=not change.is_temporary
-        )
+        override = before.overrides.get(PAIR)
+        base = state.live if override is None else override.before
+        begun = begin_override_of(state.live, ends_with_document=True, base=base)
         own_values = state.own_values | after.own_values
         return begun(replace(after, changes=canonical(restored), own_values=own_values))
 

@@ -5,7 +5,7 @@ Decides nothing: ``comparison.py`` compares, ``send_order.py`` orders, ``guards.
 
 from collections.abc import Iterable
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from reconciler.quota.entity import Entity
@@ -49,6 +49,8 @@ class QuotaChange(Struct, frozen=True, kw_only=True, gc=False):
     applied: float | None = None  # value last applied, None = no record
     recorded: Owner | None = None  # the owner of that value
     is_orphaned: bool = False  # whether that value is an orphan
+    # In an outcome: the value that returns at the end of the temporary limit from before the change; UNSET = there was none.
+    returning: float | UnsetType | None = UNSET
     note: str = ""  # additional text for display, or ""
     of_override: bool = False  # for drift: whether the value of an override is written again
 
@@ -56,6 +58,11 @@ class QuotaChange(Struct, frozen=True, kw_only=True, gc=False):
     def pair(self) -> Pair:
         """Entity and key."""
         return self.entity, self.key
+
+    @property
+    def base(self) -> float | None:
+        """The value without temporary limits, from before the change of an outcome."""
+        return self.before if self.returning is UNSET else self.returning
 
     @property
     def removes(self) -> bool:
