@@ -54,17 +54,19 @@ class NamespaceUse:
     def __init__(self, limits: NamespaceLimits) -> None:
         self._limits = limits
         self._places: dict[str, _Place] = {}
-        self._served: list[_Place] = []
-        self._excess: list[_Place] = []
-        self._size = 0
+        self._order: list[_Place] = []
+        # The first of the order are served: how many, and their size.
+        self._served, self._size = 0, 0
 
     def __len__(self) -> int:
         return len(self._places)
 
     def serves(self, document: str) -> bool:
         """Whether a document is within the limit."""
-        place = self._places[document]
-        return not self._excess or place < self._excess[0]
+        return self._is_served(self._places[document])
+
+    def _is_served(self, place: _Place) -> bool:
+        return self._served == len(self._order) or place < self._order[self._served]
 
     def put(self, document: str, *, created: float, size: int) -> frozenset[str]:
         """Record a document; return the other documents that thereby moved beyond or back within the limit."""
@@ -74,11 +76,9 @@ class NamespaceUse:
         if document in self._places:
             self._take(document)
         self._places[document] = place
-        if self._excess and place > self._excess[0]:
-            bisect.insort(self._excess, place)
-        else:
-            bisect.insort(self._served, place)
-            self._size += size
+        if self._is_served(place):
+            self._served, self._size = self._served + 1, self._size + size
+        bisect.insort(self._order, place)
         return self._balanced() - {document}
 
     def remove(self, document: str) -> frozenset[str]:
@@ -90,31 +90,23 @@ class NamespaceUse:
 
     def _take(self, document: str) -> None:
         place = self._places.pop(document)
-        served = not self._excess or place < self._excess[0]
-        places = self._served if served else self._excess
-        del places[bisect.bisect_left(places, place)]
-        if served:
-            self._size -= place[2]
+        if self._is_served(place):
+            self._served, self._size = self._served - 1, self._size - place[2]
+        del self._order[bisect.bisect_left(self._order, place)]
 
     def _balanced(self) -> frozenset[str]:
+        """Move the end of what is served to where it belongs; return the documents that it passed."""
         moved_documents: set[str] = set()
-        while self._served and not self._fits(0, 0):
-            place = self._served.pop()
-            self._size -= place[2]
-            self._excess.insert(0, place)
-            moved_documents ^= {place[1]}
-        while self._excess and self._fits(1, self._excess[0][2]):
-            place = self._excess.pop(0)
-            self._served.append(place)
-            self._size += place[2]
-            moved_documents ^= {place[1]}
+        while self._served > self._limits.documents or self._size > self._limits.size:
+            self._served -= 1
+            self._size -= self._order[self._served][2]
+            moved_documents ^= {self._order[self._served][1]}
+        for _, name, size in self._order[self._served :]:
+            if self._served == self._limits.documents or self._size + size > self._limits.size:
+                break
+            self._served, self._size = self._served + 1, self._size + size
+            moved_documents ^= {name}
         return frozenset(moved_documents)
-
-    def _fits(self, documents: int, size: int) -> bool:
-        return (
-            len(self._served) + documents <= self._limits.documents
-            and self._size + size <= self._limits.size
-        )
 
 
 # ---- objects ---------------------------------------------------------------------------------

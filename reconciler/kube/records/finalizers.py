@@ -47,17 +47,14 @@ def adding(obj: Resource) -> list[dict[str, Any]]:
         if obj.has_finalizers
         else {"op": "add", "path": "/metadata/finalizers", "value": [FINALIZER]}
     )
-    return [_same_version(obj), last]
+    same_version = {"op": "test", "path": "/metadata/resourceVersion", "value": obj.version}
+    return [same_version, last]
 
 
 def removing(obj: Resource) -> list[dict[str, Any]]:
     """Return a JSON patch that removes the operator's finalizer at its position, and no other."""
     path = f"/metadata/finalizers/{obj.finalizer}"
     return [{"op": "test", "path": path, "value": FINALIZER}, {"op": "remove", "path": path}]
-
-
-def _same_version(obj: Resource) -> dict[str, Any]:
-    return {"op": "test", "path": "/metadata/resourceVersion", "value": obj.version}
 
 
 def holds_back(

@@ -113,16 +113,13 @@ async def begin(ledger: OverrideLedger, request: OverrideRequest) -> Sequence[Ov
             ),
             ledger.guards,
         )
-    overrides_begun: list[Override] = []
 
     def work(stored: StoredRecords) -> StoredRecords:
-        overrides_begun[:] = [
-            _build_override(stored, request, key, value) for key, value in request.values.items()
-        ]
-        return _with_overrides(stored, overrides_begun)
+        values = request.values.items()
+        return _with_overrides(stored, [_build(stored, request, *item) for item in values])
 
-    _ = await record_store.change(ledger.api, ledger.namespace, ledger.cluster_id, work)
-    return overrides_begun
+    stored = await record_store.change(ledger.api, ledger.namespace, ledger.cluster_id, work)
+    return [stored.owned.overrides[request.entity, key] for key in request.values]
 
 
 async def end(ledger: OverrideLedger, pairs: frozenset[Pair], *, now: float) -> Sequence[Override]:
@@ -133,19 +130,19 @@ async def end(ledger: OverrideLedger, pairs: frozenset[Pair], *, now: float) -> 
         InventoryError: The ledger cannot be read.
         KubernetesError: The request failed.
     """
-    overrides_ended: list[Override] = []
+
+    def ended(stored: StoredRecords) -> list[Override]:
+        recorded = stored.owned.overrides.items()
+        return [
+            replace(each, until=min(each.until, now)) for pair, each in recorded if pair in pairs
+        ]
 
     def work(stored: StoredRecords) -> StoredRecords:
         check_overrides(stored.owned, pairs)
-        overrides_ended[:] = [
-            replace(override, until=min(override.until, now))
-            for pair, override in stored.owned.overrides.items()
-            if pair in pairs
-        ]
-        return _with_overrides(stored, overrides_ended)
+        return _with_overrides(stored, ended(stored))
 
-    _ = await record_store.change(ledger.api, ledger.namespace, ledger.cluster_id, work)
-    return overrides_ended
+    place = ledger.api, ledger.namespace, ledger.cluster_id
+    return ended(await record_store.change(*place, work))
 
 
 async def wait_until_applied(ledger: OverrideLedger, *, seconds: float, clock: Clock) -> bool:
@@ -200,7 +197,7 @@ def _with_overrides(stored: StoredRecords, new_overrides: Sequence[Override]) ->
     return replace(stored, owned=stored.owned.with_changes(changes))
 
 
-def _build_override(
+def _build(
     stored: StoredRecords, request: OverrideRequest, key: Key, value: float | None
 ) -> Override:
     pair = request.entity, key

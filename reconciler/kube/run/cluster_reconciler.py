@@ -112,7 +112,7 @@ class ClusterReconciler:
         self._known = None
         await self._reconcile(draft)
         self._context.record_metrics(draft.report, len(set(chain(*draft.losses.values()))))
-        pending = await self._publisher.publish(draft, everything=trigger.resync)
+        pending = await self._publisher.publish(draft)
         if not draft.is_fenced:
             self._known = known_state(
                 draft, draft.resolved, self._inventory.recorded, before=draft.part, pending=pending

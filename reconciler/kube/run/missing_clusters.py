@@ -16,7 +16,6 @@ from reconciler.kube.api.custom_resources import Resource
 from reconciler.kube.records.finalizers import WITHHELD_SECONDS
 from reconciler.kube.records.record_store import Orphaning
 from reconciler.kube.status.client_quota import document_status
-from reconciler.kube.status.conditions import unchanged
 from reconciler.kube.status.eligibility import assess_eligibility
 from reconciler.kube.status.key_status import KeyStatusIndex
 from reconciler.kube.status.writer import ResourceWriter
@@ -93,9 +92,7 @@ class MissingClusterReconciler:
                 now=now,
             )
             statuses.append((obj, status))
-        return await self._writer.statuses(
-            (obj, after) for obj, after in statuses if not unchanged(obj.status, after)
-        )
+        return await self._writer.statuses(statuses)
 
 
 def _failed(error: KquotaError) -> KeyStatusIndex:

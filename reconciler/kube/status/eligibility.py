@@ -5,7 +5,7 @@ suspended freezes the limits that the records list as its own; one that is being
 planner applies the deletionPolicy that was recorded last. A message never contains names of another tenant's objects.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -39,9 +39,6 @@ from reconciler.quota.state import set_values
 
 _CLAIMING: Final = frozenset({None, Reason.CLUSTER_SUSPENDED})
 
-_NO_PAIRS: Final[frozenset[Pair]] = frozenset()
-"""Each call of ``frozenset`` without items would create another one."""
-
 
 class Eligibility(QuietRepr, Struct, frozen=True, kw_only=True):
     """The eligibility of one document.
@@ -59,8 +56,6 @@ class Eligibility(QuietRepr, Struct, frozen=True, kw_only=True):
     # The declaration with tenant grants applied; None if it cannot be read.
     declaration: Declaration | None = None
     claim: Claim | None = None  # what it may claim; None = nothing
-    # Pairs that must not be treated as undeclared while the document is suspended.
-    halted: frozenset[Pair] = _NO_PAIRS
     # Whether its cluster has tenants, so that documents of other namespaces must not be named to it.
     tenanted: bool = False
     # Sentences for its author: why it is not eligible, or which part has no effect.
@@ -76,6 +71,12 @@ class Eligibility(QuietRepr, Struct, frozen=True, kw_only=True):
     def entity(self) -> Entity | None:
         """The entity that the document declares; ``None`` if it cannot be read."""
         return None if self.declaration is None else self.declaration.entity
+
+    @property
+    def halted(self) -> Iterator[Pair]:
+        """The pairs that must not be treated as undeclared while the document is suspended."""
+        if self.reason is Reason.SUSPENDED and (declaration := self.declaration) is not None:
+            yield from ((declaration.entity, key) for key, _ in set_values(declaration.limits))
 
     @property
     def doubt(self) -> str:
@@ -257,9 +258,6 @@ def _judged(obj: Resource, declaration: Declaration, cluster: QuotaCluster) -> E
         claim=Claim(declaration=declared, priority=verdict.priority, created=obj.created)
         if claims
         else None,
-        halted=frozenset((declared.entity, key) for key, _ in set_values(declared.limits))
-        if reason is Reason.SUSPENDED
-        else _NO_PAIRS,
         tenanted=bool(cluster.grants),
         messages=messages,
     )

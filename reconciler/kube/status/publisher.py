@@ -38,8 +38,8 @@ from reconciler.quota.results.report import Reconciliation
 NO_FINALIZER: Final = Forbidden("the finalizer could not be added, so nothing is written for it")
 """Why documents report that nothing was written for them."""
 
-_QuietDocument: TypeAlias = tuple[tuple[object, ...], Eligibility]
-"""What the status of a document was computed from: the reconciliation's part and the document's."""
+_Inputs: TypeAlias = tuple[object, ...]
+"""What the statuses of documents were computed from that a reconciliation does not mention."""
 
 
 class _StatusBatch(Struct, kw_only=True):
@@ -75,16 +75,12 @@ class StatusPublisher:
         self._name, self._writer, self._inventory, self._clock = name, writes, inventory, clock
         self._statuses = statuses
         self._deletion_timeout = deletion_timeout
-        # Documents whose status was computed from a reconciliation that did not mention them, and from what.
-        self._quiet: dict[str, _QuietDocument] = {}
+        # Documents that have the status of a reconciliation that did not mention them, and its inputs.
+        self._quiet: dict[str, tuple[_Inputs, Resource]] = {}
         self._failing_since: float | None = None
 
-    async def publish(self, result: ReconcileResult, *, everything: bool) -> str:
+    async def publish(self, result: ReconcileResult) -> str:
         """Write everything that changed.
-
-        Args:
-            result: The result of the reconciliation.
-            everything: Check every document, whether or not the reconciliation mentions it.
 
         Returns:
             What could not be done yet and has to be retried, as a sentence; "" = nothing. Removals that the removal
@@ -102,11 +98,11 @@ class StatusPublisher:
         except KquotaError as error:
             # Documents show why, but none is released.
             failed = result.failed(error)
-            self._queue(failed, frozenset(leaving), everything=everything)
+            self._queue(failed, frozenset(leaving))
             await self._cluster(failed, {})
             raise
         stuck = await self._finalizers(result, released)
-        self._queue(result, hold.waiting, everything=everything)
+        self._queue(result, hold.waiting)
         await self._cluster(result, hold.late)
         return _pending_text(result, stuck, hold.waiting - hold.withheld)
 
@@ -145,12 +141,10 @@ class StatusPublisher:
             await self._inventory.write(owned.cluster_id, given_up)
         return hold
 
-    def _queue(
-        self, result: ReconcileResult, held_documents: frozenset[str], *, everything: bool
-    ) -> None:
+    def _queue(self, result: ReconcileResult, held_documents: frozenset[str]) -> None:
         """Queue the statuses that may have changed, and the events of this reconciliation."""
         mentioned, outage = result.mentioned_documents, self._outage(result.report)
-        made_from = (*result.token, outage >= GRACE_SECONDS)
+        inputs = (*result.token, outage >= GRACE_SECONDS)
         losses, owned = result.losses, self._inventory.owned
         nothing_written = Reconciliation(cluster=self._name, error=NO_FINALIZER)
         reconciled = KeyStatusIndex(result.report, losses=losses, owned=owned)
@@ -162,15 +156,16 @@ class StatusPublisher:
         for document, eligibility in result.eligibilities.items():
             if eligibility.obj.is_terminating and document not in held_documents:
                 continue
-            is_mentioned = document in mentioned
-            compared = None if is_mentioned else (made_from, eligibility)
-            earlier = self._quiet.get(document)
-            # A resync must still see that the status was edited: the newer object was not judged.
-            if compared and earlier and _is_quiet(earlier, compared, everything=everything):
+            is_quiet = document not in mentioned
+            earlier_inputs, written = self._quiet.get(document, (None, None))
+            # A document whose status was edited is another object.
+            if is_quiet and earlier_inputs == inputs and written is eligibility.obj:
                 continue
             _ = self._quiet.pop(document, None)
             key_statuses = unwritten if document in result.without_finalizer else reconciled
-            work = partial(self._write, eligibility, key_statuses, batch, compared)
+            work = partial(
+                self._write, eligibility, key_statuses, batch, inputs if is_quiet else None
+            )
             self._statuses.put(eligibility.obj.namespace, (self._name, document), work)
         if result.report.error is None:
             for obj, event in left_in_kafka(result.report, result.rules):
@@ -183,7 +178,7 @@ class StatusPublisher:
         eligibility: Eligibility,
         key_statuses: KeyStatusIndex,
         batch: "_StatusBatch",
-        compared: _QuietDocument | None,
+        inputs: _Inputs | None,
     ) -> bool:
         """Compute and write the status of a document; return whether it is done, also because the document is gone."""
         document = eligibility.document
@@ -206,8 +201,9 @@ class StatusPublisher:
             _ = await self._post(eligibility.obj, events, batch)
         # The write of an earlier, quiet status may have ended after this one was queued.
         _ = self._quiet.pop(document, None)
-        if compared is not None:
-            self._quiet[document] = compared[0], eligibility
+        newest = self._writer.present(self._name, document)
+        if inputs is not None and newest is not None and unchanged(newest.status, after):
+            self._quiet[document] = inputs, newest
         return True
 
     async def _post(
@@ -250,21 +246,6 @@ class StatusPublisher:
         if not unchanged(before, after):
             _ = await self._writer.cluster_status(result.obj, after)
         await self._writer.events(((result.obj, event) for event in events), otherwise=None)
-
-
-def _is_quiet(before: _QuietDocument, now: _QuietDocument, *, everything: bool) -> bool:
-    """Whether a status need not be computed again because its inputs are unchanged.
-
-    Args:
-        before: The inputs last time.
-        now: The current inputs.
-        everything: Whether the status may have been edited meanwhile: then only the identical object counts.
-    """
-    if before[0] != now[0]:
-        return False
-    if before[1].obj is now[1].obj:
-        return True
-    return not everything and before[1].obj.request == now[1].obj.request
 
 
 def _pending_text(result: ReconcileResult, stuck: set[str], held_documents: frozenset[str]) -> str:

@@ -119,5 +119,7 @@ def _frozen(obj: Resource, name: str) -> Resource:
 def _view(obj: Resource, name: str, spec: Obj, selections: Selections) -> Resource:
     part = parts_of(obj).get(name, {})
     status = {field: value for field, value in part.items() if field != "name"}
+    if "entity" in obj.status:
+        status["entity"] = obj.status["entity"]  # The same for all clusters.
     projection = Projection(cluster=name, selections=selections)
     return replace(obj, spec=spec, status=status, projection=projection)
