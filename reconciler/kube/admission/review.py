@@ -43,14 +43,9 @@ class MalformedReview(ValueError):
     """The body is not a valid AdmissionReview; the message says why."""
 
 
-class _ResourceName(Struct, frozen=True):
-    group: str
-    resource: str
-
-
 class _Request(Struct, frozen=True, kw_only=True, rename="camel"):
     uid: Annotated[str, Meta(min_length=1, max_length=256)]
-    resource: _ResourceName
+    resource: dict[str, str]
     operation: str = ""
     sub_resource: str | None = None
     namespace: str | None = None
@@ -82,7 +77,8 @@ def parse(review: object) -> AdmissionRequest:
     except msgspec.ValidationError as error:
         raise MalformedReview(f"no AdmissionReview of {API_VERSION}: {error}") from None
     is_reviewed = (
-        (request.resource.group, request.resource.resource) == (GROUP, CLIENT_QUOTAS.plural)
+        (request.resource.get("group"), request.resource.get("resource"))
+        == (GROUP, CLIENT_QUOTAS.plural)
         and request.operation in _REVIEWED
         and not request.sub_resource
     )

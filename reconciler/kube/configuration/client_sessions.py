@@ -120,57 +120,53 @@ class SessionKeeper:
         if session is not None and session.properties != cluster.properties:
             await self.forget(cluster.name)
             session = None
-        if session is None:
-            return await self._first(cluster)
-        if session.client.other_cluster is not None:
-            # Another cluster answers, now or when the session began. The id that the cluster must have, by its
-            # spec or records, is checked before each write.
-            await self._reconnect(cluster, session)
         try:
             credentials = await self._credentials(cluster)
-            if credentials.version != session.state.version:
-                session = await self._rotated(cluster, session, credentials)
-            elif session.state.problem is not None:
-                session.state = replace(session.state, problem=None, rejected_version="")
         except SecretWithdrawn:
             await self.forget(cluster.name)
             raise
         except KquotaError as error:
+            if session is None:
+                raise
             # Missing briefly or permanently: the session still works, and the status reports the problem.
             if not error.retriable:
                 session.state = replace(session.state, problem=error)
+        else:
+            if session is None:
+                session = self._sessions[cluster.name] = self._begun(cluster, credentials)
+            elif session.state != SecretState(version=credentials.version):
+                await self._rotate(cluster, session, credentials)
+        if session.client.other_cluster is not None:
+            # Another cluster answers, now or when the session began. The id that the cluster must have, by its
+            # spec or records, is checked before each write.
+            await self._reconnect(cluster, session)
         return await self._unless_refused(cluster, session)
 
     # ---- making -----------------------------------------------------------------------------
 
-    async def _first(self, cluster: QuotaCluster) -> QuotaClient:
-        credentials = await self._credentials(cluster)
+    def _begun(self, cluster: QuotaCluster, credentials: Credentials) -> _ClientSession:
         config = self._config(cluster, credentials)
-        self._sessions[cluster.name] = _ClientSession(
+        return _ClientSession(
             client=self._client(cluster, config),
             config=config,
             properties=cluster.properties,
             state=SecretState(version=credentials.version),
         )
-        return self._sessions[cluster.name].client
 
-    async def _rotated(
+    async def _rotate(
         self, cluster: QuotaCluster, session: _ClientSession, credentials: Credentials
-    ) -> _ClientSession:
-        """Return a session with new credentials, or the old session with the reason why they cannot be used."""
+    ) -> None:
+        """Give a session new credentials, or note why they cannot be used."""
         now = self._clock.monotonic()
-        if session.state.rejected_version == credentials.version and (
-            now - session.rejected_at < REFUSED_AGAIN_SECONDS
-        ):
-            return session
+        is_rejected = session.state.rejected_version == credentials.version
+        if is_rejected and now - session.rejected_at < REFUSED_AGAIN_SECONDS:
+            return
         try:
             config = self._config(cluster, credentials)
             if replace(config, warnings=()) == replace(session.config, warnings=()):
                 # Labels or an unused key changed.
-                session.state = replace(
-                    session.state, version=credentials.version, rejected_version="", problem=None
-                )
-                return session
+                session.state = SecretState(version=credentials.version)
+                return
             client = await self._tried(cluster, config)
         except (CredentialsError, ConfigError, AuthenticationError, TlsError) as error:
             _log.warning("%s: new credentials cannot be used: %s", cluster.name, error)
@@ -178,21 +174,14 @@ class SessionKeeper:
             session.state = replace(
                 session.state, rejected_version=credentials.version, problem=error
             )
-            return session
         except ClientError as error:
             # No broker answered, so the credentials are untested; the next reconciliation tries again.
             _log.warning("%s: new credentials could not be tried: %s", cluster.name, error)
-            return session
-        await self.forget(cluster.name)
-        new_session = _ClientSession(
-            client=client,
-            config=config,
-            properties=cluster.properties,
-            state=SecretState(version=credentials.version),
-        )
-        self._sessions[cluster.name] = new_session
-        _log.info("%s: new credentials are in use", cluster.name)
-        return new_session
+        else:
+            await session.client.close()
+            session.client, session.config, session.refused_at = client, config, None
+            session.state = SecretState(version=credentials.version)
+            _log.info("%s: new credentials are in use", cluster.name)
 
     async def _tried(self, cluster: QuotaCluster, config: ClientConfig) -> QuotaClient:
         """Return a client that got a response with this configuration."""

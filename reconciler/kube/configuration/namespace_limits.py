@@ -101,8 +101,10 @@ class NamespaceUse:
             self._served -= 1
             self._size -= self._order[self._served][2]
             moved_documents ^= {self._order[self._served][1]}
-        for _, name, size in self._order[self._served :]:
-            if self._served == self._limits.documents or self._size + size > self._limits.size:
+        most = min(len(self._order), self._limits.documents)
+        while self._served < most:
+            _, name, size = self._order[self._served]
+            if self._size + size > self._limits.size:
                 break
             self._served, self._size = self._served + 1, self._size + size
             moved_documents ^= {name}

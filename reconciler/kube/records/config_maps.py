@@ -20,7 +20,6 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.base import bounded_json
 from reconciler.codecs.loop_memory import (
     corrections_text,
     read_corrections,
@@ -174,10 +173,7 @@ def _part(
 
 
 def _read_uids(config_map: Obj) -> Mapping[str, str]:
-    text = unpacked(config_map, DOCUMENTS).decode()
-    rows = bounded_json.parse(text, most_bytes=UNPACKED_BYTES)
-    if not isinstance(rows, dict) or not all(isinstance(uid, str) for uid in rows.values()):
-        raise ValueError(f"{DOCUMENTS} should be a map of documents to uids")
+    rows = msgspec.json.decode(unpacked(config_map, DOCUMENTS), type=dict[str, str])
     return {intern(document): intern(uid) for document, uid in rows.items()}
 
 

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from msgspec import Struct
-
 from reconciler.app.loop.cluster_loop import (
     ClusterLoop,
     LoopIntervals,
@@ -22,11 +20,6 @@ from reconciler.kube.watch.resource_cache import ResourceCache
 
 LOST: Final = ""
 """Name of the loop for documents whose QuotaCluster does not exist; not a valid QuotaCluster name."""
-
-
-class _RunningLoop(Struct, frozen=True):
-    loop: ClusterLoop
-    stop: asyncio.Event
 
 
 class ClusterLoops:
@@ -50,13 +43,14 @@ class ClusterLoops:
     ) -> None:
         self._cache, self._clock = cache, clock
         self._work_of, self._pace_of, self._on_end = work_of, pace_of, on_end
-        self._running: dict[str, _RunningLoop] = {}
+        # Each loop, and what stops it.
+        self._running: dict[str, tuple[ClusterLoop, asyncio.Event]] = {}
         self._changed = asyncio.Event()
 
     @property
     def loops(self) -> dict[str, ClusterLoop]:
         """The loops of the QuotaClusters that this operator serves, by name."""
-        return {name: running.loop for name, running in self._running.items() if name != LOST}
+        return {name: loop for name, (loop, _) in self._running.items() if name != LOST}
 
     def enqueue(self, clusters: Iterable[str], key: str) -> None:
         """Put ``key`` into the mailboxes of these clusters, and start or stop loops if clusters were created or deleted."""
@@ -66,9 +60,9 @@ class ClusterLoops:
             if (name in self._running) != is_wanted:
                 self._changed.set()  # Created, deleted, or its operator class changed.
             if is_wanted and name in self._running:
-                self._running[name].loop.mailbox.put(key)
+                self._running[name][0].mailbox.put(key)
             if not present and LOST in self._running:
-                self._running[LOST].loop.mailbox.put(name)
+                self._running[LOST][0].mailbox.put(name)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run the loops until ``stop`` is set.
@@ -91,8 +85,8 @@ class ClusterLoops:
                     self._ended(tasks.pop(task))
                     task.result()
         finally:
-            for running in self._running.values():
-                running.stop.set()
+            for _, loop_stop in self._running.values():
+                loop_stop.set()
             _ = stopping.cancel()
             if tasks:
                 _ = await asyncio.wait(tasks)
@@ -107,10 +101,10 @@ class ClusterLoops:
                 pace=partial(self._pace_of, name),
                 clock=self._clock,
             )
-            self._running[name] = _RunningLoop(loop, stop)
+            self._running[name] = loop, stop
             tasks[asyncio.ensure_future(loop.run(stop))] = name
         for name in self._running.keys() - wanted_names:
-            self._running[name].stop.set()
+            self._running[name][1].set()
 
     def _ended(self, name: str) -> None:
         """Remove a loop that ended; if its cluster exists again, a new loop starts at once."""
@@ -118,7 +112,7 @@ class ClusterLoops:
         self._on_end(name)
         self._changed.set()
         if LOST in self._running:
-            self._running[LOST].loop.mailbox.put(name)
+            self._running[LOST][0].mailbox.put(name)
 
 
 def reported(work: Work, report: Callable[[float], None], *, clock: Clock) -> Work:

@@ -286,7 +286,7 @@ class KeyStatusIndex:
 
     def _drifting(self, pair: Pair, live: float | None) -> KeyStatus:
         observation = self.observations_by_key.get(pair)
-        message = _drift_text(self.applied(pair), live)
+        message = drift_text(self.applied(pair), live)
         is_fought_over = observation is not None and observation.corrections_stopped
         if observation is not None and is_fought_over:
             message += f"; it was corrected {len(observation.corrections)} times and changed again each time"
@@ -305,7 +305,7 @@ class KeyStatusIndex:
             return KeyStatus(reason=Reason.SYNCED, live=live)
         disabled = preview is not None and preview.drift_mode is DriftMode.DISABLED
         words = "changed by another writer; driftDetection is Disabled"
-        words = words if disabled else f"{_drift_text(applied, live)}; it is compared again soon"
+        words = words if disabled else f"{drift_text(applied, live)}; it is compared again soon"
         status = KeyStatus(reason=Reason.SYNCED, cause=Cause.DRIFT.value, live=live)
         return replace(status, message=words, is_settling=not disabled)
 
@@ -347,7 +347,8 @@ def _winner_text(winner: str, document: str, *, tenanted: bool) -> str:
     return f"ClientQuota {winner}"
 
 
-def _drift_text(applied: float | None, live: float | None) -> str:
+def drift_text(applied: float | None, live: float | None) -> str:
+    """Return how a live value differs from the one applied last."""
     return f"{number(applied)} was applied, {_finding_text(live)} is live"
 
 

@@ -12,7 +12,7 @@ from reconciler.kube.api.custom_resources import Resource, time_text
 from reconciler.kube.configuration.cluster_references import ignored_properties, refused_references
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.status.conditions import ReconcileFailure, conditions, trouble_of
-from reconciler.kube.status.key_status import violation_text
+from reconciler.kube.status.key_status import drift_text, violation_text
 from reconciler.kube.status.reasons import Reason, worst
 from reconciler.kube.status.reconcile_result import ReconcileResult
 from reconciler.metrics.reconciliation_values import foreign_pairs
@@ -23,7 +23,6 @@ from reconciler.quota.planner.desired_state import Losses
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy
 from reconciler.quota.results.report import Preview, Reconciliation, WithheldChange
-from reconciler.render.units import number
 
 MOST_NAMED: Final = 5
 
@@ -153,7 +152,7 @@ def _drifted(observations: Sequence[DriftObservation], report: Reconciliation) -
     if not observations and _has_unconfirmed_drift(report, report.preview):
         return None
     listing = "; ".join(
-        f"{entity_text(observation.entity)} {observation.key}: {number(observation.expected)} was applied, {number(observation.live)} is live"
+        f"{entity_text(observation.entity)} {observation.key}: {drift_text(observation.expected, observation.live)}"
         for observation in observations[:MOST_NAMED]
     )
     remainder = (

@@ -67,7 +67,7 @@ def test_named_drift_is_bounded_and_counted_completely():
     assert status["counts"]["drifted"] == MOST_NAMED + 20
     drifted = condition_of(status, "Drifted")
     assert drifted["status"] == "True"
-    first = "user=user-00 producer_byte_rate: 4096 was applied, - is live"
+    first = "user=user-00 producer_byte_rate: 4096 was applied, nothing is live"
     assert drifted["message"].startswith(first)
     assert drifted["message"].endswith("and 20 more")
     assert faults("QuotaCluster", status) == []
