@@ -329,7 +329,9 @@ class KubeInventory:
         stored, entities = self._stored, self._entities
         owned = self.owned if entities is None else stored.owned.with_part(entities, self.owned)
         deleted_uids = {document: obj.uid for document, obj in self._deleted.items()}
-        uids = {name: uid for name, uid in stored.uids.items() if deleted_uids.get(name) != uid}
+        uids = dict(stored.uids)  # Thousands, copied at C speed.
+        for document in [name for name, uid in deleted_uids.items() if uids.get(name) == uid]:
+            del uids[document]
         subjects = changed_entities(stored, replace(stored, owned=owned), among=entities)
         owners = {owner.document for _, owner in self.owned.part(subjects).owners()}
         owners |= {intent.owner.document for intent in self.owned.intents.values()}

@@ -164,9 +164,10 @@ class PartialReconciliation(ForwardingStore):
         Raises:
             ClientError: The cluster cannot be queried.
         """
-        undescribed = self._baseline.live.limits.keys() - self.entities
         if any(not isinstance(entity[1], str) for entity in at_risk) and any(
-            isinstance(entity[1], str) for entity in undescribed
+            isinstance(entity[1], str)
+            for entity in self._baseline.live.limits
+            if entity not in self.entities
         ):
             return False
         current, earlier = await self._described(self.entities), self._baseline.live
