@@ -81,5 +81,4 @@ class Server:
             server_name=None,
             proxy=None,
             authorization=authorization or planted,
-            namespace="kafka",
         )

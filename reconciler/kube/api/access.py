@@ -9,7 +9,7 @@ import os
 import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -34,7 +34,6 @@ class ApiAccess(QuietRepr, Struct, frozen=True, kw_only=True):
     proxy: str | None  # URL of a proxy, if one is needed
     # Returns the value of the header, read again if it may have changed; "" = the TLS identity is used.
     authorization: Callable[[], Awaitable[str]]
-    namespace: str  # namespace of the context or of the pod; "default" if there is none
 
 
 async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER) -> ApiAccess:
@@ -68,7 +67,6 @@ def _of_pod(folder: Path) -> ApiAccess:
             hint=_HINT,
         )
     _ = _token(folder)
-    namespace = folder / "namespace"
 
     async def authorization() -> str:
         return f"Bearer {_token(folder)}"  # The kubelet replaces the file every hour.
@@ -79,7 +77,6 @@ def _of_pod(folder: Path) -> ApiAccess:
         server_name=None,
         proxy=proxy_for(host) or None,
         authorization=authorization,
-        namespace=namespace.read_text("utf-8").strip() if namespace.is_file() else "default",
     )
 
 
@@ -115,7 +112,7 @@ async def _of_file(path: Path) -> ApiAccess:
 
     configuration = Configuration()
     try:
-        namespace = await _from_file(path, configuration)
+        await _from_file(path, configuration)
     except ConfigException as error:
         raise ConfigError(
             f"the kubeconfig cannot be used: {_unquoted(error)}", location=str(path), hint=_HINT
@@ -127,7 +124,7 @@ async def _of_file(path: Path) -> ApiAccess:
             location=str(path),
             hint=_HINT,
         ) from None
-    return _access(configuration, namespace)
+    return _access(configuration)
 
 
 def _unquoted(error: "ConfigException") -> str:
@@ -145,16 +142,15 @@ def _usual_kubeconfig() -> Path | None:
     return usual if not in_pod and usual.is_file() else None
 
 
-async def _from_file(path: Path, configuration: "Configuration") -> str:
+async def _from_file(path: Path, configuration: "Configuration") -> None:
     from kubernetes.aio.config import load_kube_config  # noqa: PLC0415 - 20 MB that no pod needs
 
-    loader: Any = await load_kube_config(  # type: ignore[no-untyped-call]  # untyped in the official client
+    _ = await load_kube_config(  # type: ignore[no-untyped-call]  # untyped in the official client
         config_file=str(path), client_configuration=configuration, persist_config=False
     )
-    return str(loader.current_context["context"].get("namespace") or "default")
 
 
-def _access(configuration: "Configuration", namespace: str) -> ApiAccess:
+def _access(configuration: "Configuration") -> ApiAccess:
     async def authorization() -> str:
         try:
             api_key = await configuration.get_api_key_with_prefix(
@@ -182,7 +178,6 @@ def _access(configuration: "Configuration", namespace: str) -> ApiAccess:
         server_name=configuration.tls_server_name,
         proxy=configuration.proxy or proxy_for(host) or None,
         authorization=authorization,
-        namespace=namespace,
     )
 
 

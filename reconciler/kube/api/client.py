@@ -87,11 +87,6 @@ class KubernetesApi:
         """Close all connections."""
         await self._exchange.close()
 
-    @property
-    def namespace(self) -> str:
-        """Namespace of the kubeconfig's context, or of the pod."""
-        return self._exchange.access.namespace
-
     # ---- reading ----------------------------------------------------------------------------
 
     async def get(self, resource: ApiResource, namespace: str | None, name: str) -> Obj:
@@ -214,15 +209,6 @@ class KubernetesApi:
         return await self._object(
             "merge", resource, namespace, name, body=body, subresource=subresource
         )
-
-    async def delete(self, resource: ApiResource, namespace: str | None, name: str) -> None:
-        """Delete an object; with finalizers, start its deletion.
-
-        Raises:
-            NotFound: It does not exist; perhaps an earlier attempt deleted it.
-        """
-        options = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        _ = await self._object("delete", resource, namespace, name, body=options)
 
     async def _object(
         self,

@@ -83,13 +83,7 @@ _RETRY: Final = POLICIES[Peer.KUBERNETES]
 _TIMEOUTS: Final = frozenset({NoResponseKind.TIMEOUT, NoResponseKind.CONNECT_TIMEOUT})
 
 
-_METHODS: Final = {
-    "get": "GET",
-    "list": "GET",
-    "create": "POST",
-    "update": "PUT",
-    "delete": "DELETE",
-}
+_METHODS: Final = {"get": "GET", "list": "GET", "create": "POST", "update": "PUT"}
 _PATCHES: Final = {
     "apply": "application/apply-patch+yaml",  # JSON is YAML
     "patch": "application/json-patch+json",
@@ -107,7 +101,7 @@ class RequestTimeouts(Struct, frozen=True, kw_only=True):
 class ApiRequest(QuietRepr, Struct, frozen=True, kw_only=True):
     """One request, which can be sent any number of times."""
 
-    verb: str  # one of get, list, create, update, delete, apply, patch (JSON patch) and merge
+    verb: str  # one of get, list, create, update, apply, patch (JSON patch) and merge
     resource: ApiResource  # the kind
     namespace: str | None = None  # None = all namespaces, or cluster-scoped
     name: str = ""  # "" = the collection

@@ -30,14 +30,9 @@ class _WaitingStatus(Struct, kw_only=True, eq=False):
 
 
 class StatusQueue:
-    """The statuses that one operator has to write.
-
-    Attributes:
-        faults: Number of writes that ended with an error of the program: one status must not end the others.
-    """
+    """The statuses that one operator has to write."""
 
     def __init__(self, *, clock: Clock) -> None:
-        self.faults = 0
         self._clock = clock
         # By namespace, in the order of their turns.
         self._waiting: dict[str, dict[StatusKey, _WaitingStatus]] = {}
@@ -77,7 +72,6 @@ class StatusQueue:
             except Exception:  # noqa: BLE001 - the status of one document must not end those of others
                 _LOG.exception("the status of %s failed; it is tried again", status.key[1])
                 is_done = False
-                self.faults += 1
             finally:
                 self._writing.discard(status.key)
                 self._arrived.set()  # A newer one may have waited for this one.

@@ -47,13 +47,9 @@ def loaded(*args: Any, **options: Any) -> tuple[access.ApiAccess, str]:
     return asyncio.run(story())
 
 
-def test_a_named_kubeconfig_defines_server_token_and_namespace(tmp_path: Path) -> None:
+def test_a_named_kubeconfig_defines_server_and_token(tmp_path: Path) -> None:
     api_access, authorization = loaded(kubeconfig(tmp_path / "k", token=PLANTED))
-    assert (api_access.host, api_access.namespace, api_access.tls) == (
-        "http://127.0.0.1:1",
-        "kafka",
-        None,
-    )
+    assert (api_access.host, api_access.tls) == ("http://127.0.0.1:1", None)
     assert authorization == f"Bearer {PLANTED}"
     assert PLANTED not in repr(api_access)
 
@@ -77,7 +73,6 @@ def pod(folder: Path, monkeypatch: pytest.MonkeyPatch, ca: Path) -> Path:
     folder.mkdir()
     (folder / "token").write_text(f"{PLANTED}\n", "utf-8")
     (folder / "ca.crt").write_bytes(ca.read_bytes())
-    (folder / "namespace").write_text("quotas\n", "utf-8")
     return folder
 
 
@@ -92,7 +87,7 @@ def test_in_a_pod_the_service_account_takes_precedence_over_the_home_folder(
     kubeconfig(tmp_path / "home" / ".kube" / "config")
     folder = pod(tmp_path / "pod", monkeypatch, authority)
     api_access, authorization = loaded(pod_folder=folder)
-    assert (api_access.host, api_access.namespace) == ("https://[fd00::1]:443", "quotas")
+    assert api_access.host == "https://[fd00::1]:443"
     assert api_access.tls is not None
     assert authorization.lower() == f"bearer {PLANTED}"
 

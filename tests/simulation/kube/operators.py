@@ -324,7 +324,6 @@ def connect(
         server_name=None,
         proxy="",
         authorization=_no_login,
-        namespace=HOME,
     )
     transport = ProcessTransport(world.api, process)
     return KubernetesApi(access, clock=clock, patience=patience, transport=transport)
