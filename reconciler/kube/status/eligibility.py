@@ -47,7 +47,6 @@ class Eligibility(QuietRepr, Struct, frozen=True, kw_only=True):
         ValueError: ``claim`` is set for a kind that may not claim, or is missing for one that does.
     """
 
-    document: str  # `namespace/name`
     obj: Resource  # the resource as it was judged
     # The first reason that applies why it is not applied, in this order: Deleting, NamespaceLimit, Invalid,
     # NoClusterSelected, ClusterNotFound or ClusterInvalid, NotGranted, OutOfScope, Suspended, ClusterSuspended; None
@@ -66,6 +65,11 @@ class Eligibility(QuietRepr, Struct, frozen=True, kw_only=True):
             raise ValueError(
                 f"a document with the reason {self.reason} has a claim that does not fit"
             )
+
+    @property
+    def document(self) -> str:
+        """``namespace/name``."""
+        return self.obj.document
 
     @property
     def entity(self) -> Entity | None:
@@ -105,40 +109,26 @@ def assess_eligibility(
         clusters: The usable QuotaClusters by name.
         unusable: Names of QuotaClusters that exist and are invalid.
     """
-    document = obj.document
     if excess := obj.excess:
         reason = Reason.DELETING if obj.is_terminating else Reason.NAMESPACE_LIMIT
-        return Eligibility(document=document, obj=obj, reason=reason, messages=(excess,))
+        return Eligibility(obj=obj, reason=reason, messages=(excess,))
     read = _read(obj)
     declaration = None if isinstance(read, tuple) else read.declaration
     if obj.is_terminating:
-        return Eligibility(
-            document=document, obj=obj, reason=Reason.DELETING, declaration=declaration
-        )
+        return Eligibility(obj=obj, reason=Reason.DELETING, declaration=declaration)
     if isinstance(read, tuple):
-        return Eligibility(document=document, obj=obj, reason=Reason.INVALID, messages=read)
+        return Eligibility(obj=obj, reason=Reason.INVALID, messages=read)
     if isinstance(read.clusters, SelectedClusters):
-        return Eligibility(
-            document=document,
-            obj=obj,
-            reason=Reason.NO_CLUSTER_SELECTED,
-            declaration=declaration,
-            messages=(f"clusterSelector {read.clusters.selector} selects no QuotaCluster",),
-        )
-    cluster = clusters.get(read.cluster)
-    if cluster is None:
-        reason, words = Reason.CLUSTER_NOT_FOUND, f"there is no QuotaCluster {read.cluster}"
-        if read.cluster in unusable:
-            reason = Reason.CLUSTER_INVALID
-            words = f"QuotaCluster {read.cluster} is invalid; see its status"
-        return Eligibility(
-            document=document,
-            obj=obj,
-            reason=reason,
-            declaration=declaration,
-            messages=(words,),
-        )
-    return _judged(obj, read.declaration, cluster)
+        reason = Reason.NO_CLUSTER_SELECTED
+        message = f"clusterSelector {read.clusters.selector} selects no QuotaCluster"
+    elif cluster := clusters.get(read.cluster):
+        return _judged(obj, read.declaration, cluster)
+    elif read.cluster in unusable:
+        reason = Reason.CLUSTER_INVALID
+        message = f"QuotaCluster {read.cluster} is invalid; see its status"
+    else:
+        reason, message = Reason.CLUSTER_NOT_FOUND, f"there is no QuotaCluster {read.cluster}"
+    return Eligibility(obj=obj, reason=reason, declaration=declaration, messages=(message,))
 
 
 def resolve_desired_state(
@@ -251,7 +241,6 @@ def _judged(obj: Resource, declaration: Declaration, cluster: QuotaCluster) -> E
         reason = Reason.CLUSTER_SUSPENDED
     claims = reason in _CLAIMING
     return Eligibility(
-        document=declaration.document,
         obj=obj,
         reason=reason,
         declaration=declared,

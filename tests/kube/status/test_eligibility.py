@@ -187,7 +187,7 @@ def test_a_longer_name_from_before_the_bound_is_reported_as_too_long(name, says)
 
 def test_a_claim_that_contradicts_the_eligibility_is_rejected():
     with pytest.raises(ValueError, match="does not fit"):
-        Eligibility(document="a/b", obj={}, reason=None)
+        Eligibility(obj={}, reason=None)
 
 
 def test_long_lists_of_errors_are_shortened_with_a_count():
