@@ -180,6 +180,14 @@ def bounded(text: str, max_characters: int = MOST_CHARACTERS) -> str:
     return text[: max_characters - len(mark)] + mark
 
 
+def first_of(texts: Iterable[str], most: int) -> str:
+    """Join the first texts, with the number of those that are left out."""
+    shown = list(texts)
+    if (more := len(shown) - most) > 0:
+        shown[most:] = [f"and {more} more"]
+    return "; ".join(shown)
+
+
 # ---- errors ----------------------------------------------------------------------------------
 
 _OF_ERRORS: Final[tuple[tuple[type[errors.KquotaError], Reason], ...]] = (

@@ -11,7 +11,7 @@ from reconciler.errors import ConfigError, CredentialsError, KquotaError
 from reconciler.kube.api.custom_resources import Resource, time_text
 from reconciler.kube.configuration.cluster_references import ignored_properties, refused_references
 from reconciler.kube.configuration.credentials import SecretState
-from reconciler.kube.status.conditions import ReconcileFailure, conditions, trouble_of
+from reconciler.kube.status.conditions import ReconcileFailure, conditions, first_of, trouble_of
 from reconciler.kube.status.key_status import drift_text, violation_text
 from reconciler.kube.status.reasons import Reason, worst
 from reconciler.kube.status.reconcile_result import ReconcileResult
@@ -151,14 +151,11 @@ def _drifted(observations: Sequence[DriftObservation], report: Reconciliation) -
         return None
     if not observations and _has_unconfirmed_drift(report, report.preview):
         return None
-    listing = "; ".join(
+    texts = (
         f"{entity_text(observation.entity)} {observation.key}: {drift_text(observation.expected, observation.live)}"
-        for observation in observations[:MOST_NAMED]
+        for observation in observations
     )
-    remainder = (
-        f"; and {len(observations) - MOST_NAMED} more" if len(observations) > MOST_NAMED else ""
-    )
-    return listing + remainder
+    return first_of(texts, MOST_NAMED)
 
 
 def _has_unconfirmed_drift(report: Reconciliation, preview: Preview) -> bool:
@@ -181,21 +178,12 @@ def _conflict(losses: Losses) -> str:
     pairs = _conflicting_pairs(losses)
     if not pairs:
         return ""
-    ineffective = _first(sorted(losses))
+    ineffective = first_of(sorted(losses), MOST_NAMED)
     return f"{_several(len(pairs), 'limit')} declared twice; not effective: {ineffective}"
 
 
 def _several(count: int, noun: str) -> str:
     return f"{count} {noun} is" if count == 1 else f"{count} {noun}s are"
-
-
-def _first(names: Collection[str]) -> str:
-    first_names = ", ".join(tuple(names)[:MOST_NAMED])
-    return (
-        f"{first_names} and {len(names) - MOST_NAMED} more"
-        if len(names) > MOST_NAMED
-        else first_names
-    )
 
 
 def _reason(obj: Resource, report: Reconciliation, secret: SecretState) -> tuple[Reason, str]:

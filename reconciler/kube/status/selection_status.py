@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from reconciler.kube.api.custom_resources import Obj, Resource, condition_of
-from reconciler.kube.status.conditions import conditions
+from reconciler.kube.status.conditions import conditions, first_of
 from reconciler.kube.status.reasons import NAMED, Reason, worst
 from reconciler.kube.watch.projection import parts_of
 
@@ -105,11 +105,7 @@ def _aspect(kind: str, parts: Mapping[str, Obj]) -> str | None:
 
 def _sentence(messages: Iterable[tuple[str, str]]) -> str:
     """Join messages, each after its cluster's name; at most ``MOST_NAMED``."""
-    sentences = [f"{name}: {message}" for name, message in messages]
-    more = len(sentences) - MOST_NAMED
-    return "; ".join(
-        (*sentences[:MOST_NAMED], *([f"and {more} more clusters"] if more > 0 else []))
-    )
+    return first_of((f"{name}: {message}" for name, message in messages), MOST_NAMED)
 
 
 def _handled(obj: Resource, clusters: Sequence[str], parts: Mapping[str, Obj]) -> str | None:

@@ -80,7 +80,7 @@ def test_a_cluster_that_is_ready_with_a_remark_counts_as_ready() -> None:
 def test_a_message_names_few_of_many_clusters() -> None:
     clusters = tuple(f"c{number}" for number in range(6))
     status = after(*((name, part(Reason.CONFLICT, "x")) for name in clusters), clusters=clusters)
-    assert ready(status)[2] == "c0: x; c1: x; c2: x; and 3 more clusters"
+    assert ready(status)[2] == "c0: x; c1: x; c2: x; and 3 more"
 
 
 def test_a_deselected_cluster_is_omitted() -> None:
