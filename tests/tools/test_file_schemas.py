@@ -102,9 +102,7 @@ def test_the_status_has_space_for_a_record_per_key() -> None:
     keys = root_of("ClientQuota")["properties"]["status"]["properties"]["keys"]
     assert keys["maxItems"] == len(Key)
     assert keys["x-kubernetes-list-map-keys"] == ["key"]
-    assert {"desired", "live", "applied", "intended", "since", "deletionPolicy", "cause"} <= set(
-        keys["items"]["properties"]
-    )
+    assert {"desired", "live", "applied", "appliedAt", "cause"} <= set(keys["items"]["properties"])
 
 
 # ---- generated files ------------------------------------------------------------------------

@@ -182,10 +182,10 @@ def bounded(text: str, max_characters: int = MOST_CHARACTERS) -> str:
 
 def first_of(texts: Iterable[str], most: int) -> str:
     """Join the first texts, with the number of those that are left out."""
-    shown = list(texts)
-    if (more := len(shown) - most) > 0:
-        shown[most:] = [f"and {more} more"]
-    return "; ".join(shown)
+    listed_texts = list(texts)
+    if (more := len(listed_texts) - most) > 0:
+        listed_texts[most:] = [f"and {more} more"]
+    return "; ".join(listed_texts)
 
 
 # ---- errors ----------------------------------------------------------------------------------
