@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Generator, Iterable
 from pathlib import Path
@@ -104,13 +105,22 @@ def make_private_folder(folder: Path) -> None:
         OSError: One cannot be created.
     """
     missing = [parent for parent in (folder, *folder.parents) if not parent.is_dir()]
+    if missing and not _is_private(missing[-1].parent):
+        _make_ignored_folder(missing[-1])
     for missing_folder in reversed(missing):
         missing_folder.mkdir(mode=0o700, exist_ok=True)
-    if missing and not _is_private(missing[-1].parent):
-        ignore_file = missing[-1] / ".gitignore"
-        with contextlib.suppress(FileExistsError):
-            ignore_file.touch(mode=PRIVATE, exist_ok=False)
-            _ = ignore_file.write_text(IGNORE, encoding="utf-8")
+
+
+def _make_ignored_folder(folder: Path) -> None:
+    """Create a folder with its ignore file at once: after a crash or on a full disk there is no folder without the file."""
+    draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".new", dir=folder.parent))
+    try:
+        replace_file(draft / ".gitignore", IGNORE.encode())
+        _ = draft.rename(folder)
+    except OSError:
+        shutil.rmtree(draft, ignore_errors=True)
+        if not folder.is_dir():  # Another process may have made it.
+            raise
 
 
 def _is_private(folder: Path) -> bool:

@@ -19,11 +19,12 @@ from reconciler.app.clusters.targets import (
 from reconciler.app.event_loop import run
 from reconciler.app.fleet import ClusterResult, FleetProgress, Work, run_fleet
 from reconciler.app.html_page import page_of
-from reconciler.app.notices import replay
+from reconciler.app.notices import Notices, replay
 from reconciler.app.requests import CONCURRENCY, TargetRequest
 from reconciler.base.escaping import escaped
 from reconciler.cli.framework.commands import ExitCode, report_error, worst
 from reconciler.cli.framework.console import Console, ConsoleNotices, ProgressLine
+from reconciler.cli.framework.runnable_hints import completed
 from reconciler.codecs.fleet_plans import PlansFile, plans_document, saved_plans
 from reconciler.codecs.plan_file import PlanFile
 from reconciler.errors import KquotaError
@@ -74,16 +75,24 @@ async def work_on(
     Raises:
         KquotaError: The error of the only cluster.
     """
+
+    async def work_for(notices: Notices, target: ClusterTarget) -> Value:
+        try:
+            return await work(notices, target)
+        except KquotaError as error:
+            error.hint = completed(error.hint, target.places)
+            raise
+
     if len(targets) == 1 if is_alone is None else is_alone:
         with ConsoleNotices(console) as notices:
-            return (ClusterResult(target=targets[0], value=await work(notices, targets[0])),)
+            return (ClusterResult(target=targets[0], value=await work_for(notices, targets[0])),)
     with ProgressLine(console) as line:
         display = _ShownProgress(line, len(targets))
         ticking = asyncio.create_task(display.tick())
         try:
             results = await run_fleet(
                 targets,
-                work,
+                work_for,
                 concurrency=concurrency,
                 report=display.take,
                 is_failed=is_failed,

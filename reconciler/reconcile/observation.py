@@ -213,9 +213,7 @@ def _check_permitted(order: NewOverride, rules: Rules, live: float | None) -> No
         )
     if rules.permits_override(live) is not Action.WRITE:
         raise PlanRefused(
-            f"policy {rules.in_force} changes no live limit, so no override of {name} may begin"
-            if rules.may_record
-            else f"policy {rules.in_force} is in force, so no override of {name} may begin",
+            f"policy {rules.in_force} writes no document with this value, so no override of {name} may begin",
             hint="nothing was written",
         )
 

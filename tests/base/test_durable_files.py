@@ -10,6 +10,7 @@ import pytest
 from reconciler.base.durable_files import (
     BLOCK_BYTES,
     DISK,
+    IGNORE,
     is_writable,
     make_private_folder,
     replace_file,
@@ -46,6 +47,15 @@ def test_git_ignores_a_private_folder(tmp_path: Path):
         ["git", "status", "--porcelain"], cwd=tmp_path, check=True, capture_output=True
     )
     assert status.stdout == b""
+
+
+def test_a_full_disk_leaves_no_private_folder_that_git_does_not_ignore(tmp_path: Path):
+    folder = tmp_path / ".kquota"
+    with full_disk(), pytest.raises(OSError, match="File too large"):
+        make_private_folder(folder / "outcomes")
+    assert list(tmp_path.iterdir()) == []
+    make_private_folder(folder / "outcomes")
+    assert (folder / ".gitignore").read_text() == IGNORE
 
 
 def test_a_full_disk_is_reported_in_a_sentence(tmp_path: Path):

@@ -54,3 +54,28 @@ def check_hints(arguments: Sequence[str], err: str) -> None:
         if line.startswith("hint: "):
             unknown = set(OPTION.findall(FOREIGN.sub("", line))) - options_of(command)
             assert not unknown, f"kquota {' '.join(arguments)}: {line}"
+        if line.startswith(NEXT_STEPS):
+            assert not (lacking := lacking_places(arguments, line)), (
+                f"kquota {' '.join(arguments)}: {line} lacks {lacking}"
+            )
+
+
+NEXT_STEPS = ("hint: ", "to continue: ", "to undo ")
+"""The beginnings of lines that name a command to run next."""
+PLACES = {"--bootstrap-server", "--command-config", "--project", "--cluster"}
+MENTION = re.compile(r"(?<![\w./-])kquota ((?:(?!(?<![\w./-])kquota )[^`;])*)")
+
+
+def lacking_places(arguments: Sequence[str], line: str) -> set[str]:
+    """The typed options that choose a cluster and are missing from a command of a line, which so would choose another."""
+    lacking: set[str] = set()
+    for mention in MENTION.finditer(line):
+        command = command_of(mention[1].split())
+        if command is None or isinstance(command, click.Group) or "--help" in mention[1]:
+            continue
+        # A new project has what was typed, and an outcome names its cluster.
+        needless = {"--cluster"} if command.name == "rollback" else set[str]()
+        if arguments[0] != "init":
+            typed = PLACES & set(arguments) & options_of(command)
+            lacking |= typed - needless - set(OPTION.findall(line))
+    return lacking

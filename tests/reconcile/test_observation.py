@@ -54,8 +54,8 @@ def test_an_override_of_an_override_keeps_the_value_from_before_the_first():
     [
         ({"scope": (BOBS,)}, 100.0, "outside of the scope"),
         ({"scope": (BOBS,)}, None, "outside of the scope"),
-        ({"policy": Policy.CREATE_ONLY}, 100.0, "CreateOnly changes no live limit"),
-        ({"policy": Policy.OBSERVE}, None, "Observe is in force"),
+        ({"policy": Policy.CREATE_ONLY}, 100.0, "CreateOnly writes no document with this value"),
+        ({"policy": Policy.OBSERVE}, None, "Observe writes no document with this value"),
     ],
 )
 def test_an_override_that_a_document_could_not_declare_is_refused(rules, live, words):

@@ -8,6 +8,7 @@ import contextlib
 import glob
 import itertools
 import os
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -68,9 +69,13 @@ def saved_outcomes(root: Path, cluster: str = "") -> list[Path]:
 
 
 def _created_file(target: ClusterTarget, outcome: Outcome) -> Path:
-    """Create the file of a new outcome; outcomes of one cluster and second are named by consecutive seconds."""
+    """Create the file of a new outcome; its name is later than all names there are, also after a step of the clock back."""
+    started = outcome.started_at
+    with contextlib.suppress(StopIteration, ValueError):
+        newest = next(iter(saved_outcomes(target.root))).name[: len(_TIME)]
+        started = max(started, datetime.strptime(newest, "%Y-%m-%dT%H%M%S%z").timestamp() + 1.0)
     for seconds in itertools.count():
-        when = instant(outcome.started_at + seconds).replace(":", "")
+        when = instant(started + seconds).replace(":", "")
         name = f"{OUTCOME_FOLDER}/{when}-{target.name or 'cluster'}.json"
         path = own_path(target.root, name, content_name="outcomes")
         if os.path.lexists(path):

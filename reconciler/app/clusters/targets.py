@@ -84,22 +84,30 @@ class ClusterTarget(QuietRepr, Struct, frozen=True, kw_only=True):
         """Its name in output."""
         return self.name or self.options.bootstrap_server or str(self.options.command_config)
 
+    @property
+    def places(self) -> dict[str, str]:
+        """The options that choose this cluster for another command, in the current folder."""
+        is_chosen = self.project is None or len(self.project.names) > 1
+        places = {
+            "--bootstrap-server": self.options.bootstrap_server,
+            "--command-config": self.options.command_config,
+            "--project": self.options.project,
+            "--cluster": self.name if is_chosen else "",
+        }
+        return {flag: str(value) for flag, value in places.items() if value}
+
     def command(self, *words: str, chooses_cluster: bool = True) -> str:
         """Return a ``kquota`` command about this cluster, for the current folder, quoted for a POSIX shell.
 
         Args:
             chooses_cluster: Whether the command needs an option to choose among the clusters of the project.
         """
-        cluster_options, options = self.options, list[str]()
-        if cluster_options.bootstrap_server is not None:
-            options += ["--bootstrap-server", cluster_options.bootstrap_server]
-        if cluster_options.command_config is not None:
-            options += ["--command-config", cluster_options.command_config]
-        if cluster_options.project is not None:
-            options += ["--project", str(cluster_options.project)]
-        is_chosen = self.project is None or len(self.project.names) > 1
-        if chooses_cluster and self.name and is_chosen:
-            options += ["--cluster", self.name]
+        options = [
+            word
+            for flag, value in self.places.items()
+            if chooses_cluster or flag != "--cluster"
+            for word in (flag, value)
+        ]
         return shlex.join(["kquota", *words, *options])
 
     def client_config(self, notices: TextReceiver) -> "ClientConfig":

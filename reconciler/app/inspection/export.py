@@ -18,32 +18,33 @@ from reconciler.errors import QuotaValueError, UsageError
 from reconciler.manifest import writer
 from reconciler.manifest.export import Split, Team, file_names
 from reconciler.manifest.writer import ExportResult, OmittedQuota
-from reconciler.quota.entity import parts_text
+from reconciler.quota.entity import entity_text, parts_text
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.policy import Policy
 from reconciler.quota.state import QuotaState, set_values
-from reconciler.render.units import number
+from reconciler.render.units import number, quantity
 
 
-async def live_state(
-    notices: TextReceiver, target: ClusterTarget, *, lasting: bool = False
-) -> QuotaState:
-    """Describe all quotas of the target's cluster.
+async def lasting_state(notices: TextReceiver, target: ClusterTarget) -> QuotaState:
+    """Describe all quotas of the target's cluster; name the temporary limits of kquota, which have the value from before.
 
-    Args:
-        lasting: Whether a temporary limit of kquota counts as what returns at its end, if no document declares the limit.
+    A document with a temporary value would make it permanent.
     """
     async with connect_client(notices, target) as client:
         cluster = await expected_cluster(client, target)
         state = await client.describe()
-    if not lasting:
-        return state
     owned = await read_only_inventory(target, SystemClock()).load(cluster.id)
-    return state.with_values(
-        (*pair, override.before)
+    temporary = [
+        override
         for pair, override in owned.overrides.items()
         if override.has_written(state.value(*pair))
-    )
+    ]
+    for override in temporary:
+        notices.warning(
+            f"{entity_text(override.entity)}, {override.key}: the live value is temporary ({override.words}); documents get the"
+            f" value from before it: {quantity(override.key, override.before)}"
+        )
+    return state.with_values((*override.pair, override.before) for override in temporary)
 
 
 def teams_of(layout: ExportLayout) -> tuple[Team, ...]:

@@ -20,6 +20,7 @@ from reconciler.base.installation import incomplete_installation
 from reconciler.cli.framework import familiar_words
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.familiar_words import OPTIONS
+from reconciler.cli.framework.runnable_hints import completed, typed_places
 from reconciler.errors import KquotaError, ManifestErrors, PlanRefused, Problem, StalePlan
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -92,7 +93,15 @@ class _HelpOptions(click.Command):
 
 # Not cloup, not rich-click: docs/adr/help-formatter.md.
 class Command(_HelpOptions):
-    """A command whose help lists options under headings."""
+    """A command whose help lists options under headings, and whose hints name commands that can be run as printed."""
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
+        """Run the command; complete the hint of an error."""
+        try:
+            return super().invoke(ctx)
+        except KquotaError as error:
+            error.hint = completed(error.hint, typed_places(ctx))
+            raise
 
 
 class Group(_HelpOptions, click.Group):

@@ -7,13 +7,13 @@ from typing import Any, Final
 import click
 
 from reconciler.app.change.plan import plan_cluster
-from reconciler.app.clusters.targets import target
+from reconciler.app.clusters.targets import ClusterTarget, target
 from reconciler.app.event_loop import run
 from reconciler.app.inspection.export import (
     declarations_of,
     exported_state,
+    lasting_state,
     left_out_lines,
-    live_state,
     manifest_folder,
     select_undeclared,
     teams_of,
@@ -30,7 +30,8 @@ from reconciler.errors import UsageError
 from reconciler.manifest.writer import ExportResult
 from reconciler.render.units import count
 
-HELP: Final = """Write live quotas as manifests that read back to the same values.
+HELP: Final = """Write live quotas as manifests that read back to the same values. A warning names each temporary limit of
+kquota: the value from before it is written.
 
 Quotas that a manifest cannot express (unknown entity types and keys, empty names, unusual values) are listed on
 standard error, and the exit code is then 1, unless --partial is given.
@@ -97,7 +98,7 @@ def export(
             "the documents need a name for the cluster (clusterRef)",
             hint=f"name it: `{cluster_target.command('export', '--cluster', 'NAME')}`",
         )
-    state = run(live_state(console, cluster_target))
+    state = run(lasting_state(console, cluster_target))
     with ProgressLine(console) as progress:
         exported = exported_state(cluster_target, state, layout, progress=progress)
     if out_dir is not None:
@@ -107,7 +108,7 @@ def export(
         console.note(f"{count(len(exported.texts), 'document')} written to {out_path}")
     else:
         console.fact(exported.text)
-    return _report_left_out(console, exported, layout)
+    return _report_left_out(console, cluster_target, exported, layout)
 
 
 def _write_folder(
@@ -118,7 +119,9 @@ def _write_folder(
     console.note(f"{count(len(exported.texts), 'document')} written to {files} in {folder}")
 
 
-def _report_left_out(console: Console, exported: ExportResult, layout: ExportLayout) -> ExitCode:
+def _report_left_out(
+    console: Console, cluster_target: ClusterTarget, exported: ExportResult, layout: ExportLayout
+) -> ExitCode:
 
     if exported.complete:
         return ExitCode.DONE
@@ -127,14 +130,15 @@ def _report_left_out(console: Console, exported: ExportResult, layout: ExportLay
     for line in left_out_lines(exported.left_out):
         console.detail(line)
     if not layout.partial:
-        console.hint("pass --partial to exit 0; kquota snapshot saves everything")
+        snapshot = cluster_target.command("snapshot")
+        console.hint(f"pass --partial to exit 0; `{snapshot}` saves everything")
     return ExitCode.DONE if layout.partial else ExitCode.ERROR
 
 
 ADOPT_HELP: Final = """Write a manifest for every live quota that no manifest declares yet, then show the plan, which is empty.
 
-Quotas outside spec.scope and those that spec.ignore names are left alone. Of a limit under an override, the value from
-before it is written.
+Quotas outside spec.scope and those that spec.ignore names are left alone. A warning names each temporary limit of
+kquota: the value from before it is written.
 
 Nothing is written to the cluster. The policy of the cluster must be Observe or Upsert: under Sync, what is left
 out would be removed. The files are below the first folder of spec.manifests, or below --out-dir, one per form of entity,
@@ -165,7 +169,7 @@ def adopt(
     folder = manifest_folder(cluster_target) if out_dir is None else out_dir
     declarations = declarations_of(cluster_target)
     state = select_undeclared(
-        run(live_state(console, cluster_target, lasting=True)), cluster_target, declarations
+        run(lasting_state(console, cluster_target)), cluster_target, declarations
     )
     existing_names = {declaration.document.rpartition("/")[2] for declaration in declarations}
     with ProgressLine(console) as progress:
@@ -177,7 +181,7 @@ def adopt(
         _write_folder(console, folder, exported, layout)
     else:
         console.note("every live quota that a manifest can express is already declared")
-    left_out = _report_left_out(console, exported, layout)
+    left_out = _report_left_out(console, cluster_target, exported, layout)
     with ConsoleNotices(console) as notices:
         plan = run(plan_cluster(notices, cluster_target, request=PlanRequest(validate="none")))
     show_plans(console, [plan], "text")

@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from reconciler.app.change.outcome_files import MOST_OUTCOMES, OUTCOME_FOLDER, save_outcome
+from reconciler.app.change.outcome_files import (
+    MOST_OUTCOMES,
+    OUTCOME_FOLDER,
+    save_outcome,
+    saved_outcomes,
+)
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.codecs.outcome import OutcomeWriter
 from reconciler.errors import UsageError
@@ -38,6 +43,21 @@ def test_two_applies_within_one_second_have_a_file_each(tmp_path: Path) -> None:
     paths = [outcome_path(tmp_path, "prod", at=1e9 + part) for part in (0.1, 0.1, 0.9, 1.0)]
     assert len({*paths}) == 4
     assert sorted(paths) == paths, "names are sorted in the order of the applies"
+
+
+def test_the_newest_outcome_is_that_of_the_last_run_after_a_step_of_the_clock(
+    tmp_path: Path,
+) -> None:
+    for name, at in (
+        ("prod", 1e9 + 3600),
+        ("prod", 1e9),
+        ("eu", 1e9 + 1),
+        ("a", 1e9 + 3603),
+        ("prod", 1e9),
+    ):
+        path = outcome_path(tmp_path, name, at=at)
+        assert saved_outcomes(tmp_path)[0] == path
+    assert len(saved_outcomes(tmp_path)) == 5
 
 
 @pytest.mark.parametrize("name", [".kquota", OUTCOME_FOLDER])

@@ -79,20 +79,33 @@ def test_a_second_run_adopts_only_new_quotas(kquota, project, sandbox):
     assert (displayed_plan["changes"], displayed_plan["unmanaged"]) == ([], [])
 
 
-def test_of_a_limit_under_an_override_the_value_from_before_is_adopted(kquota, project, sandbox):
+@pytest.mark.parametrize(
+    "words",
+    [("adopt", "--split", "entity"), ("export", "--split", "entity", "--out-dir", "quotas")],
+)
+def test_of_a_limit_under_an_override_the_value_from_before_is_written(
+    kquota, project, sandbox, words
+):
     settings = (project / "kquota.yaml").read_text()
     (project / "kquota.yaml").write_text(settings.replace("policy: Observe", "policy: Upsert"))
     begun = ("override", "set", "--for", "2h", "--reason", "x", "--yes", "--new-entity")
-    for words in (
+    for limit in (
         "user=pay,client-id=<default> request_percentage=unset",
         "user=new producer_byte_rate=2Mi",
     ):
-        assert kquota(*begun, *words.split()).code == 0
+        assert kquota(*begun, *limit.split()).code == 0
     for value in ("3Mi", "4Mi"):
         assert kquota(*begun, "user=etl-nightly", f"producer_byte_rate={value}").code == 0
     assert kquota(*begun, "user=Etl-Hourly", "producer_byte_rate=3Mi").code == 0
     sandbox.seed({(("user", "Etl-Hourly"),): {"producer_byte_rate": 2097153.0}})  # another writer
-    assert kquota("adopt", "--split", "entity").code == 0
+    ran = kquota(*words)
+    assert ran.code == 0, ran.err
+    assert (
+        "user=etl-nightly, producer_byte_rate: the live value is temporary (override by" in ran.err
+    )
+    assert "the value from before it: 1 MiB/s" in ran.err
+    assert "user=new, producer_byte_rate" in ran.err
+    assert "Etl-Hourly" not in ran.err
     declared = {path.stem: path.read_text() for path in (project / "quotas").glob("user.*.yaml")}
     assert "producerByteRate: 1Mi" in declared["user.etl-nightly"]
     assert "producerByteRate: 2097153" in declared["user.etl-hourly"]
