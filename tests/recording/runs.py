@@ -153,9 +153,25 @@ UNSEEN: Final = (
         ("produce", "steady", 120_000, 16_384, 4, 30.0, 1, 1.0, 50),
         ("produce", "walk", 16_000, 100, 2, 30.0, 1, 1.0, 50),
     ),
+    (
+        ("fetch", "spikes", 80_000, 1_024, 1, 30.0, 524_288, 0.7),
+        ("fetch", "jobs", 90_000, 4_096, 2, 25.0, 524_288, 0.7),
+        ("fetch", "walk", 60_000, 1_024, 1, 15.0, 16_384, 0.85),
+        ("produce", "spikes", 120_000, 16_384, 4, 30.0),
+        ("produce", "walk", 50_000, 500, 2, 20.0, 1, 1.0, 50),
+        ("produce", "jobs", 100_000, 4_096, 4, 25.0, 1, 1.0, 50),
+    ),
+    (
+        ("fetch", "jobs", 80_000, 4_096, 1, 25.0, 1_048_576, 0.55),
+        ("fetch", "spikes", 100_000, 4_096, 3, 40.0, 1_048_576, 0.55),
+        ("fetch", "steady", 90_000, 2_048, 3, 25.0, 262_144, 0.75),
+        ("produce", "spikes", 80_000, 1_000, 6, 40.0, 1, 1.0, 50),
+        ("produce", "jobs", 100_000, 4_096, 1, 30.0, 1, 1.0, 50),
+        ("produce", "steady", 120_000, 16_384, 2, 25.0),
+    ),
 )
-"""Runs 9 and 10, which were defined and recorded after the model was finished: fetches of 0.1 to 8 s of the limit, records
-of 100 bytes to 64 KiB."""
+"""Runs 9 to 12, which were defined and recorded after a model was finished: fetches of 0.1 to 8 s of the limit, records
+of 100 bytes to 64 KiB. Groups of runs 11 and 12 were drawn at random."""
 
 _VERSIONS: tuple[tuple[str, Level], ...] = (
     ("4.4.0", "user"),
@@ -168,6 +184,8 @@ _VERSIONS: tuple[tuple[str, Level], ...] = (
     ("3.9.1", "pair"),
     ("4.4.0", "user"),
     ("3.9.1", "pair"),
+    ("4.3.1", "client"),
+    ("3.9.1", "user"),
 )
 
 
@@ -177,8 +195,8 @@ def _of(number: int) -> tuple[Group, ...]:
     return _readers(number) if number > 6 else _groups(number)
 
 
-SEEDS: Final = {9: 628517, 10: 585596}
-"""Drawn at random after the model was finished."""
+SEEDS: Final = {9: 628517, 10: 585596, 11: 507056, 12: 556248}
+"""Drawn at random after the model was finished, those of 11 and 12 after peaks were added to it."""
 
 RUNS: tuple[Run, ...] = tuple(
     Run(

@@ -46,6 +46,9 @@ BURST_MS: Final = 1_000
 HOT: Final = 0.8
 """The part of the limit below which clients do not begin to wait."""
 
+PEAK: Final = 1.5
+"""A reading that exceeds both neighbours more is a peak, and not the noise of steady clients."""
+
 MARGIN: Final = 2
 """Readings before an episode and behind it: more than the window of a quota."""
 
@@ -56,7 +59,9 @@ class Spread(Enum):
     """How the bytes of a reading are spread over its time."""
 
     EVEN = auto()
-    STEPS = auto()  # between two other levels: first all of the one, then all of the other
+    # Between two other levels: first all of the one, then all of the other. A peak beside its higher neighbour, in half of
+    # its time: that is the mean of all lengths that it may have.
+    STEPS = auto()
     BURSTS = auto()  # what exceeds the lower neighbour within a second, beside the higher one
 
 
@@ -148,7 +153,7 @@ def replayed(work: LimitedDemand, requests: Requests, spread: Spread, seed: int 
     is_cut = np.zeros(demand.units.size, np.bool_)
     case = Case(work, requests, spread, seed)
     for episode in work.episodes:
-        if spread is not Spread.BURSTS and episode.peak <= HOT * work.limit:
+        if spread is Spread.EVEN and episode.peak <= HOT * work.limit:
             continue
         reached = episode.begin
         if remaining_steps > 0:
@@ -280,7 +285,15 @@ def parts(demand: Demand, spread: Spread, episode: Episode) -> tuple[FloatColumn
         first = length * np.divide(
             after - rate, after - before, out=np.ones_like(rate), where=between
         )
-        rates = np.where(between, before, rate), np.where(between, after, rate)
+        base = np.maximum(before, after)
+        is_peak, is_rising = rate > PEAK * base, after > before
+        first = np.where(is_peak, length / 2, first)
+        high = np.where(is_peak, 2 * rate - base, rate)
+        low = np.where(is_peak, base, rate)
+        rates = (
+            np.where(between, before, np.where(is_rising, low, high)),
+            np.where(between, after, np.where(is_rising, high, low)),
+        )
     elif spread is Spread.BURSTS:
         base = np.minimum(rate, np.minimum(before, after))
         burst = np.minimum(BURST_MS, length / 2)

@@ -86,10 +86,19 @@ def test_spreads_are_even_stepped_or_in_bursts():
     ]
     lengths, levels = parts(series, Spread.STEPS, complete)
     assert (levels[2:4].tolist(), lengths[2:4].tolist()) == ([0, 100], [7_500, 2_500])
+    assert (levels[4:6].tolist(), lengths[4:6].tolist()) == ([50, 150], [5_000, 5_000])
     lengths, levels = parts(series, Spread.BURSTS, complete)
     assert (levels[2:4].tolist(), lengths[2:4].tolist()) == ([0, 250], [9_000, 1_000])
     assert (levels[4:6].tolist(), lengths[4:6].tolist()) == ([25, 775], [9_000, 1_000])
     assert levels[6:].tolist() == [50] * 4
+
+
+def test_a_peak_lasts_half_of_its_reading_beside_the_higher_neighbour_unless_it_may_be_noise():
+    complete = Episode(0, 3, 0, 0)
+    for rates, levels in (((20, 100, 40), [40, 160]), ((40, 100, 20), [160, 40])):
+        assert parts(demand(*rates), Spread.STEPS, complete)[1][2:4].tolist() == levels
+    for rates in ((80, 100, 90), (0, 60, 40)):
+        assert parts(demand(*rates), Spread.STEPS, complete)[1][2:4].tolist() == [rates[1]] * 2
 
 
 @given(
