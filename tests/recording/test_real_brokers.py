@@ -14,8 +14,8 @@ from tests.recording.fixture import FixtureRun
 from tests.recording.truth import DELAY_BOUND, TIME_BOUND, Compared, Way, truth
 
 PRODUCERS = (1, 2, 3, 4, 5, 6)
-UNSEEN = (9, 10)
-"""Recorded after the model was finished."""
+UNSEEN = (9, 10, 11, 12)
+"""Recorded after a model was finished: 9 and 10 before peaks, 11 and 12 before the rule about their neighbours."""
 
 
 @cache
@@ -43,7 +43,7 @@ def names(named_rows: list[Row]) -> list[tuple[int, str, str]]:
 def test_the_documented_number_of_runs_exists_and_every_recording_is_valid():
     """A machine with too much load delays records by more than the measured effect."""
     assert fixture.numbers() == (*PRODUCERS, 7, 8, *UNSEEN)
-    assert len(every()) == 52 + 12
+    assert len(every()) == 52 + 24
     assert all(row.truth.baseline_ms <= compare.LONGEST_BASELINE_MS for row in every())
     assert all(run_of(number).driver_ms <= 1 for number in UNSEEN)
 
@@ -58,10 +58,13 @@ def test_of_the_known_groups_one_misses_a_bound():
 MISSED = {
     # A reading of ten seconds hides teeth and spikes: with each record in its place the replay meets the bounds.
     (9, "fetch", "steady"): ("time",),
-    (9, "fetch", "spikes"): ("time",),
     (10, "fetch", "spikes"): ("time", "delay"),
-    # Which of four connections waits longest is chance: 16 to 22 s by replays, 23 s in truth.
+    (11, "fetch", "walk"): ("delay",),
+    # Which of several connections waits longest is chance: 16 to 22 s by replays of the four, 23 s in truth.
+    (10, "produce", "jobs"): ("delay",),
     (10, "produce", "steady"): ("delay",),
+    (11, "produce", "spikes"): ("delay",),
+    (12, "produce", "steady"): ("delay",),
     # Records of 100 bytes with linger.ms=50: the replay has too little beside them in requests that no longer wait.
     (10, "produce", "walk"): ("delay",),
 }
@@ -69,7 +72,7 @@ MISSED = {
 
 @pytest.mark.parametrize("row", [row for number in UNSEEN for row in rows(number)], ids=Row.line)
 def test_an_unseen_group_meets_the_bounds_unless_it_is_known_why_not(row: Row) -> None:
-    """The promise of 10 of 12 is not kept: 9 meet that of throttled time, 9 that of the delay, 7 both."""
+    """The promise of 10 of 12 is not kept: of 24, 22 meet that of throttled time, 17 that of the delay, 16 both."""
     missed = MISSED.get((row.run, row.case.kind, row.case.shape), ())
     assert (row.time_is_within, row.delay_is_within) == (
         "time" not in missed,

@@ -277,8 +277,7 @@ def parts(demand: Demand, spread: Spread, episode: Episode) -> tuple[FloatColumn
     """Return lengths in milliseconds and rates of two parts of each reading of an episode, one after the other."""
     part = slice(episode.begin, episode.end)
     rate, length = demand.rate_units[part].astype(float), demand.dt_ms[part].astype(float)
-    before = np.concatenate((rate[:1], rate[:-1]))
-    after = np.concatenate((rate[1:], rate[-1:]))
+    before, after = _neighbours(rate)
     first, rates = length, (rate, rate)
     if spread is Spread.STEPS:
         between = (np.minimum(before, after) < rate) & (rate < np.maximum(before, after))
@@ -286,7 +285,7 @@ def parts(demand: Demand, spread: Spread, episode: Episode) -> tuple[FloatColumn
             after - rate, after - before, out=np.ones_like(rate), where=between
         )
         base = np.maximum(before, after)
-        is_peak, is_rising = rate > PEAK * base, after > before
+        is_peak, is_rising = _is_peak(rate), after > before
         first = np.where(is_peak, length / 2, first)
         high = np.where(is_peak, 2 * rate - base, rate)
         low = np.where(is_peak, base, rate)
@@ -302,6 +301,21 @@ def parts(demand: Demand, spread: Spread, episode: Episode) -> tuple[FloatColumn
         first = np.where(is_last, length - burst, burst)
         rates = np.where(is_last, base, high), np.where(is_last, high, base)
     return np.stack((first, length - first), axis=1).ravel(), np.stack(rates, axis=1).ravel()
+
+
+def _is_peak(rate: FloatColumn) -> npt.NDArray[np.bool_]:
+    """Return where readings are a peak that may be shorter than they; one that reaches as far into its neighbours is not."""
+    before, after = _neighbours(rate)
+    base = np.maximum(before, after)
+    rise, fall = before - _neighbours(before)[0], after - _neighbours(after)[1]
+    beside = np.maximum(rise, 0) + np.maximum(fall, 0)
+    is_peak: npt.NDArray[np.bool_] = (rate > PEAK * base) & (rate - base > beside)
+    return is_peak
+
+
+def _neighbours(rate: FloatColumn) -> tuple[FloatColumn, FloatColumn]:
+    """Return the readings before and after each one; at an end the reading itself."""
+    return np.concatenate((rate[:1], rate[:-1])), np.concatenate((rate[1:], rate[-1:]))
 
 
 def records(rates: FloatColumn, requests: Requests) -> tuple[FloatColumn, FloatColumn]:

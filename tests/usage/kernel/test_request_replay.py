@@ -93,12 +93,18 @@ def test_spreads_are_even_stepped_or_in_bursts():
     assert levels[6:].tolist() == [50] * 4
 
 
-def test_a_peak_lasts_half_of_its_reading_beside_the_higher_neighbour_unless_it_may_be_noise():
-    complete = Episode(0, 3, 0, 0)
-    for rates, levels in (((20, 100, 40), [40, 160]), ((40, 100, 20), [160, 40])):
-        assert parts(demand(*rates), Spread.STEPS, complete)[1][2:4].tolist() == levels
-    for rates in ((80, 100, 90), (0, 60, 40)):
-        assert parts(demand(*rates), Spread.STEPS, complete)[1][2:4].tolist() == [rates[1]] * 2
+@pytest.mark.parametrize(
+    ("rates", "levels"),
+    [
+        ((20, 20, 100, 40, 40), [40, 160]),
+        ((40, 40, 100, 20, 20), [160, 40]),
+        ((80, 80, 100, 90, 90), [100, 100]),  # noise
+        ((0, 30, 100, 40, 0), [100, 100]),  # a longer burst, which reaches into its neighbours
+    ],
+)
+def test_a_peak_lasts_half_of_its_reading_beside_the_higher_neighbour(rates, levels):
+    complete = Episode(0, 5, 0, 0)
+    assert parts(demand(*rates), Spread.STEPS, complete)[1][4:6].tolist() == levels
 
 
 @given(
