@@ -137,8 +137,10 @@ def test_a_state_folder_that_cannot_be_written_is_a_warning(kquota, folder, sand
         blocked.mkdir()
     else:
         blocked.write_text("a file where a folder should be")
-    health, advice = checks(kquota("doctor", "--format", "json"))["state folder"]
+    ran = kquota("doctor", "--format", "json")
+    health, advice = checks(ran)["state folder"]
     assert (health, bool(advice)) == ("warning", True)
+    assert f".{file} is not writable" in ran.out
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,16 @@ def test_outcomes_are_listed_the_newest_first_and_damaged_ones_are_named(kquota,
     ]
     assert "1 of 1 applied" in lines[1]
     assert "cannot be read" in lines[2]
-    assert "no outcomes" in kquota("history", "--cluster", "x").err
+
+
+def test_a_mistyped_cluster_or_project_is_no_empty_history(kquota, twice):
+    for words, problem in (
+        (("--cluster", "x"), "no QuotaCluster has the name 'x'"),
+        (("--project", "x/kquota.yaml"), "there is no project file x/kquota.yaml"),
+    ):
+        ran = kquota("history", *words)
+        assert (ran.code, problem in ran.err) == (1, True), ran.err
+    assert kquota("history", "--cluster", "prod").code == 0
 
 
 def test_the_last_apply_is_undone_without_its_file_name(kquota, twice, sandbox):

@@ -1,5 +1,6 @@
 """Ctrl-C, SIGTERM and kill -9 during an apply; the confirmation on a terminal. Whole processes against a sandbox."""
 
+import asyncio
 import json
 import os
 import pty
@@ -13,8 +14,13 @@ from typing import IO
 
 import pytest
 
+from reconciler.base.clock import SystemClock
 from reconciler.cli.change.apply_output import STOPPING
+from reconciler.inventory.file import FileInventory, RecordsFile
 from reconciler.kafka import ClientConfig, SyncQuotaClient
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import SETTLING_SECONDS, Intent, IntentStarted, Owner
 from reconciler.quota.state import MAX_OPERATIONS
 from tests.cli.projects import project, quota
 from tests.servers.certs import Authority
@@ -102,7 +108,8 @@ def test_a_second_signal_ends_an_apply_at_once_and_the_command_that_undoes_it_is
     words = "changes may have been made without a result; to undo them: "
     (line,) = [line for line in errors.read_text().splitlines() if line.startswith(words)]
     undone = kquota(*shlex.split(line.removeprefix(words))[1:], "--yes", "--validate", "none")
-    assert undone.code == 0
+    # The write that nobody answered may still take effect.
+    assert (undone.code, "earlier write may still take effect" in undone.err) == (1, True)
     assert sandbox.values() == {}
 
 
@@ -421,3 +428,31 @@ def test_a_broker_that_stops_before_the_first_request_leaves_the_count_and_the_n
     assert "0 applied, 1 change not sent: no connection: " in terminal.seen
     assert "next: `kquota apply`" in " ".join(terminal.seen.split())  # the line may wrap
     assert not list((folder / ".kquota").glob("outcomes/*"))
+
+
+def test_an_apply_with_nothing_to_write_fails_while_an_earlier_write_may_still_take_effect(
+    kquota, folder, sandbox
+):
+    """Its value could follow after an exit code of 0."""
+    project(folder, sandbox.bootstrap, quota("a"))
+    assert kquota("apply", "--yes").code == 0
+
+    async def begin_write(at: float) -> None:
+        owner = Owner(document="team/a")
+        intent = Intent(value=5e6, owner=owner, at=at)
+        change = IntentStarted(entity=entity(user="a"), key=Key.PRODUCER_BYTE_RATE, intent=intent)
+        with FileInventory(
+            RecordsFile(folder / ".kquota/inventory.json"), clock=SystemClock(), command="test"
+        ) as inventory:
+            _ = await inventory.load(sandbox.sandbox.cluster_id)
+            await inventory.write(sandbox.sandbox.cluster_id, (change,))
+
+    asyncio.run(begin_write(SystemClock().now()))
+    ran = kquota("apply", "--yes")
+    assert (ran.code, "Nothing to do" in ran.out) == (1, True)
+    assert "prod: 1 earlier write may still take effect" in ran.err
+    assert "to continue: kquota apply" in ran.err
+    override = ("--for", "1h", "--reason", "x", "--yes", "--new-entity")
+    assert kquota("override", "user=b", "producer_byte_rate=2Mi", *override).code == 0
+    asyncio.run(begin_write(SystemClock().now() - SETTLING_SECONDS))
+    assert kquota("apply", "--yes").code == 0

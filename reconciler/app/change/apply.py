@@ -68,6 +68,16 @@ class ApplyRun(Struct, kw_only=True):
         plan = self.prepared.plan
         return not (plan.changes or plan.bookkeeping or self.prepared.override_changes)
 
+    @property
+    def open_writes(self) -> int:
+        """The number of earlier writes that may still take effect and that this run does not repeat."""
+        only, observation = self._options.only, self.prepared.observation
+        written = {change.pair: change.after for change in self.prepared.plan.changes}
+        return sum(
+            (only is None or only(*pair)) and (pair not in written or written[pair] != intent.value)
+            for pair, intent in observation.unsettled(self._runtime.ports.clock.now()).items()
+        )
+
     async def apply(self) -> Outcome:
         """Send, verify, record, and save the outcome.
 

@@ -59,13 +59,14 @@ def save_outcome(
 
 
 def saved_outcomes(root: Path, cluster: str = "") -> list[Path]:
-    """Return the outcomes in a project's folder, the newest first.
+    """Return the outcomes in a project's folder, the newest first; an empty file is of a run that was killed before it sent anything.
 
     Args:
         cluster: Only those of this cluster; "" = all.
     """
     name = f"{_TIME}-{glob.escape(cluster) or '*'}.json"
-    return sorted((root / OUTCOME_FOLDER).glob(name), reverse=True)
+    paths = sorted((root / OUTCOME_FOLDER).glob(name), reverse=True)
+    return [path for path in paths if not path.is_file() or path.stat().st_size]
 
 
 def _created_file(target: ClusterTarget, outcome: Outcome) -> Path:

@@ -302,10 +302,10 @@ def _state_folder(target: ClusterTarget) -> Check:
     place = target.project_cluster
     files = (place.inventory.file, place.audit_log, f"{OUTCOME_FOLDER}/outcome.json")
     paths = [target.root / file for file in files if file is not None]
-    locked = [path for path in paths if not is_writable(path)]
+    locked = [path if path.exists() else path.parent for path in paths if not is_writable(path)]
     if locked:
         advice = "only apply, override and rollback need it: let this user write there"
-        return _warning("state folder", f"{locked[0].parent} is not writable", advice)
+        return _warning("state folder", f"{locked[0]} is not writable", advice)
     links = [path for path in paths[1:] if path.is_symlink()]
     if links:
         return _warning("state folder", f"{links[0]} is a link, which is not followed", "remove it")

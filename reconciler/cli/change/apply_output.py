@@ -216,7 +216,14 @@ def _report(
     for result in applied:
         if isinstance(result.error, Interrupted):
             raise result.error
-    return worst([code_of_fleet(prepared, lambda _: ExitCode.DONE), code_of_fleet(applied, _code)])
+    is_open = any(apply.open_writes for apply, _ in outcomes)
+    return worst(
+        [
+            ExitCode.ERROR if is_open else ExitCode.DONE,
+            code_of_fleet(prepared, lambda _: ExitCode.DONE),
+            code_of_fleet(applied, _code),
+        ]
+    )
 
 
 def _code(outcome: Outcome) -> ExitCode:
@@ -287,7 +294,11 @@ def _show_texts(
 
 
 def _show_next_commands(console: Console, apply: ApplyRun, outcome: Outcome) -> None:
-    if not (outcome.complete or outcome.interrupted):
+    if writes := apply.open_writes:
+        console.error(
+            f"{apply.target.display_name}: {count(writes, 'earlier write')} may still take effect, so another value may follow"
+        )
+    if writes or not (outcome.complete or outcome.interrupted):
         console.note(f"to continue: {apply.next_command}")
     # A rollback removes what was created.
     if (

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Final
 
 import click
+from msgspec.structs import replace
 
 from reconciler.app.change.outcome_files import saved_outcomes
 from reconciler.app.clusters.project_files import project_path
+from reconciler.app.clusters.targets import targets
 from reconciler.app.requests import TargetRequest
 from reconciler.base.escaping import escaped
 from reconciler.base.text_files import read_text
@@ -37,6 +39,10 @@ def history(console: Console, *, where: TargetRequest) -> ExitCode:
     paths = saved_outcomes(project_path(where).parent, where.cluster or "")
     rows = [_row(path) for path in paths]
     if not rows:
+        if where.project is not None or where.cluster is not None:
+            _ = targets(
+                replace(where, every=where.cluster is None)
+            )  # A mistyped name has no outcome either.
         whose = "" if where.cluster is None else f" to {escaped(where.cluster)}"
         console.note(f"no outcomes: nothing was applied{whose} from this folder")
         return ExitCode.DONE

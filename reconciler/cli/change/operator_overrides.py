@@ -123,7 +123,9 @@ def begin(
     async def work(ledger: overrides.OverrideLedger) -> bool:
         begun = await overrides.begin(ledger, request)
         _print_overrides(console, ledger.cluster_id, begun, output, "override recorded")
-        return await _wait_for_reconciliation(console, ledger, where.timeout or PASS_SECONDS, begun)
+        return await _wait_for_reconciliation(
+            console, ledger, kube, where.timeout or PASS_SECONDS, begun
+        )
 
     return ExitCode.DONE if ledger_work(where, kube, work) else ExitCode.ERROR
 
@@ -151,7 +153,9 @@ def end(
         )
         ended = await overrides.end(ledger, pairs, now=SystemClock().now())
         _print_overrides(console, ledger.cluster_id, ended, output, "end of the override recorded")
-        return await _wait_for_reconciliation(console, ledger, where.timeout or PASS_SECONDS, ended)
+        return await _wait_for_reconciliation(
+            console, ledger, kube, where.timeout or PASS_SECONDS, ended
+        )
 
     return ExitCode.DONE if ledger_work(where, kube, work) else ExitCode.ERROR
 
@@ -206,9 +210,13 @@ def _list_command(cluster: str, kube: KubernetesOptions) -> str:
 
 
 async def _wait_for_reconciliation(
-    console: Console, ledger: "OverrideLedger", seconds: float, changed: Sequence[Override]
+    console: Console,
+    ledger: "OverrideLedger",
+    kube: KubernetesOptions,
+    seconds: float,
+    changed: Sequence[Override],
 ) -> bool:
-    """Whether the overrides took effect within ``seconds``; true with a warning if a reconciliation cannot be requested."""
+    """Whether the overrides took effect within ``seconds``; false if a reconciliation cannot be requested, so that nobody knows."""
     from reconciler.kube.records import overrides
 
     clock = SystemClock()
@@ -216,11 +224,14 @@ async def _wait_for_reconciliation(
     try:
         is_carried_out = await overrides.wait_until_applied(ledger, seconds=seconds, clock=clock)
     except Forbidden as error:
-        console.warning(f"the reconciliation could not be requested: {error.message}")
-        console.note(
-            "the operator applies it with its next complete reconciliation, after spec.interval at the latest"
+        console.error(
+            f"the override is recorded, but a reconciliation could not be requested: {error.message}"
         )
-        return True
+        console.hint(
+            "the operator carries it out with its next complete reconciliation, after spec.interval at the latest;"
+            f" `{_list_command(ledger.cluster, kube)}` shows it"
+        )
+        return False
     if not is_carried_out:
         console.error(
             f"the override is recorded, but the operator did not reconcile within {seconds:g} s"

@@ -3,14 +3,16 @@
 from typing import Final
 
 import click
+from msgspec.structs import replace
 
-from reconciler.app.clusters.targets import targets
+from reconciler.app.clusters.targets import ClusterTarget, targets
 from reconciler.app.fleet import ClusterResult, rows_of
 from reconciler.app.inspection.cluster_checks import Checkup, check_cluster
 from reconciler.app.requests import TargetRequest
 from reconciler.base.escaping import escaped
 from reconciler.cli.framework.commands import ExitCode, command
 from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.runnable_hints import completed
 from reconciler.cli.options.shared import format_option, where_options
 from reconciler.cli.output import code_of_fleet, for_clusters, show_fleet_summary
 from reconciler.render.cluster_state import checks_document, checks_text
@@ -41,7 +43,11 @@ def doctor(console: Console, *, where: TargetRequest, output: str) -> ExitCode:
         concurrency=where.concurrency,
         is_failed=lambda result: result.value is None or result.value.failed,
     )
-    checkups = [(result.target, result.value) for result in results if result.value is not None]
+    checkups = [
+        (result.target, _with_runnable_advice(result.target, result.value))
+        for result in results
+        if result.value is not None
+    ]
     if output == "text":
         for target, checkup in checkups:
             _print_checks(console, target.display_name, checkup)
@@ -57,6 +63,14 @@ def doctor(console: Console, *, where: TargetRequest, output: str) -> ExitCode:
         ]
         console.document({"kind": "kquota-checkups", "format": 1, "clusters": clusters})
     return code_of_fleet(results, _code)
+
+
+def _with_runnable_advice(target: ClusterTarget, checkup: Checkup) -> Checkup:
+
+    checks = (
+        replace(check, advice=completed(check.advice, target.places)) for check in checkup.checks
+    )
+    return replace(checkup, checks=tuple(checks))
 
 
 def _row(result: ClusterResult[Checkup], checkup: Checkup) -> FleetRow:

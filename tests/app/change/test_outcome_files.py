@@ -60,6 +60,14 @@ def test_the_newest_outcome_is_that_of_the_last_run_after_a_step_of_the_clock(
     assert len(saved_outcomes(tmp_path)) == 5
 
 
+def test_a_run_that_was_killed_before_it_wrote_its_outcome_is_not_the_last_one(
+    tmp_path: Path,
+) -> None:
+    path = outcome_path(tmp_path, "prod", at=1e9)
+    path.with_name("2033-01-01T000000Z-prod.json").touch()
+    assert saved_outcomes(tmp_path) == [path]
+
+
 @pytest.mark.parametrize("name", [".kquota", OUTCOME_FOLDER])
 def test_an_outcome_that_cannot_be_written_is_an_error_that_names_its_file(
     tmp_path: Path, name: str

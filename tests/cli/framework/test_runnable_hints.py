@@ -62,5 +62,7 @@ def test_the_command_that_takes_records_over_runs_as_printed(
     name("after")
     refused = kquota(*command, *choice)
     (line,) = {line for line in refused.err.splitlines() if "--cluster prod --take-over" in line}
+    advised = kquota("doctor", "--project", "new home/kquota.yaml", *choice).out
+    assert "kquota apply --project 'new home/kquota.yaml' --cluster prod --take-over" in advised
     printed = shlex.split(line[line.index("kquota apply") :])
     assert kquota(*printed[1:], "--yes").code == 0
