@@ -13,6 +13,7 @@ from reconciler.kube.api.resource_paths import CLIENT_QUOTA_DEFINITION, DEFINITI
 from reconciler.kube.records import overrides
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
+from reconciler.reconcile import NewOverride
 from tests.hypothesis_profiles import count_examples
 from tests.kube.worlds import DELETED, KubeWorld, resource
 
@@ -56,13 +57,16 @@ async def _begin(world: KubeWorld, value: float | None) -> None:
     ledger = await overrides.ledger(world.api, namespace="ops", cluster="prod")
     _ = await overrides.begin(
         ledger,
-        overrides.OverrideRequest(
-            entity=SHARED,
-            values={RATE: value},
-            until=world.clock.now() + 100.0,
-            author="me",
-            reason="incident",
-        ),
+        [
+            NewOverride(
+                entity=SHARED,
+                key=RATE,
+                value=value,
+                until=world.clock.now() + 100.0,
+                principal="me",
+                reason="incident",
+            )
+        ],
     )
 
 

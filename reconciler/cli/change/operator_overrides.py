@@ -108,20 +108,20 @@ def begin(
 ) -> ExitCode:
     """Record overrides, and wait until the operator has reconciled."""
     from reconciler.kube.records import overrides
+    from reconciler.reconcile import NewOverride
 
     _confirm(console, f"Override {entity_text(entity)} on {where.cluster}?", yes=yes)
     clock = SystemClock()
-    request = overrides.OverrideRequest(
-        entity=entity,
-        values=values,
-        until=clock.now() + seconds,
-        author=current_principal(),
-        reason=reason,
-        any_value=any_value,
-    )
+    until, principal = clock.now() + seconds, current_principal()
+    requested = [
+        NewOverride(
+            entity=entity, key=key, value=value, until=until, principal=principal, reason=reason
+        )
+        for key, value in values.items()
+    ]
 
     async def work(ledger: overrides.OverrideLedger) -> bool:
-        begun = await overrides.begin(ledger, request)
+        begun = await overrides.begin(ledger, requested, any_value=any_value)
         _print_overrides(console, ledger.cluster_id, begun, output, "override recorded")
         return await _wait_for_reconciliation(
             console, ledger, kube, where.timeout or PASS_SECONDS, begun

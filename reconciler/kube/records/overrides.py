@@ -20,13 +20,13 @@ from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from reconciler.kube.configuration.cluster_references import read_cluster
 from reconciler.kube.records import record_store
 from reconciler.kube.records.stored_records import StoredRecords
-from reconciler.quota.entity import Entity, entity_text
-from reconciler.quota.keys import Key
+from reconciler.quota.entity import entity_text
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideSet, Pair
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
+from reconciler.reconcile import NewOverride
 from reconciler.reconcile.observation import check_override_values, check_overrides
 
 POLL_SECONDS: Final = 0.5
@@ -83,19 +83,14 @@ async def overrides(ledger: OverrideLedger) -> Mapping[Pair, Override]:
     return stored.owned.overrides
 
 
-class OverrideRequest(Struct, frozen=True, kw_only=True):
-    """A requested override."""
-
-    entity: Entity
-    values: Mapping[Key, float | None]  # by key; None = not set
-    until: float  # seconds since the epoch
-    author: str  # who requests it
-    reason: str  # Why
-    any_value: bool = False  # whether guards do not judge the values
-
-
-async def begin(ledger: OverrideLedger, request: OverrideRequest) -> Sequence[Override]:
+async def begin(
+    ledger: OverrideLedger, begun: Sequence[NewOverride], *, any_value: bool = False
+) -> Sequence[Override]:
     """Record overrides; they take effect with the operator's next reconciliation.
+
+    Args:
+        begun: The overrides.
+        any_value: Whether guards do not judge the values.
 
     Raises:
         PlanRefused: A value is outside of its bounds, or like a slip of the unit.
@@ -103,23 +98,20 @@ async def begin(ledger: OverrideLedger, request: OverrideRequest) -> Sequence[Ov
         InventoryError: The ledger cannot be read.
         KubernetesError: The request failed.
     """
-    if not request.any_value:
-        check_override_values(
-            (
-                QuotaChange(
-                    entity=request.entity, key=key, before=None, after=value, cause=Cause.OVERRIDE
-                )
-                for key, value in request.values.items()
-            ),
-            ledger.guards,
+    if not any_value:
+        changes = (
+            QuotaChange(
+                entity=new.entity, key=new.key, before=None, after=new.value, cause=Cause.OVERRIDE
+            )
+            for new in begun
         )
+        check_override_values(changes, ledger.guards)
 
     def work(stored: StoredRecords) -> StoredRecords:
-        values = request.values.items()
-        return _with_overrides(stored, [_build(stored, request, *item) for item in values])
+        return _with_overrides(stored, [_override(stored, new) for new in begun])
 
     stored = await record_store.change(ledger.api, ledger.namespace, ledger.cluster_id, work)
-    return [stored.owned.overrides[request.entity, key] for key in request.values]
+    return [stored.owned.overrides[new.entity, new.key] for new in begun]
 
 
 async def end(ledger: OverrideLedger, pairs: frozenset[Pair], *, now: float) -> Sequence[Override]:
@@ -197,24 +189,22 @@ def _with_overrides(stored: StoredRecords, new_overrides: Sequence[Override]) ->
     return replace(stored, owned=stored.owned.with_changes(changes))
 
 
-def _build(
-    stored: StoredRecords, request: OverrideRequest, key: Key, value: float | None
-) -> Override:
-    pair = request.entity, key
+def _override(stored: StoredRecords, new: NewOverride) -> Override:
+    pair = new.entity, new.key
     previous = stored.owned.overrides.get(pair)
     live = stored.owned.applied_value(pair) if previous is None else previous.applied
     if live is None and previous is None:
         raise UsageError(
-            f"the operator applied no {key} of {entity_text(request.entity)}",
+            f"the operator applied no {new.key} of {entity_text(new.entity)}",
             hint="declare it and wait until it is applied, or run kquota override against the brokers themselves",
         )
     override = Override(
-        entity=request.entity,
-        key=key,
-        value=value,
-        until=request.until,
-        author=request.author,
-        reason=request.reason,
+        entity=new.entity,
+        key=new.key,
+        value=new.value,
+        until=new.until,
+        author=new.principal,
+        reason=new.reason,
         declared=stored.owned.applied_value(pair),
     )
     return override.begun(previous, live)

@@ -19,6 +19,7 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.overrides import Override
 from reconciler.quota.ownership import OverrideEnded, OverrideSet, Owner, RecordChange, Recorded
+from reconciler.reconcile import NewOverride
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.reviews import quota
@@ -61,18 +62,14 @@ def record(api: FakeKubeApi, *changes: RecordChange) -> None:
 
 
 def begun(api: FakeKubeApi, value: float | None = 5 * MIB, **changes: Any) -> Any:
-    request = overrides.OverrideRequest(
-        entity=ALICE,
-        values={RATE: value},
-        until=1000.0,
-        author="me",
-        reason="INC-1",
-        any_value=True,
+    any_value = changes.pop("any_value", True)
+    request = NewOverride(
+        entity=ALICE, key=RATE, value=value, until=1000.0, principal="me", reason="INC-1"
     )
 
     async def story() -> Any:
         where = await overrides.ledger(api, namespace="kafka", cluster="prod")
-        return await overrides.begin(where, replace(request, **changes))
+        return await overrides.begin(where, [replace(request, **changes)], any_value=any_value)
 
     return asyncio.run(story())
 
@@ -130,7 +127,7 @@ def test_an_override_of_an_override_restores_the_value_from_before_the_first() -
     assert (third.before, third.applied, first.before) == (2048.0, 6 * MIB, 2048.0)
 
 
-@pytest.mark.parametrize("changes", [{"values": {Key.CONSUMER_BYTE_RATE: 1.0}}, {}])
+@pytest.mark.parametrize("changes", [{"key": Key.CONSUMER_BYTE_RATE, "value": 1.0}, {}])
 def test_a_pair_that_the_operator_did_not_apply_cannot_be_overridden(changes: Any) -> None:
     api = world(MIB if changes else None)
     with pytest.raises(UsageError, match="the operator applied no"):

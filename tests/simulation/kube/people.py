@@ -9,6 +9,7 @@ from reconciler.kube.api.custom_resources import REQUESTED_AT
 from reconciler.kube.records import overrides
 from reconciler.kube.records.release import release
 from reconciler.quota.ownership import Pair
+from reconciler.reconcile import NewOverride
 from tests.simulation.kube.operators import HOME, ProcessClock, connect
 from tests.simulation.kube.resources import CLUSTER
 from tests.simulation.processes import SimulatedProcess
@@ -28,23 +29,21 @@ async def night_shift(world: "OperatorWorld") -> None:
         begun = sorted(world.laws.records.overrides, key=str)
         if begun and chance.random() < 0.3:
             pair = chance.choice(begun)
-            order: overrides.OverrideRequest | None = None
+            order: NewOverride | None = None
         else:
             pair = chance.choice(IN_SCOPE), chance.choice(KEYS)
-            order = overrides.OverrideRequest(
+            order = NewOverride(
                 entity=pair[0],
-                values={pair[1]: chance.choice((*world.settings.values, None))},
+                key=pair[1],
+                value=chance.choice((*world.settings.values, None)),
                 until=world.clock.now() + chance.choice((30.0, 300.0, 1_800.0)),
-                author="oncall",
+                principal="oncall",
                 reason="simulated",
-                any_value=True,
             )
         run_override(world, order, pair)
 
 
-def run_override(
-    world: "OperatorWorld", order: overrides.OverrideRequest | None, pair: Pair
-) -> None:
+def run_override(world: "OperatorWorld", order: NewOverride | None, pair: Pair) -> None:
     """Run a command that sets an override, or ends that of a quota key if ``order`` is ``None``."""
     process = world.process("override")
     process.start(_command(world, process, order, pair))
@@ -53,7 +52,7 @@ def run_override(
 async def _command(
     world: "OperatorWorld",
     process: SimulatedProcess,
-    order: overrides.OverrideRequest | None,
+    order: NewOverride | None,
     pair: Pair,
 ) -> None:
     clock = ProcessClock(world, process.name)
@@ -64,8 +63,8 @@ async def _command(
             _ = await overrides.end(ledger, frozenset({pair}), now=clock.now())
             world.trace(process.name, "ends the override of %s", pair)
         else:
-            _ = await overrides.begin(ledger, order)
-            value, until = order.values[pair[1]], order.until
+            _ = await overrides.begin(ledger, [order], any_value=True)
+            value, until = order.value, order.until
             world.trace(process.name, "overrides %s: %s until %s", pair, value, until)
         _ = await overrides.wait_until_applied(ledger, seconds=60.0, clock=clock)
     except KquotaError as error:

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import settings
 from msgspec.structs import replace
 
-from reconciler.kube.records.overrides import OverrideRequest
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
+from reconciler.reconcile import NewOverride
 from tests.reconcile.scenarios import OPEN
 from tests.simulation.kube.api_network import ApiNetwork
 from tests.simulation.kube.logins import FIRST_PASSWORD, FIRST_USER
@@ -83,11 +83,12 @@ def override(value: float | None) -> Step:
 
     def step(world: OperatorWorld) -> None:
         subject = entity(user="alice")
-        order = OverrideRequest(
+        order = NewOverride(
             entity=subject,
-            values={PRODUCED: value},
+            key=PRODUCED,
+            value=value,
             until=world.clock.now() + 120.0,
-            author="oncall",
+            principal="oncall",
             reason="scripted",
         )
         run_override(world, order, (subject, PRODUCED))
