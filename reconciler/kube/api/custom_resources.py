@@ -245,10 +245,8 @@ def _time_text(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-@lru_cache(maxsize=4096)
-def read_time(text: str) -> float | None:
-    """Parse a time into seconds since the epoch; ``None`` if the text is not a time."""
-    return seconds_of(text)
+read_time: Final = lru_cache(maxsize=4096)(seconds_of)
+"""Parses a time into seconds since the epoch; ``None`` if the text is not a time."""
 
 
 _SLOTS: Final = {"user": "user", "clientId": "client_id", "ip": "ip"}

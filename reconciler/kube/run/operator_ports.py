@@ -116,14 +116,11 @@ def process_ports(connect: Connect, *, clock: Clock) -> OperatorPorts:
     """
     writes = KafkaWrites()
 
-    def candidate(election: ElectionSettings, report: Callable[[bool], None]) -> Leader:
-        return LeaseThread(
-            connect, election, clock=clock, report=report, is_writing=writes.are_under_way
-        )
-
     return OperatorPorts(
         watch=kopf_watcher.watch,
-        candidate=candidate,
+        candidate=lambda election, report: LeaseThread(
+            connect, election, clock=clock, report=report, is_writing=writes.are_under_way
+        ),
         watchdog=partial(Watchdog, clock=clock),
         audit=StreamAuditLog(sys.stdout),
         writes=writes,
