@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from reconciler.kube.api.custom_resources import condition_of
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limits
@@ -50,12 +52,15 @@ def test_drift_reported_before_a_takeover_is_not_reported_as_ended():
     assert world.writes() == []
 
 
-def test_a_difference_without_earlier_drift_is_not_drift_before_the_fence_ends():
+@pytest.mark.parametrize("passes", [0, 3])
+def test_a_difference_without_earlier_drift_is_not_drift_before_the_fence_ends(passes: int) -> None:
     world = World(driftDetection="Correct")
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.put(resource("bob", BOB, {RATE: 4096}))
     world.turn()
     taken_over(world)
+    for _ in range(passes):
+        world.turn(resync=True)
     world.kafka.write(ALICE, RATE, 9000.0)
     for _ in range(3):
         world.turn(resync=True)

@@ -55,6 +55,7 @@ class _ReconcileDraft(ReconcileResult, kw_only=True):
 
     trigger: LoopTrigger
     baseline: KnownState | None  # the state that it may rely on; None = none
+    is_fenced: bool  # whether the previous leader may still write: no difference counts as drift
     part: PartialReconciliation | None = None  # the part that is reconciled; None = everything
     compared: Mapping[str, Eligibility] | None = None  # the documents that are compared
     resolved: ResolvedClaims | None = None

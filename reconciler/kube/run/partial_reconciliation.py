@@ -22,7 +22,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.desired_state import Losses, ResolvedClaims
 from reconciler.quota.planner.effects import candidates_by_client
-from reconciler.quota.planner.plan import TEMPORARY, Finding, Plan, PlanRemainder
+from reconciler.quota.planner.plan import TEMPORARY, Finding, PlanRemainder
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import Reconciliation
 from reconciler.quota.state import (
@@ -86,7 +86,7 @@ def known_state(
         or report.has_restored_owned
     )
     is_unsettled = owned.intents or owned.overrides or owned.drift_since
-    if is_waiting or is_unsettled or not _is_explained(plan) or any(map(_is_open, plan.findings)):
+    if is_waiting or is_unsettled or result.unexplained or any(map(_is_open, plan.findings)):
         return None
     limits, documents = resolved.desired.limits, resolved.desired.documents
     return KnownState(
@@ -98,13 +98,6 @@ def known_state(
         desired_pairs=plan.desired_pairs,
         findings=tuple(item for item in plan.findings if item.action is not Action.RECORD),
     )
-
-
-def _is_explained(plan: Plan) -> bool:
-    """Whether each difference is a change or a finding. Drift is neither if its detection is disabled."""
-    differing = sum(finding.desired is not None for finding in plan.findings)
-    differing += sum(change.claim is not None for change in plan.changes)
-    return plan.desired_pairs - plan.in_sync == differing
 
 
 def _is_open(finding: Finding) -> bool:

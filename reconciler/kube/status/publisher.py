@@ -145,7 +145,7 @@ class StatusPublisher:
         """Queue the statuses that may have changed, and the events of this reconciliation."""
         mentioned, outage = result.mentioned_documents, self._outage(result.report)
         inputs = (*result.token, outage >= GRACE_SECONDS)
-        losses, owned = result.losses, self._inventory.owned
+        unexplained, losses, owned = result.unexplained, result.losses, self._inventory.owned
         nothing_written = Reconciliation(cluster=self._name, error=NO_FINALIZER)
         reconciled = KeyStatusIndex(result.report, losses=losses, owned=owned)
         unwritten = KeyStatusIndex(nothing_written, losses=losses, owned=owned)
@@ -156,7 +156,7 @@ class StatusPublisher:
         for document, eligibility in result.eligibilities.items():
             if eligibility.obj.is_terminating and document not in held_documents:
                 continue
-            is_quiet = document not in mentioned
+            is_quiet = document not in mentioned and not unexplained
             earlier_inputs, written = self._quiet.get(document, (None, None))
             # A document whose status was edited is another object.
             if is_quiet and earlier_inputs == inputs and written is eligibility.obj:

@@ -67,7 +67,7 @@ def cluster_status(
         generation=obj.generation,
         previous=previous.get("conditions", ()),
         now=now,
-        drifted=_drifted(drift, report),
+        drifted=_drifted(drift, result),
         conflict=None if preview is None else _conflict(result.losses),
         doubt="; ".join(ignored_properties(obj)),
         doubt_reason="UnknownProperty",
@@ -145,11 +145,10 @@ def _open_drift(report: Reconciliation) -> tuple[DriftObservation, ...]:
 # ---- conditions ------------------------------------------------------------------------------
 
 
-def _drifted(observations: Sequence[DriftObservation], report: Reconciliation) -> str | None:
+def _drifted(observations: Sequence[DriftObservation], result: ReconcileResult) -> str | None:
     """Return the message of the Drifted condition; "" = no drift, ``None`` = a difference is not confirmed yet."""
-    if report.preview is None:
-        return None
-    if not observations and _has_unconfirmed_drift(report, report.preview):
+    preview = result.report.preview
+    if preview is None or (not observations and _has_unconfirmed_drift(result, preview)):
         return None
     texts = (
         f"{entity_text(observation.entity)} {observation.key}: {drift_text(observation.expected, observation.live)}"
@@ -158,14 +157,11 @@ def _drifted(observations: Sequence[DriftObservation], report: Reconciliation) -
     return first_of(texts, MOST_NAMED)
 
 
-def _has_unconfirmed_drift(report: Reconciliation, preview: Preview) -> bool:
+def _has_unconfirmed_drift(result: ReconcileResult, preview: Preview) -> bool:
     """Whether a difference is not counted as drift yet: by too few observations, or because an earlier leader may write."""
-    plan = preview.plan
-    differing = sum(finding.desired is not None for finding in plan.findings)
-    differing += sum(change.claim is not None for change in plan.changes)
-    is_settling = plan.desired_pairs - plan.in_sync > differing
-    is_unconfirmed = any(not observation.confirmed for observation in report.observations)
-    return is_unconfirmed or (is_settling and preview.drift_mode is not DriftMode.DISABLED)
+    is_unconfirmed = any(not observation.confirmed for observation in result.report.observations)
+    is_settling = result.unexplained > 0 and preview.drift_mode is not DriftMode.DISABLED
+    return is_unconfirmed or is_settling
 
 
 def _over_budget(report: Reconciliation) -> str:

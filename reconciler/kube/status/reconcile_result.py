@@ -35,8 +35,6 @@ class ReconcileResult(Struct, kw_only=True):
     # Whether the records could be read; without them no document is released.
     records_known: bool = False
     is_partial: bool = False  # whether only a part of the documents was reconciled
-    # Whether the previous leader may still write: a new difference is in no plan, but statuses say that it is not known.
-    is_fenced: bool = False
     secret: SecretState = (
         SecretState()
     )  # the credentials in use; without a version if there are none
@@ -46,8 +44,17 @@ class ReconcileResult(Struct, kw_only=True):
     @property
     def token(self) -> tuple[object, ...]:
         """What every status depends on besides its document and the reconciliation's results for it."""
-        version = self.obj.uid, self.obj.generation
-        return *version, type(self.report.error), self.rules.in_force, self.is_fenced
+        return self.obj.uid, self.obj.generation, type(self.report.error), self.rules.in_force
+
+    @property
+    def unexplained(self) -> int:
+        """The number of declared pairs that differ without a change or finding: their drift is not counted yet, or not detected."""
+        if self.report.preview is None:
+            return 0
+        plan = self.report.preview.plan
+        explained = sum(finding.desired is not None for finding in plan.findings)
+        explained += sum(change.claim is not None for change in plan.changes)
+        return plan.desired_pairs - plan.in_sync - explained
 
     @property
     def leaving_documents(self) -> Mapping[str, Resource]:

@@ -223,7 +223,7 @@ def test_corrected_drift_is_removed_and_the_time_is_that_of_the_correction():
 
 def test_with_disabled_detection_drift_is_shown_at_the_key_only():
     world = kube_world(driftDetection="Disabled")
-    ran(world)
+    ran(world, passes=3)
     meddle(world)
     ran(world)
     assert world.reason(DOCUMENT) == "Synced"
