@@ -164,28 +164,6 @@ async def change(
     raise AssertionError("unreachable")
 
 
-async def orphan(
-    api: KubernetesApi, namespace: str, cluster_id: str, documents: Collection[str]
-) -> int:
-    """Record what documents own as orphaned, before they are deleted without a removal; return the number of pairs.
-
-    Raises:
-        InventoryError: One of the ConfigMaps is damaged or missing.
-        KubernetesConflict: Another writer was faster in every attempt.
-        KubernetesError: They cannot be read or written.
-    """
-    count = 0
-
-    def work(stored: StoredRecords) -> StoredRecords:
-        nonlocal count
-        left_behind = finalizers.orphaned(documents, stored.owned)
-        count = len(left_behind)
-        return replace(stored, owned=stored.owned.with_changes(left_behind))
-
-    _ = await change(api, namespace, cluster_id, work)
-    return count
-
-
 class Orphaning(Struct, frozen=True, kw_only=True):
     """What was recorded as orphaned in the records of all clusters."""
 
@@ -201,18 +179,26 @@ async def orphan_everywhere(
     *,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Orphaning:
-    """Record what documents own in any cluster as orphaned: their statuses, which say where, may have been edited.
+    """Record what documents own in any cluster as orphaned, before they are deleted without a removal.
+
+    Their statuses, which say where, may have been edited.
 
     Raises:
         KubernetesError: The records cannot be listed.
     """
+
+    def work(stored: StoredRecords) -> StoredRecords:
+        left_behind = finalizers.orphaned(documents, stored.owned)
+        return replace(stored, owned=stored.owned.with_changes(left_behind))
+
     listing = await api.list(CONFIG_MAPS, namespace, labels=RECORDS_LABEL)
     annotations = (config_map["metadata"].get("annotations") or {} for config_map in listing.items)
     cluster_ids = sorted({str(named[CLUSTER_ID]) for named in annotations if CLUSTER_ID in named})
     pairs, failed = 0, dict[str, KquotaError]()
     for number, cluster_id in enumerate(cluster_ids, 1):
         try:
-            pairs += await orphan(api, namespace, cluster_id, documents)
+            stored = await change(api, namespace, cluster_id, work)
+            pairs += len(finalizers.orphaned(documents, stored.owned))
         except KquotaError as error:
             failed[cluster_id] = error
         progress("records", number, len(cluster_ids))

@@ -88,12 +88,6 @@ class KeyStatusIndex:
             for observation in self.report.observations
         }
 
-    @property
-    def observes(self) -> bool:
-        """Whether the policy in force writes nothing."""
-        preview = self.report.preview
-        return preview is not None and preview.policy is Policy.OBSERVE
-
     def live(self, pair: Pair) -> float | None:
         """Return the last observed value."""
         if self.report.live is not None:
@@ -244,6 +238,9 @@ class KeyStatusIndex:
 
     def _reason_left_unchanged(self, finding: Finding) -> tuple[Reason, str]:
         """Return reason and message of a finding that is reported and not written, except drift."""
+        preview = self.report.preview
+        observes = preview is not None and preview.policy is Policy.OBSERVE
+        is_complete = preview is not None and preview.plan.complete
         agrees = finding.cause in {Cause.ADOPT, Cause.CONVERGED}
         unsettled = agrees or finding.pair in self.owned.intents
         removal = finding.cause in {Cause.PRUNE, Cause.GONE}
@@ -264,25 +261,20 @@ class KeyStatusIndex:
                 "no longer declared, but another writer changed it since, so it is not removed",
             ),
             (
-                self.observes and agrees,
+                observes and agrees,
                 Reason.SYNCED,
                 "as declared; nothing is recorded under Observe",
             ),
-            (self.observes, Reason.OBSERVE_ONLY, _difference(finding)),
+            (observes, Reason.OBSERVE_ONLY, _difference(finding)),
             (unsettled, Reason.OUTCOME_UNKNOWN, "an earlier write may still take effect"),
             (
-                removal and not self._is_complete,
+                removal and not is_complete,
                 Reason.HELD,
                 "not every document was read, so nothing is removed",
             ),
         )
         matches = ((reason, words) for holds, reason, words in cases if holds)
         return next(matches, (Reason.POLICY_RESTRICTED, _difference(finding)))
-
-    @property
-    def _is_complete(self) -> bool:
-        preview = self.report.preview
-        return preview is not None and preview.plan.complete
 
     def _drifting(self, pair: Pair, live: float | None) -> KeyStatus:
         observation = self.observations_by_key.get(pair)

@@ -379,9 +379,7 @@ class Reason(StrEnum):
     @property
     def event(self) -> str:
         """Reason of the Event when a document gets this reason; "" = none."""
-        if self.argo == "Healthy" or self in _WITHOUT_EVENT:
-            return ""
-        return _EVENTS.get(self, self.value)
+        return "" if self.argo == "Healthy" or self in _WITHOUT_EVENT else self.value
 
 
 _CONDITIONS: Final[dict[Health, tuple[Truth, KStatus]]] = {
@@ -390,8 +388,6 @@ _CONDITIONS: Final[dict[Health, tuple[Truth, KStatus]]] = {
     "Suspended": ("Unknown", "InProgress"),
     "Healthy": ("True", "Current"),
 }
-_EVENTS: Final = {Reason.INVALID: "InvalidSpec", Reason.FAILED: "PassFailed"}
-"""Events that are not named after their reason."""
 
 _WITHOUT_EVENT: Final = frozenset(
     {

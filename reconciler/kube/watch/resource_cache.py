@@ -35,7 +35,7 @@ class ResourceCache:
 
     Methods that record a change return the names of the clusters that have to be reconciled.
 
-    Resourceects arrive in three ways (watch, lists, responses to the operator's writes) without a common order: a listing of
+    Objects arrive in three ways (watch, lists, responses to the operator's writes) without a common order: a listing of
     many pages is older than what the watch reported meanwhile, and an event may show a status that we have replaced
     since. So an older version never replaces a newer one, and a deleted object does not come back.
 

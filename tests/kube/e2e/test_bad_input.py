@@ -71,7 +71,7 @@ def test_a_quotacluster_that_refers_to_files_reads_none_and_does_not_block_other
     for name in ("bob", "carol"):
         world.becomes(name, "ClusterInvalid")
     assert set(cluster_events(world, "ReferenceRefused", "bad")) == {"ReferenceRefused"}
-    assert set(cluster_events(world, "InvalidSpec", "worse")) == {"InvalidSpec"}
+    assert set(cluster_events(world, "Invalid", "worse")) == {"Invalid"}
     assert set(world.live()) == {"alice"}
     _stays_quiet(operator, "prod", "bad", "worse")
     everything = operator.log.read_text(encoding="utf-8") + json.dumps([bad, worse])
