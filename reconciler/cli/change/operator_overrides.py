@@ -111,8 +111,7 @@ def begin(
     from reconciler.reconcile import NewOverride
 
     _confirm(console, f"Override {entity_text(entity)} on {where.cluster}?", yes=yes)
-    clock = SystemClock()
-    until, principal = clock.now() + seconds, current_principal()
+    until, principal = SystemClock().now() + seconds, current_principal()
     requested = [
         NewOverride(
             entity=entity, key=key, value=value, until=until, principal=principal, reason=reason
