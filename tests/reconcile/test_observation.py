@@ -7,7 +7,6 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.errors import PlanRefused, UsageError
-from reconciler.quota.overrides import Override
 from reconciler.quota.patterns import EntityPattern, NamePattern
 from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.policy import Policy, Rules
@@ -28,25 +27,6 @@ def order(value, *, subject=ALICE, seconds=3600.0, world: World) -> NewOverride:
         principal="me",
         reason="night",
     )
-
-
-def test_an_override_of_an_override_keeps_the_value_from_before_the_first():
-    def override(value: float) -> Override:
-        return Override(entity=ALICE, key=RATE, value=value, until=1.0, author="me", reason="night")
-
-    def begun(
-        new: Override, live: float | None, earlier: Override | None = None
-    ) -> tuple[float | None, ...]:
-        after = new.begun(earlier, live)
-        return after.before, after.applied
-
-    first = replace(override(10.0), before=5.0, applied=5.0)
-    assert begun(override(10.0), 5.0) == (5.0, 5.0)
-    # The first is written, and is not.
-    assert begun(override(20.0), 10.0, first) == (5.0, 10.0)
-    assert begun(override(20.0), 5.0, first) == (5.0, 5.0)
-    # Another writer wrote meanwhile: its value returns.
-    assert begun(override(20.0), 7.0, first) == (7.0, 7.0)
 
 
 @pytest.mark.parametrize(

@@ -73,26 +73,6 @@ def withheld(reconciliation: Reconciliation) -> dict:
 # -- guards -----------------------------------------------------------------------------------------
 
 
-def test_a_change_that_a_guard_refuses_is_withheld_and_the_rest_is_applied():
-    world = World({ALICE: {RATE: 1000.0}})
-    reconciliation = passed(
-        world,
-        {ALICE: {RATE: 1e9}, BOB: {RATE: 2000.0}},
-        guards=replace(OPEN, max_change_factor=10.0),
-    )
-    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.MAX_CHANGE_FACTOR}}
-    assert words(reconciliation) == {(BOB, RATE): "APPLIED"}
-    assert world.cluster.truth.value(ALICE, RATE) == 1000.0
-    assert not reconciliation.in_order
-    assert reconciliation.preview is not None
-    assert len(reconciliation.preview.plan.changes) == 2, (
-        "the preview shows the findings before the plan"
-    )
-    assert [violation.guard for violation in reconciliation.preview.violations] == [
-        Guard.MAX_CHANGE_FACTOR
-    ]
-
-
 def test_a_change_to_eight_times_the_value_is_applied_with_a_warning():
     world = World({ALICE: {RATE: 1000.0}})
     reconciliation = passed(world, {ALICE: {RATE: 8000.0}})
@@ -474,46 +454,7 @@ def test_while_an_earlier_leader_may_still_write_new_drift_is_not_recorded():
     assert world.owned().drift_since == {}
 
 
-def test_drift_that_is_not_planned_yet_violates_no_guard():
-    world = drifted()
-    options = world.options(rules=CORRECT, guards=replace(OPEN, max_change_factor=10.0))
-
-    def reconcile(*, fenced: bool) -> Reconciliation:
-        return asyncio.run(
-            reconcile_cluster(world.ports, options, documents(USERS), cluster="prod", fenced=fenced)
-        )
-
-    later, confirmed = reconcile(fenced=True), reconcile(fenced=False)
-    assert later.preview is not None
-    assert later.preview.plan.changes == ()
-    assert later.preview.violations == ()
-    assert confirmed.preview is not None
-    assert [violation.guard for violation in confirmed.preview.violations] == [
-        Guard.MAX_CHANGE_FACTOR
-    ]
-
-
 # -- reports before sending -------------------------------------------------------------------------------
-
-
-def test_the_remaining_plan_is_passed_to_the_callback_before_anything_is_sent():
-    world = World()
-    plans: list[Plan] = []
-
-    async def before(plan: Plan) -> None:
-        plans.append(plan)
-        assert world.cluster.writes == 0
-        assert world.inventory.written == []
-
-    passed(
-        world,
-        {ALICE: {RATE: 10.0}, BOB: {RATE: 2000.0}},
-        guards=replace(OPEN, allow_small_values=False),
-        before=before,
-    )
-    assert [[change.entity for change in plan.changes] for plan in plans] == [[BOB]]
-    passed(world, {BOB: {RATE: 2000.0}}, before=before)
-    assert len(plans) == 1
 
 
 def test_an_exception_of_the_callback_stops_the_reconciliation():

@@ -1,13 +1,10 @@
 """Whether the broker would accept a plan: by the broker where permitted, otherwise by its rules, as the plan says."""
 
-import asyncio
-
 import pytest
 
 from reconciler.errors import AuthorizationError, PlanRefused
-from reconciler.quota.state import Applied, QuotaState, Rejected
-from reconciler.reconcile import Observation, ValidationMode, preview
-from reconciler.reconcile.validation import validate
+from reconciler.quota.state import Applied, Rejected
+from reconciler.reconcile import ValidationMode
 from tests.reconcile.scenarios import ALICE, BOB, RATE, World, documents
 
 TWO = documents({ALICE: {RATE: 2048.0}, BOB: {RATE: 4096.0}})
@@ -65,23 +62,3 @@ def test_without_a_validator_the_plan_is_not_validated():
     assert verdict(world).source == "none"
     with pytest.raises(PlanRefused, match="rules are not available"):
         verdict(world, validation=ValidationMode.SANDBOX)
-
-
-def test_a_snapshot_is_validated_by_the_rules_without_a_request():
-    world = World()
-    ports = type(world.ports)(
-        store=world.cluster, inventory=world.inventory, clock=world.cluster.clock, validator=rules
-    )
-    owned = asyncio.run(world.inventory.load("lkc"))
-    observation = Observation(
-        cluster=None, cluster_id="lkc", live=QuotaState(), owned=owned, at=100.0, snapshot_at=40.0
-    )
-    from_snapshot = preview(
-        observation,
-        TWO,
-        world.orders,
-    )
-    process = asyncio.run(validate(ports, world.orders, observation, from_snapshot.plan.changes))
-    assert process.source == "sandbox 4.x"
-    assert world.cluster.requests == []
-    assert from_snapshot.preview.snapshot_at == 40.0

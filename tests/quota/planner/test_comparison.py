@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given, settings
 from msgspec.structs import replace
 
-from reconciler.quota.entity import DEFAULT, entity, sort_key
+from reconciler.quota.entity import entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key, same_value
 from reconciler.quota.ownership import (
     Orphaned,
@@ -20,7 +20,7 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
-from reconciler.quota.policy import STRICTNESS, Action, Cause, DriftMode, Policy, Rules
+from reconciler.quota.policy import STRICTNESS, Cause, DriftMode, Policy, Rules
 from reconciler.quota.state import QuotaState, limits_of
 from tests.hypothesis_profiles import count_examples
 from tests.quota.strategies import ENTITIES, NOW, World, declarations, states, worlds
@@ -244,32 +244,6 @@ def test_foreign_types_and_keys_are_never_changed(world):
         foreign_entities=(((("client-id-prefix", "a"),), (("producer_byte_rate", 1.0),)),),
     )
     assert plan_of(replace(world, live=foreign)) == plan_of(world)
-
-
-def test_records_of_an_entity_are_compared_even_if_all_values_are_equal():
-    subject = entity(user=DEFAULT)
-    desired = declared_as(QuotaState(limits={subject: (1.0, None, None, None, None)}))
-    owned = OwnershipRecords(cluster_id="c").with_changes(
-        [
-            Recorded(
-                entity=subject,
-                key=Key.PRODUCER_BYTE_RATE,
-                value=1.0,
-                owner=Owner(document="team/0"),
-            )
-        ]
-    )
-    live = QuotaState(limits={subject: (1.0, None, None, None, None)})
-    pair = (subject, Key.PRODUCER_BYTE_RATE)
-    orphaned = replace(owned, orphaned=frozenset({pair}))
-    drifted = replace(owned, drift_since={pair: 5.0})
-    for rare in (orphaned, drifted):
-        plan = compare(desired=desired, owned=rare, live=live, rules=Rules(), now=NOW)
-        assert len(plan.bookkeeping) == 1
-        after = rare.with_changes(plan.bookkeeping)
-        assert (after.orphaned, after.drift_since) == (frozenset(), {})
-        assert plan.in_sync == 1
-        assert all(finding.action is not Action.WRITE for finding in plan.findings)
 
 
 def test_one_entity_of_another_writer_is_reported():

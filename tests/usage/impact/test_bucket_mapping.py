@@ -69,25 +69,6 @@ def test_a_new_default_user_in_a_cluster_of_client_ids_is_not_identifiable():
     assert regrouping.mapped[0].source == ANY_USER
 
 
-def test_a_default_pair_splits_users_of_a_default_user_and_bounds_each_of_their_pairs():
-    regrouping = regroup(
-        of(ANY_USER), of(ANY_USER, ANY_PAIR), [bucket_of("alice"), bucket_of("bob")]
-    )
-    pairs = {
-        mapping.bucket.user: mapping
-        for mapping in regrouping.mapped
-        if mapping.bucket.kind is GroupKind.PAIR
-    }
-    assert {name: mapping.answer for name, mapping in pairs.items()} == {
-        "alice": Identifiability.BOUND,
-        "bob": Identifiability.BOUND,
-    }
-    assert all(mapping.any_name and mapping.source == ANY_PAIR for mapping in pairs.values())
-    assert pairs["alice"].parts == (bucket_of("alice"),)
-    # clients without an id stay with their user, whose series contains the others, too
-    assert answers(regrouping)["alice", "", False] is Identifiability.BOUND
-
-
 def test_a_pair_separated_from_its_user_bounds_both():
     regrouping = regroup(of(ALICE), of(ALICE, PAIR), [bucket_of("alice")])
     assert answers(regrouping) == {
