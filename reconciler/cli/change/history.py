@@ -40,9 +40,8 @@ def history(console: Console, *, where: TargetRequest) -> ExitCode:
     rows = [_row(path) for path in paths]
     if not rows:
         if where.project is not None or where.cluster is not None:
-            _ = targets(
-                replace(where, every=where.cluster is None)
-            )  # A mistyped name has no outcome either.
+            # A mistyped name has no outcome either.
+            _ = targets(replace(where, every=where.cluster is None))
         whose = "" if where.cluster is None else f" to {escaped(where.cluster)}"
         console.note(f"no outcomes: nothing was applied{whose} from this folder")
         return ExitCode.DONE

@@ -215,7 +215,7 @@ async def _wait_for_reconciliation(
     seconds: float,
     changed: Sequence[Override],
 ) -> bool:
-    """Whether the overrides took effect within ``seconds``; false if a reconciliation cannot be requested, so that nobody knows."""
+    """Whether the overrides took effect within ``seconds``; false if a reconciliation cannot be requested."""
     from reconciler.kube.records import overrides
 
     clock = SystemClock()

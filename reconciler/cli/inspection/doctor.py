@@ -66,7 +66,6 @@ def doctor(console: Console, *, where: TargetRequest, output: str) -> ExitCode:
 
 
 def _with_runnable_advice(target: ClusterTarget, checkup: Checkup) -> Checkup:
-
     checks = (
         replace(check, advice=completed(check.advice, target.places)) for check in checkup.checks
     )
