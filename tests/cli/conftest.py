@@ -10,6 +10,7 @@ import pytest
 from reconciler.cli import client_quotas, main
 from tests.cli.brokers import SandboxThread
 from tests.cli.command_tree import check_hints
+from tests.cli.projects import project, quota
 
 
 @dataclass(frozen=True)
@@ -70,3 +71,18 @@ def kip(capsys, sandbox, folder) -> Run:
         return Ran(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def prod(folder, sandbox) -> Path:
+    """A project with two documents for the sandbox."""
+    project(folder, sandbox.bootstrap, quota("a"), quota("b", "{consumerByteRate: 20Mi}"))
+    return folder
+
+
+@pytest.fixture
+def applied(kquota, folder, sandbox) -> Path:
+    """A project with one document, applied."""
+    project(folder, sandbox.bootstrap, quota("a"))
+    assert kquota("apply", "--yes").code == 0
+    return folder

@@ -14,14 +14,6 @@ USER_A = (("user", "a"),)
 TEN = 10485760.0
 
 
-@pytest.fixture
-def applied(kquota, folder, sandbox):
-    """A project with one document, applied."""
-    project(folder, sandbox.bootstrap, quota("a"))
-    assert kquota("apply", "--yes").code == 0
-    return folder
-
-
 def rate(sandbox) -> float | None:
     return sandbox.values().get(USER_A, {}).get("producer_byte_rate")
 

@@ -10,8 +10,6 @@ import urllib.request
 from pathlib import Path
 from typing import Self
 
-import pytest
-
 from reconciler.sandbox import Fault
 from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.faults import Refuse
@@ -97,14 +95,6 @@ class Watch:
 def environment() -> dict[str, str]:
     inherited = {name: text for name, text in os.environ.items() if name in {"PATH", "HOME"}}
     return inherited | {"PYTHONPATH": str(TREE)}
-
-
-@pytest.fixture
-def applied(kquota, folder, sandbox):
-    """A project with one document, applied."""
-    project(folder, sandbox.bootstrap, quota("a"))
-    assert kquota("apply", "--yes").code == 0
-    return folder
 
 
 def seed(sandbox, value: float) -> None:

@@ -14,13 +14,6 @@ USER_A, USER_B = (("user", "a"),), (("user", "b"),)
 TEN_MEBIBYTES = 10485760.0
 
 
-@pytest.fixture
-def prod(folder, sandbox):
-    """A project with two documents for the sandbox."""
-    project(folder, sandbox.bootstrap, quota("a"), quota("b", "{consumerByteRate: 20Mi}"))
-    return folder
-
-
 def test_a_plan_shows_each_change_with_its_place_and_writes_nothing(kquota, prod, sandbox):
     ran = kquota("plan")
     assert ran.code == 0

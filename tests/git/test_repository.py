@@ -1,52 +1,17 @@
 """Commits, ancestry and files at a revision, on real repositories created for each test."""
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from reconciler.errors import GitError
 from reconciler.git.repository import Repository
-
-IDENTITY = {
-    "GIT_AUTHOR_NAME": "A",
-    "GIT_AUTHOR_EMAIL": "a@example.org",
-    "GIT_COMMITTER_NAME": "A",
-    "GIT_COMMITTER_EMAIL": "a@example.org",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_NOSYSTEM": "1",
-}
-
-
-def git(directory: Path, *arguments: str) -> str:
-    outer = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    done = subprocess.run(
-        ["git", *arguments],
-        cwd=directory,
-        env=outer | IDENTITY,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout.strip()
-
-
-def commit(directory: Path, files: dict[str, str], message: str = "change") -> str:
-    for path, text in files.items():
-        (directory / path).parent.mkdir(parents=True, exist_ok=True)
-        (directory / path).write_text(text)
-    git(directory, "add", "-A")
-    git(directory, "commit", "--quiet", "--allow-empty", "-m", message)
-    return git(directory, "rev-parse", "HEAD")
+from tests.git.commits import commit, git, repository
 
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    top = tmp_path / "clone"
-    top.mkdir()
-    git(top, "init", "--quiet", "-b", "main")
-    return top
+    return repository(tmp_path / "clone")
 
 
 def test_variables_of_a_surrounding_hook_do_not_redirect_git(

@@ -15,13 +15,6 @@ USER_A = (("user", "a"),)
 
 
 @pytest.fixture
-def prod(folder, sandbox):
-    """A project with two documents for the sandbox."""
-    project(folder, sandbox.bootstrap, quota("a"), quota("b", "{consumerByteRate: 20Mi}"))
-    return folder
-
-
-@pytest.fixture
 def plan_page(kquota, folder):
     """`plan_page("--offline")`: plan with a page; returns the exit code and the page."""
 
