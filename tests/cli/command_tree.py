@@ -75,7 +75,7 @@ def lacking_places(arguments: Sequence[str], line: str) -> set[str]:
             continue
         # A new project has what was typed, and an outcome names its cluster.
         needless = {"--cluster"} if command.name == "rollback" else set[str]()
-        if arguments[0] != "init":
+        if "init" not in {arguments[0], command.name}:
             typed = PLACES & set(arguments) & options_of(command)
             lacking |= typed - needless - set(OPTION.findall(line))
     return lacking

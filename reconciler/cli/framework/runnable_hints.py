@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 import click
@@ -16,7 +17,7 @@ PLACES: Final = ("--bootstrap-server", "--command-config", "--project", "--clust
 def typed_places(context: click.Context) -> dict[str, str]:
     """Return the options of a command line that say which cluster it is about, also those from the environment."""
     values = {flag: context.params.get(flag[2:].replace("-", "_")) for flag in PLACES}
-    return {flag: str(value) for flag, value in values.items() if value is not None}
+    return {flag: str(value) for flag, value in values.items() if isinstance(value, str | Path)}
 
 
 def completed(text: str, places: Mapping[str, str]) -> str:
