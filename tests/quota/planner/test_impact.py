@@ -5,6 +5,7 @@ from hypothesis import given
 
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import RULES, Key
+from reconciler.quota.planner.effects import Direction
 from reconciler.quota.planner.impact import (
     AffectedPrincipal,
     BucketSharing,
@@ -220,3 +221,30 @@ BOTH, USER, CLIENT = (
 )
 def test_a_bucket_is_split_joined_or_unchanged(before, after, sharing):
     assert change_for_client(before, after).sharing is sharing
+
+
+def test_the_effect_on_clients_of_a_foreign_limit_is_unknown():
+    live = QuotaState(
+        limits=rates(alice=5.0, bob=5.0).limits,
+        foreign_entities=(
+            ((("client-id-prefix", "etl-"),), ((str(RATE), 7.0),)),
+            ((("team", "a"), ("user", "bob")), ((str(RATE), 7.0),)),
+        ),
+    )
+    changes = plan(live, (entity(user="alice"), RATE, 4.0), (entity(user="bob"), RATE, 4.0))
+    clients = [Principal(user="alice", client_id=name) for name in ("etl-1", "web")]
+    impact = assess(changes, live, known_principals=clients)
+    assert [effect.direction for effect in impact.effects] == [
+        Direction.TIGHTENED,
+        Direction.UNKNOWN,
+    ]
+    etl, web = impact.affected
+    assert (etl.direction, etl.factor, etl.moved, etl.sharing) == (
+        Direction.UNKNOWN,
+        None,
+        False,
+        BucketSharing.SAME,
+    )
+    assert not etl.is_shared_anew
+    assert (web.direction, web.factor) == (Direction.TIGHTENED, 0.8)
+    assert impact.count(Direction.UNKNOWN) == 1
