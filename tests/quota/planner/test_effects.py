@@ -72,6 +72,11 @@ def test_the_effect_is_that_on_clients_to_which_the_limit_applies():
     new_change = change(entity(user="alice"), None, 5.0)
     reach = PlanEffects(live, [new_change]).effects[0]
     assert (reach.before, reach.after) == (None, 5.0)
+    other_key = limits_of({Key.REQUEST_PERCENTAGE: 1.0})
+    wide = QuotaState(
+        limits={entity(user="alice"): other_key, **state({entity(user=DEFAULT): 9.0}).limits}
+    )
+    assert PlanEffects(wide, [new_change]).effects[0].before == 9.0
 
 
 @given(entities)

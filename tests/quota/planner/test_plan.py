@@ -1,5 +1,7 @@
 """Changes, findings and plans as values."""
 
+from msgspec.structs import replace
+
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, ProjectNamed, Recorded
@@ -31,6 +33,10 @@ def finding(cause: Cause, action: Action = Action.REPORT, **more: object) -> Fin
         action=action,
         **more,
     )
+
+
+def test_the_base_of_a_change_is_the_value_without_a_temporary_limit():
+    assert (change().base, replace(change(), returning=None).base) == (1.0, None)
 
 
 def test_findings_are_listed_by_their_meaning():
