@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-_MENTION: Final = re.compile(r"(?<![\w./-])kquota((?: [a-z][a-z-]*)+)")
+_MENTION: Final = re.compile(r"(?<![\w./-])kquota((?: [a-z][a-z-]{0,30}){1,3})")
 
 PLACES: Final = ("--bootstrap-server", "--command-config", "--project", "--cluster")
 """The options that say which cluster a command is about."""
