@@ -84,8 +84,8 @@ def holds_back(
                 continue
             if planned is None or pair in planned:
                 pairs_by_document.setdefault(owner.document, set()).add(pair)
-    # A write whose outcome is unknown has no record yet.
-    for pair, intent in owned.intents.items() if planned is None else ():
+    # A write whose outcome is unknown has no record yet, and no plan removes what it may still set.
+    for pair, intent in owned.intents.items():
         if intent.owner.document in own_documents and intent.value is not None:
             pairs_by_document.setdefault(intent.owner.document, set()).add(pair)
     return pairs_by_document
