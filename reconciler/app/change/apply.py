@@ -6,6 +6,7 @@ An outcome is written before the first request, as if the run ended there, and r
 
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
@@ -39,7 +40,7 @@ Prepare: TypeAlias = Callable[[Runtime], Awaitable[tuple[ReconcileOptions, Prepa
 """``prepare(runtime)`` returns the options of a run and its plan."""
 
 
-class ApplyRun(Struct, kw_only=True):
+class ApplyRun(Struct, kw_only=True, dict=True):
     """One cluster between its plan and its outcome; its records are locked."""
 
     target: ClusterTarget
@@ -68,9 +69,9 @@ class ApplyRun(Struct, kw_only=True):
         plan = self.prepared.plan
         return not (plan.changes or plan.bookkeeping or self.prepared.override_changes)
 
-    @property
+    @cached_property
     def open_writes(self) -> int:
-        """The number of earlier writes that may still take effect and that this run does not repeat."""
+        """The number of earlier writes that may still take effect at the end of the run, and that it does not repeat."""
         only, observation = self._options.only, self.prepared.observation
         written = {change.pair: change.after for change in self.prepared.plan.changes}
         return sum(
@@ -130,8 +131,9 @@ class ApplyRun(Struct, kw_only=True):
         await self._runtime.client.close()
 
     def _save(self, outcome: Outcome) -> None:
-        path = self.outcome_path or self._file
-        self.outcome_path = save_outcome(self.target, outcome, path, self._writer)
+        self.outcome_path = save_outcome(
+            self.target, outcome, self.outcome_path or self._file, self._writer
+        )
 
     def _replace(self, outcome: Outcome) -> None:
         """Replace the outcome from before the first request, which remains if that is impossible."""

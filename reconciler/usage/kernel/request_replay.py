@@ -285,7 +285,8 @@ def parts(demand: Demand, spread: Spread, episode: Episode) -> tuple[FloatColumn
             after - rate, after - before, out=np.ones_like(rate), where=between
         )
         base = np.maximum(before, after)
-        is_peak, is_rising = _is_peak(rate), after > before
+        is_rising = after > before
+        is_peak = (rate > PEAK * base) & (rate - base > _beside(before, after))
         first = np.where(is_peak, length / 2, first)
         high = np.where(is_peak, 2 * rate - base, rate)
         low = np.where(is_peak, base, rate)
@@ -303,14 +304,10 @@ def parts(demand: Demand, spread: Spread, episode: Episode) -> tuple[FloatColumn
     return np.stack((first, length - first), axis=1).ravel(), np.stack(rates, axis=1).ravel()
 
 
-def _is_peak(rate: FloatColumn) -> npt.NDArray[np.bool_]:
-    """Return where readings are a peak that may be shorter than they; one that reaches as far into its neighbours is not."""
-    before, after = _neighbours(rate)
-    base = np.maximum(before, after)
+def _beside(before: FloatColumn, after: FloatColumn) -> FloatColumn:
+    """Return by how much the neighbours of readings exceed theirs: a burst that reaches into them is longer than a reading."""
     rise, fall = before - _neighbours(before)[0], after - _neighbours(after)[1]
-    beside = np.maximum(rise, 0) + np.maximum(fall, 0)
-    is_peak: npt.NDArray[np.bool_] = (rate > PEAK * base) & (rate - base > beside)
-    return is_peak
+    return np.maximum(rise, 0) + np.maximum(fall, 0)
 
 
 def _neighbours(rate: FloatColumn) -> tuple[FloatColumn, FloatColumn]:

@@ -281,6 +281,7 @@ class OperatorWorld(World):
     async def _comes_to_rest(self) -> None:
         retried_at = self.loop.time() + RETRY_SECONDS
         end = self.loop.time() + self.rest_seconds
+        await asyncio.sleep(61.0)  # A command that began before may still write.
         while problem := self._problem():
             if self.loop.time() > end:
                 self._break(
