@@ -227,6 +227,8 @@ QUARTER = of_rates(*[100_000] * 10, *[250_000] * 15, *[100_000] * 65)
         (UNSTATED_CONSUMERS, QUARTER, 200_000, FigureBound.BETWEEN, REQUESTS_UNSTATED),
         (UNSTATED_CONSUMERS, QUARTER, 2_000_000, FigureBound.EXACT, ""),
         (stated(20_000), QUARTER, 200_000, FigureBound.EXACT, ""),
+        (stated(20_000), of_rates(0, 0, 150, 0, 0), 60, FigureBound.BETWEEN, HIDDEN_BURSTS),
+        (stated(20_000), of_rates(0, 0, 150, 0, 0), 80, FigureBound.BETWEEN, HIDDEN_BURSTS),
         (stated(20_000), of_rates(0, 0, 150, 0, 0), 100, FigureBound.BETWEEN, HIDDEN_BURSTS),
         (None, QUARTER, 200_000, FigureBound.EXACT, ""),
     ],
