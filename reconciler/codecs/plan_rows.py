@@ -1,6 +1,6 @@
 """Rows of plans and of drift: the types of their JSON, and changes and findings as such rows and back.
 
-A row holds facts alone: texts, counts, sections and levels are derived by whoever shows it. Fields are declared in the
+A row holds facts alone: texts, counts, sections and levels are derived where it is shown. Fields are declared in the
 order in which they are written, which is alphabetical.
 """
 

@@ -106,7 +106,7 @@ def saved_request(
 ) -> PlanRequest:
     """Return the request of a saved plan.
 
-    A file opens no guard by itself: where nobody is asked, the options that open one are typed again.
+    A file opens no guard by itself: where no person is asked, the options that open one are typed again.
 
     Args:
         words: The selection in the file.
@@ -118,7 +118,7 @@ def saved_request(
     Raises:
         ConfigError: The words are no selection.
         UsageError: Another selection was typed.
-        PlanRefused: The selection opens a guard, nobody is asked, and the options were not typed.
+        PlanRefused: The selection opens a guard, no person is asked, and the options were not typed.
     """
     if typed.selection and typed.selection != tuple(words):
         raise UsageError(

@@ -45,7 +45,7 @@ def part_names(cluster_id: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=131_072)
 def part_of(subject: Entity, salt: str) -> int:
-    """Return the number of the part of an entity; must never change. Nobody can choose it who does not know the salt."""
+    """Return the number of the part of an entity; must never change. Without the salt it cannot be chosen."""
     digest = hashlib.sha256(salt.encode() + record_key(subject)).digest()
     return int.from_bytes(digest[:8], "big") % PARTS
 

@@ -33,7 +33,7 @@ ANY_VERSION: Final = "0"
 
 
 class _Metadata(Struct):
-    """What tells whether the cache has an object of a listing as it is."""
+    """What shows whether the cache has an object of a listing as it is."""
 
     name: str
     namespace: str = DEFAULT_NAMESPACE

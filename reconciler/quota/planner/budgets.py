@@ -6,7 +6,7 @@ broker by itself, so every broker has to carry the whole sum. Of each limit coun
 - a limit of named entities: once, because all its clients share it;
 - a default limit: once for each known client that it applies to, at least for the assumed number of clients, and once if
   there is none of both: the next client that comes may use it;
-- a client-id limit that a limit of all users overrides: not at all, because it applies to nobody.
+- a client-id limit that a limit of all users overrides: not at all, because it applies to no client.
 
 So a client counts with its closest limit alone. Clients without a limit are no part of the sum; their number is reported.
 """
@@ -141,13 +141,13 @@ class BudgetUse(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_worse(self) -> bool:
-        """Whether the plan exceeds it, or exceeds it by more than before; recorded use tells nothing of a raise, so any is worse."""
+        """Whether the plan exceeds it, or exceeds it by more than before; recorded use does not show a raise, so any is worse."""
         is_raised = self.basis is BudgetMeasure.OBSERVED and bool(self.raised_by)
         return self.is_exceeded and (is_raised or self.after > self.before * ROUNDING)
 
     @property
     def is_judged(self) -> bool:
-        """Whether its figures have the configured basis; others refuse and alert nobody."""
+        """Whether its figures have the configured basis; others refuse nothing and raise no alert."""
         return self.basis is self.budget.basis
 
     @property
@@ -233,7 +233,7 @@ class _KnownClients(NamedTuple):
 
 
 class _Promise(NamedTuple):
-    """A limit that applies to somebody."""
+    """A limit that applies to a client."""
 
     entity: Entity
     limit: float

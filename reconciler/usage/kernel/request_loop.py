@@ -340,7 +340,7 @@ def compiled() -> Callable[..., Waits]:
     """Return :func:`replay`, compiled, or read from where Numba keeps compiled code; without Numba the function itself."""
     if not HAS_COMPILER:
         return replay
-    # It takes half a second to load, and most plans delay nobody.
+    # It takes half a second to load, and most plans delay no client.
     numba = importlib.import_module("numba")
     register: Callable[..., object] = importlib.import_module("numba.extending").register_jitable
     for function in _COMPILED_FUNCTIONS:
