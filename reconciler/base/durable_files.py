@@ -130,15 +130,20 @@ def _is_private(folder: Path) -> bool:
     return False
 
 
-def is_writable(path: Path) -> bool:
-    """Whether this process may create or replace a file, with the folders that it needs. Nothing is written.
+def unwritable_place(path: Path) -> Path | None:
+    """Return what keeps this process from creating or replacing a file with its folders: the file, or its folder.
 
-    A link is followed, also one to a file that does not exist yet.
+    ``None`` = it may. Nothing is written. A link is followed, also one to a file that does not exist yet.
     """
-    path = Path(os.path.realpath(path))
-    folder = next(parent for parent in path.parents if parent.exists())
-    may_replace = not path.exists() or (path.is_file() and os.access(path, os.W_OK))
-    return may_replace and folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+    # Path.exists is an error in the private folder of another user, and lexists is False.
+    real = Path(os.path.realpath(path))
+    folder = next(parent for parent in real.parents if os.path.lexists(parent))
+    may_write = (
+        (not os.path.lexists(real) or (real.is_file() and os.access(real, os.W_OK)))
+        and folder.is_dir()
+        and os.access(folder, os.W_OK | os.X_OK)
+    )
+    return None if may_write else path if os.path.lexists(path) else path.parent
 
 
 def remove_drafts(path: Path) -> None:

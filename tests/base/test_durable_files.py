@@ -11,9 +11,9 @@ from reconciler.base.durable_files import (
     BLOCK_BYTES,
     DISK,
     IGNORE,
-    is_writable,
     make_private_folder,
     replace_file,
+    unwritable_place,
 )
 from reconciler.errors import InventoryError
 from reconciler.inventory.file_lock import FileLock
@@ -186,6 +186,20 @@ def test_a_link_to_a_file_that_does_not_exist_yet_is_writable_if_its_folder_is(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "state" / "missing")
-    assert is_writable(tmp_path / "link")
+    assert unwritable_place(tmp_path / "link") is None
     (tmp_path / "state").write_text("no folder")
-    assert not is_writable(tmp_path / "link")
+    assert unwritable_place(tmp_path / "link") == tmp_path / "link"
+
+
+def test_a_file_in_the_private_folder_of_another_user_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "private").mkdir()
+    if os.geteuid() == 0:  # root reads all folders; the folders of tmp_path are private to it
+        os.setresuid(65534, 65534, 0)
+    else:
+        (tmp_path / "private").chmod(0)
+    try:
+        place = unwritable_place(tmp_path / "private" / "file")
+    finally:
+        if os.geteuid() != 0 and os.getresuid()[2] == 0:
+            os.setresuid(0, 0, 0)
+    assert place == tmp_path / "private"

@@ -46,6 +46,44 @@ def test_the_last_apply_is_undone_without_its_file_name(kquota, twice, sandbox):
     assert sandbox.values()[USER_A]["producer_byte_rate"] == 10 * 2**20
 
 
+def test_the_last_apply_is_undone_also_if_its_outcome_has_a_file_of_its_own(kquota, twice, sandbox):
+    manifests(twice, quota("a", "{producerByteRate: 30Mi}"))
+    assert kquota("apply", "--yes", "--out", "outcome.json").code == 0
+    assert len(kquota("history").out.splitlines()) == 1 + 3
+    assert kquota("rollback", "--last", "--yes").code == 0
+    assert sandbox.values()[USER_A]["producer_byte_rate"] == 20 * 2**20
+
+
+def test_the_changes_of_a_killed_run_are_unknown_in_its_history(kquota, twice):
+    newest = max((twice / ".kquota/outcomes").glob("*.json"))
+    for old, new in (
+        ('"outcome":"APPLIED"', '"outcome":"UNKNOWN"'),
+        (
+            '"seen":"visible","text":"user=a"',
+            '"seen":"not looked at","text":"user=a","why":"killed"',
+        ),
+        ('"found":20971520', '"found":null'),
+    ):
+        assert old in newest.read_text()
+        newest.write_text(newest.read_text().replace(old, new))
+    assert "0 of 1 applied, 1 unknown" in kquota("history").out
+
+
+def test_the_hint_of_history_undoes_the_newest_outcome_of_the_listed_cluster(
+    kquota, twice, sandbox
+):
+    """Outcomes of a second cluster are newer."""
+    newest = max((twice / ".kquota/outcomes").glob("*.json"))
+    newest.with_name("2999-01-01T000000Z-two.json").write_text(
+        newest.read_text().replace('"before":10485760', '"before":5242880')
+    )
+    ran = kquota("history", "--cluster", "prod")
+    _, _, command = ran.err.strip().rpartition("kquota ")
+    ran = kquota(*shlex.split(command), "--yes")
+    assert ran.code == 0, ran.err
+    assert sandbox.values()[USER_A]["producer_byte_rate"] == 10 * 2**20
+
+
 def test_history_says_which_command_each_outcome_is_of(kquota, twice):
     override = ("override", "user=a", "producer_byte_rate=5Mi", "--for", "1h", "--reason", "x")
     assert kquota(*override, "--yes").code == 0

@@ -146,12 +146,10 @@ def test_files_that_contain_user_names_are_private(kquota, clone, sandbox):
     assert kquota("apply", "--yes", "--out", "o.json").code == 0
     assert kquota("snapshot", "--out", "s.json").code == 0
     assert kquota("plan", "--page", "r.html").code == 0
-    (clone / "quotas" / "all.yaml").write_text(quota("b"))
-    assert kquota("apply", "--yes").code == 0
-    (outcome,) = (clone / ".kquota" / "outcomes").iterdir()
     names = [clone / name for name in ("p.json", "o.json", "s.json", "r.html")]
-    assert {path.stat().st_mode & 0o777 for path in (*names, outcome)} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in names} == {0o600}
     state = clone / ".kquota"
+    assert any((state / "outcomes").iterdir())
     for path in (state, *state.rglob("*")):
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
 

@@ -23,6 +23,7 @@ from reconciler.app.clusters.runtime import Runtime, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanRequest, RecordUse
+from reconciler.base.text_files import write_text
 from reconciler.codecs.outcome import OutcomeWriter
 from reconciler.errors import Interrupted, KquotaError, ManifestErrors, PlanRefused, StalePlan
 from reconciler.quota.results.report import Outcome, Preview
@@ -47,10 +48,10 @@ class ApplyRun(Struct, kw_only=True, dict=True):
     next_command: str  # the command to run after an incomplete run
     prepared: PreparedPlan
     notices: Notices
-    outcome_path: Path | None = None  # file of the outcome; None = not written (yet)
+    out_path: Path | None  # further file of the outcome, which the user names
+    outcome_path: Path | None = None  # file in the project's folder; None = not written (yet)
     _options: ReconcileOptions
     _runtime: Runtime
-    _file: Path | None
     _writer: OutcomeWriter = field(default_factory=OutcomeWriter)
 
     @property
@@ -103,7 +104,8 @@ class ApplyRun(Struct, kw_only=True, dict=True):
             raise
         except KquotaError as error:
             if self.outcome_path is not None:  # nothing was sent, so there is nothing to undo
-                self.outcome_path.unlink(missing_ok=True)
+                for path in filter(None, (self.outcome_path, self.out_path)):
+                    path.unlink(missing_ok=True)
             if self.prepared.plan.changes:
                 many = count(len(self.prepared.plan.changes), "change")
                 error.reword(f"0 applied, {many} not sent: {error.message}")
@@ -131,9 +133,9 @@ class ApplyRun(Struct, kw_only=True, dict=True):
         await self._runtime.client.close()
 
     def _save(self, outcome: Outcome) -> None:
-        self.outcome_path = save_outcome(
-            self.target, outcome, self.outcome_path or self._file, self._writer
-        )
+        self.outcome_path = save_outcome(self.target, outcome, self.outcome_path, self._writer)
+        if self.out_path is not None:
+            write_text(self.out_path, self._writer.pieces(outcome), private=True)
 
     def _replace(self, outcome: Outcome) -> None:
         """Replace the outcome from before the first request, which remains if that is impossible."""
@@ -154,7 +156,7 @@ async def apply_run(
     saved: SavedPlan | None,
     expect_digest: str | None,
     max_age: float,
-    outcome_path: Path | None,
+    out_path: Path | None,
 ) -> AsyncIterator[ApplyRun]:
     """Prepare the plan of one cluster, ready to be applied inside the context.
 
@@ -162,7 +164,7 @@ async def apply_run(
         saved: A saved plan that must still have the same effect; ``None`` = apply the manifests.
         expect_digest: Digest of the approved effect; ``None`` = any.
         max_age: Maximum age of a saved plan, in seconds.
-        outcome_path: File of the outcome; ``None`` = named by time and cluster.
+        out_path: A further file of the outcome, beside that in the project's folder.
 
     Raises:
         StalePlan: The saved plan no longer fits, or another effect was approved.
@@ -181,15 +183,14 @@ async def apply_run(
             check_digest(prepared.preview, expect_digest)
         return replace(task.options, own_principal=runtime.own_principal), prepared
 
-    words = ("apply" if saved is None else "plan", *request.paths)
     async with prepared_run(
         notices,
         target,
         request.records,
         prepare,
         command="apply",
-        next_command=target.command(*words),
-        outcome_path=outcome_path,
+        next_command=target.command("apply" if saved is None else "plan", *request.paths),
+        out_path=out_path,
     ) as run:
         yield run
 
@@ -203,23 +204,22 @@ async def prepared_run(
     *,
     command: str,
     next_command: str,
-    outcome_path: Path | None = None,
+    out_path: Path | None = None,
 ) -> AsyncIterator[ApplyRun]:
     """Lock the records, connect a client, and make a plan with ``prepare``.
 
     Args:
         command: Name of the command, for the lock and the outcome.
-        outcome_path: File of the outcome; ``None`` = named by time and cluster.
+        out_path: A further file of the outcome, beside that in the project's folder.
     """
     async with open_runtime(notices, target, records, command=command, writes=True) as runtime:
         options, prepared = await prepare(runtime)
-        options = replace(options, origin=replace(options.origin, command=command))
         yield ApplyRun(
             target=target,
             next_command=next_command,
             prepared=prepared,
             notices=notices,
-            _options=options,
+            _options=replace(options, origin=replace(options.origin, command=command)),
             _runtime=runtime,
-            _file=outcome_path,
+            out_path=out_path,
         )

@@ -32,30 +32,27 @@ _TIME: Final = "????-??-??T??????Z"
 def save_outcome(
     target: ClusterTarget, outcome: Outcome, outcome_path: Path | None, writer: OutcomeWriter
 ) -> Path | None:
-    """Write an outcome and return its file; ``None`` without a file for an outcome that changes nothing.
+    """Write an outcome below the project's folder and return its file; ``None`` for an outcome that changes nothing.
 
     Args:
-        outcome_path: The file, also that of an earlier outcome of the same run; ``None`` = a new one below the
-            project's folder, named by time and cluster.
+        outcome_path: The file of an earlier outcome of the same run; ``None`` = a new one, named by time and cluster.
         writer: The writer of this run.
 
     Raises:
         UsageError: It cannot be written.
         ConfigError: Git tracks a file that it would replace.
     """
-    if outcome_path is not None:
-        write_text(outcome_path, writer.pieces(outcome), private=True)
-        return outcome_path
     if not outcome.pairs:
         return None
-    created = _created_file(target, outcome)
+    path = outcome_path or _created_file(target, outcome)
     try:
-        write_text(created, writer.pieces(outcome), private=True, may_leave=True)
+        write_text(path, writer.pieces(outcome), private=True, may_leave=True)
     except UsageError:
-        created.unlink(missing_ok=True)
+        if outcome_path is None:
+            path.unlink(missing_ok=True)
         raise
-    _forget_old(created)
-    return created
+    _forget_old(path)
+    return path
 
 
 def saved_outcomes(root: Path, cluster: str = "") -> list[Path]:

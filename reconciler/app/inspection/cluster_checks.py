@@ -18,7 +18,7 @@ from reconciler.app.change.outcome_files import OUTCOME_FOLDER
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import TextReceiver
 from reconciler.base.clock import SystemClock
-from reconciler.base.durable_files import is_writable
+from reconciler.base.durable_files import unwritable_place
 from reconciler.client import Address, ClientConfig, ClientEvents, QuotaClient, SecurityProtocol
 from reconciler.client.events import Authenticated, Connected
 from reconciler.errors import AuthorizationError, ClientError, KquotaError
@@ -302,7 +302,7 @@ def _state_folder(target: ClusterTarget) -> Check:
     place = target.project_cluster
     files = (place.inventory.file, place.audit_log, f"{OUTCOME_FOLDER}/outcome.json")
     paths = [target.root / file for file in files if file is not None]
-    locked = [path if path.exists() else path.parent for path in paths if not is_writable(path)]
+    locked = [place for place in map(unwritable_place, paths) if place is not None]
     if locked:
         advice = "only apply, override and rollback need it: let this user write there"
         return _warning("state folder", f"{locked[0]} is not writable", advice)

@@ -55,7 +55,9 @@ Example:
     "Continue with ownership records of another project, and name this project in them; for a project or cluster with a new name.",
 )
 @flag("--pace", "Wait after each request until every broker shows it.")
-@option("--out FILE", "Save the outcome to this file, for kquota rollback.", FILE, name="out_path")
+@option(
+    "--out FILE", "Save the outcome to this file, too, for kquota rollback.", FILE, name="out_path"
+)
 @option(
     "--continue-on-error/--stop-on-error",
     "With --all: continue with the other clusters if one fails. --stop-on-error writes only if the plan of every cluster is accepted, and stops after the first failed cluster.",
@@ -110,7 +112,7 @@ def apply(
         saved=saved,
         expect_digest=expect_digest,
         max_age=max_age,
-        outcome_path=out_path,
+        out_path=out_path,
     )
 
     display = ApplyOutput(

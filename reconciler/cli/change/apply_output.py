@@ -310,7 +310,9 @@ def _show_next_commands(console: Console, apply: ApplyRun, outcome: Outcome) -> 
 
 
 def _undo_command(apply: ApplyRun) -> str:
-    return apply.target.command("rollback", str(apply.outcome_path), chooses_cluster=False)
+    return apply.target.command(
+        "rollback", str(apply.out_path or apply.outcome_path), chooses_cluster=False
+    )
 
 
 def _unwritten_row(result: Prepared, apply: ApplyRun) -> FleetRow:

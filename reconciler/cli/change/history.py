@@ -45,10 +45,23 @@ def history(console: Console, *, where: TargetRequest) -> ExitCode:
         whose = "" if where.cluster is None else f" to {escaped(where.cluster)}"
         console.note(f"no outcomes: nothing was applied{whose} from this folder")
         return ExitCode.DONE
-    heads = ("started", "command", "cluster", "changes", "by", "outcome")
-    console.fact("\n".join(table(rows, heads=heads, style=console.style)) + "\n")
-    project = () if where.project is None else ("--project", str(where.project))
-    undo = escaped(shlex.join(("kquota", "rollback", *project)))
+    console.fact(
+        "\n".join(
+            table(
+                rows,
+                heads=("started", "command", "cluster", "changes", "by", "outcome"),
+                style=console.style,
+            )
+        )
+        + "\n"
+    )
+    place_options = {"--project": where.project, "--cluster": where.cluster}.items()
+    words = (
+        "kquota",
+        "rollback",
+        *(str(word) for pair in place_options if pair[1] for word in pair),
+    )
+    undo = escaped(shlex.join(words))
     console.hint(f"to undo one: {undo} OUTCOME; the newest: {undo} --last")
     return ExitCode.DONE
 
@@ -60,7 +73,7 @@ def _row(path: Path) -> tuple[str, ...]:
     except KquotaError:
         return "cannot be read", "", "", "", "", name
     origin = outcome.origin
-    applied = f"{outcome.count('APPLIED'):,} of {len(outcome.pairs):,} applied"
-    cluster = origin.cluster or outcome.cluster_id
-    texts = origin.command, cluster, applied, origin.author
+    unknown = f", {many:,} unknown" if (many := outcome.count("UNKNOWN")) else ""
+    applied = f"{outcome.count('APPLIED'):,} of {len(outcome.pairs):,} applied{unknown}"
+    texts = origin.command, origin.cluster or outcome.cluster_id, applied, origin.author
     return instant(outcome.started_at), *map(escaped, texts), name
