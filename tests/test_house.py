@@ -41,7 +41,7 @@ STATEMENTS = {
     "render": 2328,  # a failed command is declared once, for which codecs has 15 less; resolve names temporary limits
     "sandbox": 1163,
     "spark": 34,
-    "usage": 2336,  # peaks of readings
+    "usage": 2327,  # peaks of readings
     "wire": 1965,
 }
 """A ratchet: the statements of each package or module, docstrings left out. Only lower a number.

@@ -55,7 +55,7 @@ def test_the_sql_of_the_page_runs_on_spark(tmp_path):
 
     (text,) = (text for text in SQL if "temporary view" in text)
     view, query = (part for part in text.split(";") if part.strip())
-    with session.opened(SessionSettings(master="local[1]", brief=True)) as spark:
+    with session.opened(SessionSettings(master="local[1]")) as spark:
         spark.sql(view.replace("'lake/", f"'{tmp_path}/lake/"))
         assert [tuple(row) for row in spark.sql(query).collect()] == [("1", 30)]
 

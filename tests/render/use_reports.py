@@ -249,16 +249,14 @@ def client_page() -> ClientReport:
     )
     short = replace(curve(), points=curve().points[:3], span_ms=HOUR, after_units=32 * MIB)
     return ClientReport(
-        cluster_id="prod-id",
         user="etl",
         client_id="loader",
         ip="",
-        from_ms=FROM,
-        to_ms=TO,
-        step_ms=30_000,
-        coverage_ppm=990_000,
-        is_partial=False,
+        evidence=EvidenceNote(
+            cluster_id="prod-id", from_ms=FROM, to_ms=TO, step_ms=30_000, coverage_ppm=990_000
+        ),
         at_ms=FROM + 6 * HOUR,
+        silent_brokers=(),
         throttled=(throttled,),
         limits=(limits,),
         curves=(replace(curve(), after_units=32 * MIB), short),

@@ -24,7 +24,8 @@ from tests.servers.prometheus import until
 
 START_SECONDS = 240.0
 LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
-QUICK = session.QUICK
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+"""With C1 alone a JVM reserves 48 MB for compiled code instead of 240. A few large jobs fill that, and the JVM ends."""
 DRIVER = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -43,7 +44,7 @@ TREE = Path(__file__).parents[2]
 
 def local_session() -> contextlib.AbstractContextManager[SparkSession]:
     """Open a classic session of 1 GB with two threads."""
-    return session.opened(SessionSettings(master="local[2]", memory="1g", brief=True))
+    return session.opened(SessionSettings(master="local[2]", memory="1g"))
 
 
 def _options(settings: Mapping[str, str]) -> list[str]:

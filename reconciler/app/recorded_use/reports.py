@@ -147,9 +147,14 @@ def run_client_report(notices: TextReceiver, options: ClientReportOptions) -> "C
     if at_ms is not None:
         at_ms = at_ms if at_ms >= 0 else round(clock.now() * 1000) + at_ms
         if not window.is_given:
-            end_ms = min(at_ms + AROUND_MS, round(clock.now() * 1000))
+            end_ms = max(at_ms + 1, min(at_ms + AROUND_MS, round(clock.now() * 1000)))
             window = WindowOptions(from_ms=max(0, at_ms - AROUND_MS), to_ms=end_ms)
     from_ms, to_ms = window.span(clock)
+    if at_ms is not None and not from_ms <= at_ms < to_ms:
+        raise UsageError(
+            "--at is outside of the window of --from and --to",
+            hint="leave out --from and --to: the window is then an hour before and after that time",
+        )
     documents = DeclaredDocuments(cluster=cluster.name)
     changes: list[AuditEntry] = []
     if cluster.name:
@@ -157,19 +162,23 @@ def run_client_report(notices: TextReceiver, options: ClientReportOptions) -> "C
         documents = declared(notices, of_cluster)
         changes = _changes(of_cluster, from_ms - CHANGES_MS)
     evidence = client_evidence(
-        opened_lake(options.lake), cluster.id, client, from_ms, to_ms, changes=changes
+        opened_lake(options.lake),
+        cluster.id,
+        client,
+        from_ms,
+        to_ms,
+        at_ms=at_ms,
+        changes=changes,
     )
     policy = policy_for(notices, options.clusters.project, {cluster.id: documents.declarations})
     report = client_report(
         client,
         evidence,
         lambda bucket: policy.tier_of(cluster.id, bucket).tier,
-        at_ms=at_ms,
         max_rows=options.most,
     )
-    if not cluster.name:  # a document refers to its cluster by name
-        return report
-    patches = (limit_patch(row, documents) for row in report.limits)
+    # A document refers to its cluster by name.
+    patches = (limit_patch(row, documents) for row in report.limits if cluster.name)
     return replace(report, patches=tuple(filter(None, patches)))
 
 

@@ -250,7 +250,7 @@ class EngineOptions(Struct, frozen=True, kw_only=True):
         from reconciler.evidence.analysis.engine import LocalEngine
         from reconciler.usage.tables import USAGE_SAMPLE
 
-        is_placed = self.running != SessionSettings(brief=self.running.brief)
+        is_placed = self.running != SessionSettings()
         engine = SPARK if self.engine == AUTO and is_placed else self.engine
         if engine == AUTO:
             days = lake.days(USAGE_SAMPLE, set(clusters), window.first_day, window.last_day)

@@ -56,7 +56,7 @@ HEADINGS: Final[Mapping[str, Headings]] = {
 Clusters and time: --lake --cluster --all --project --cluster-id --from --to --at
 Source: --prometheus --http-config --file --dialect --snapshot --matchers \
 --broker-id --step
-Spark session: --engine --master --remote --memory --brief
+Spark session: --engine --master --remote --memory
 """),
     "operator": _headings("""
 Scope: --namespace --all --operator-namespace --kubeconfig --operator-class --quota-clusters --allow-references

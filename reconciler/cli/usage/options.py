@@ -134,7 +134,7 @@ ENGINES: Final = (AUTO, LOCAL, SPARK)
 
 
 def engine_options() -> Callable[[F], F]:
-    """Return ``--engine``, ``--master``, ``--remote``, ``--memory`` and ``--brief``, passed as ``engine``."""
+    """Return ``--engine``, ``--master``, ``--remote`` and ``--memory``, passed as ``engine``."""
     running = OptionPack(
         "running",
         SessionSettings,
@@ -147,7 +147,6 @@ def engine_options() -> Callable[[F], F]:
             option(
                 "--memory SIZE", "Heap of a session on this machine, such as 4g  [default: 1g]."
             ),
-            flag("--brief", "Start faster and compute slower; for little data on this machine."),
         ],
     )
     engine = option(

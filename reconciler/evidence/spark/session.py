@@ -29,9 +29,8 @@ ANSWER_SECONDS: Final = 15
 _LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?")
 _NAME: Final = "kquota"
 _LOOPBACK: Final = "127.0.0.1"
-QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-"""With C1 alone a JVM reserves 48 MB for compiled code instead of 240. A few large jobs fill that, and the JVM ends."""
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
+"""Only errors are logged: Spark warns of harmless things."""
 
 
 def local_cores(master: str) -> int | None:
@@ -67,13 +66,8 @@ def local_settings(cores: int) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.host": _LOOPBACK,
         "spark.driver.bindAddress": _LOOPBACK,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}",
     }
-
-
-def java_options(*, brief: bool) -> str:
-    """Return the options of a local JVM. Only errors are logged: Spark warns of harmless things."""
-    quiet = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"
-    return f"{QUICK} {quiet}" if brief else quiet
 
 
 def started(settings: SessionSettings) -> SparkSession:
@@ -87,7 +81,7 @@ def started(settings: SessionSettings) -> SparkSession:
         SparkError: No session can be started.
     """
     if submitted():
-        if settings != SessionSettings(brief=settings.brief):
+        if settings != SessionSettings():
             raise ConfigError(
                 "spark-submit has chosen where this runs",
                 key="master",
@@ -131,7 +125,6 @@ def _classic(settings: SessionSettings) -> SparkSession:
     if cores is not None:
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
         spark_options |= local_settings(cores)
-        spark_options["spark.driver.extraJavaOptions"] = java_options(brief=settings.brief)
     jvm.start(spark_options)
     builder = SparkSession.builder
     for key, value in spark_options.items():

@@ -17,8 +17,6 @@ class SessionSettings:
     remote: str | None = None
     # Heap of the JVM that is started here, such as `2g`; None = Spark's default of 1g.
     memory: str | None = None
-    # For runs of seconds: the JVM compiles less, so it starts faster and computes slower. Local only.
-    brief: bool = False
 
     def __post_init__(self) -> None:
         if self.master and self.remote:

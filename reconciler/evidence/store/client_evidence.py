@@ -27,11 +27,13 @@ def client_evidence(
     from_ms: int,
     to_ms: int,
     *,
+    at_ms: int | None = None,
     changes: Sequence[AuditEntry] = (),
 ) -> ClientEvidence:
     """Return the evidence of one client in a window of a cluster.
 
     Args:
+        at_ms: The time in question.
         changes: What the audit log says of limits, in order of time; entries of other clusters are ignored.
 
     Raises:
@@ -41,19 +43,30 @@ def client_evidence(
     window = recorded_window.opened(lake, cluster_id, from_ms, to_ms)
     recorded = samples.recorded_series(window.samples, (from_ms, to_ms))
     keys = [key for key in recorded if is_own(client, samples.parts_of(key)[1])]
-    files = [day.file for day in window.samples]
-    series = samples.read_runs(files, (from_ms, to_ms), keys).by_bucket()
+    series = samples.read_runs(
+        [day.file for day in window.samples], (from_ms, to_ms), keys
+    ).by_bucket()
     buckets = {bucket for of_kind in series.values() for bucket in of_kind}
     return ClientEvidence(
-        cluster_id=cluster_id,
-        from_ms=from_ms,
-        to_ms=to_ms,
+        note=recorded_window.evidence_note(
+            lake,
+            cluster_id,
+            window.samples,
+            (from_ms, to_ms),
+            source="",
+            made_ms=0,
+            snapshot_id=window.snapshot_id,
+            stale="" if recorded else recorded_window.NO_SAMPLES,
+        ),
         cadence=window.cadence,
         series=series,
         limits=_limits(lake, cluster_id, buckets, (from_ms, to_ms), changes),
-        coverage_ppm=recorded_window.coverage_ppm(lake, cluster_id, from_ms, to_ms),
-        is_partial=any(day.partial for day in window.samples),
-        reason="" if window.rows else recorded_window.NO_SAMPLES,
+        at_ms=at_ms,
+        silent_brokers=()
+        if at_ms is None
+        else recorded_window.silent_brokers(
+            lake, cluster_id, (from_ms, to_ms + window.cadence.max_gap_ms), at_ms
+        ),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import LakeError
@@ -202,8 +203,7 @@ def opened(lake: LakeReader, cluster_id: str, from_ms: int, to_ms: int) -> Recor
     Raises:
         LakeError: The lake cannot be read.
     """
-    first, last = day_of(from_ms), day_of(to_ms - 1)
-    samples = lake.days(USAGE_SAMPLE, [cluster_id], first, last)
+    samples = lake.days(USAGE_SAMPLE, [cluster_id], day_of(from_ms), day_of(to_ms - 1))
     limits = quota_snapshots.observed_limits(lake, cluster_id, from_ms, to_ms)
     paces = cadences_of(samples)
     reason = "" if limits.snapshot else NO_SNAPSHOT
@@ -225,15 +225,29 @@ def opened(lake: LakeReader, cluster_id: str, from_ms: int, to_ms: int) -> Recor
 
 def coverage_ppm(lake: LakeReader, cluster_id: str, from_ms: int, to_ms: int) -> int:
     """Return the lowest share of a window, over brokers, in which the broker answered scrapes; 0 without brokers."""
-    days = lake.days(TARGET_UP, [cluster_id], day_of(from_ms), day_of(to_ms - 1))
-    window = from_ms, to_ms
-    rows = lake.read(days, ["broker_id", "dt_ms", "up"], table=TARGET_UP, window=window)
+    rows = _scrapes(lake, cluster_id, (from_ms, to_ms))
     # A broker that never answered has coverage 0.
     lasted = pc.if_else(rows.column("up"), rows.column("dt_ms"), 0)
     rows_by_broker = rows.append_column("lasted_ms", lasted).group_by("broker_id")
     sums = rows_by_broker.aggregate([("lasted_ms", "sum")]).column("lasted_ms_sum").to_pylist()
     window_ms = to_ms - from_ms
     return min((min(MILLION, covered * MILLION // window_ms) for covered in sums), default=0)
+
+
+def silent_brokers(
+    lake: LakeReader, cluster_id: str, window: tuple[int, int], at_ms: int
+) -> tuple[str, ...]:
+    """Return the brokers of a window without an answer that covers a moment, sorted."""
+    rows = _scrapes(lake, cluster_id, window)
+    since = pc.subtract(at_ms, rows.column("ts_ms"))  # an answer covers the time before it
+    covers = pc.and_(pc.less_equal(since, 0), pc.greater(pc.add(since, rows.column("dt_ms")), 0))
+    answered = rows.filter(pc.and_(rows.column("up"), covers)).column("broker_id").to_pylist()
+    return tuple(sorted(set(rows.column("broker_id").to_pylist()) - set(answered)))
+
+
+def _scrapes(lake: LakeReader, cluster_id: str, window: tuple[int, int]) -> pa.Table:
+    days = lake.days(TARGET_UP, [cluster_id], day_of(window[0]), day_of(window[1] - 1))
+    return lake.read(days, ["broker_id", "ts_ms", "dt_ms", "up"], table=TARGET_UP, window=window)
 
 
 NO_LIMIT: Final[tuple[int | None, str]] = (None, "")

@@ -5,13 +5,12 @@ from typing import Final
 from reconciler.quota.entity import ENTITY_TYPES, LEVEL_NAMES, parts_text
 from reconciler.render.sections import Section, TableForm, name, number, text
 from reconciler.render.units import UNSET, count
-from reconciler.render.use.report_tables import BOUNDS
+from reconciler.render.use.report_tables import BOUNDS, EVIDENCE
 from reconciler.render.use.units import (
     bucket_text,
     length_text,
     moment_text,
     per_day_text,
-    share_text,
     source_text,
     type_text,
     units_text,
@@ -44,8 +43,8 @@ def client_text(report: ClientReport) -> str:
 def headline(report: ClientReport) -> str:
     """Return the answer in one sentence."""
     client = client_text(report)
-    if report.reason:
-        return f"{client}: {report.reason}"
+    if report.evidence.stale:
+        return f"{client}: {report.evidence.stale}"
     if not report.limits:
         return f"{client}: {_NO_SERIES}"
     if all(row.throttled_ms is None for row in report.limits):
@@ -63,7 +62,12 @@ def headline(report: ClientReport) -> str:
     if report.throttled_at:
         return f"{client}: throttled at {when} {_cause(report.throttled_at[0])}"
     nearest = f"; the nearest time is {_times(report.throttled[0])}" if report.throttled else ""
-    return f"{client}: no throttling was recorded at {when}{nearest}"
+    gap = (
+        f"; {count(len(report.silent_brokers), 'broker')} did not answer then"
+        if report.silent_brokers
+        else ""
+    )
+    return f"{client}: no throttling was recorded at {when}{gap}{nearest}"
 
 
 def _cause(row: ThrottledRow) -> str:
@@ -79,7 +83,7 @@ def sheets(report: ClientReport) -> tuple[Section, ...]:
     tables = (
         THROTTLED.of(report.throttled, report.left_out),
         LIMITS.of(report.limits),
-        EVIDENCE.of([report]),
+        EVIDENCE.of([report.evidence]),
     )
     return tuple(table for table in tables if table.rows)
 
@@ -160,17 +164,3 @@ LIMITS: Final[TableForm[ClientLimitRow]] = TableForm(
     ),
 )
 """One row for each bucket and quota type."""
-
-EVIDENCE: Final[TableForm[ClientReport]] = TableForm(
-    "evidence",
-    "Evidence",
-    "What was recorded, and how much of the time it covers.",
-    (
-        name("cluster", lambda report: report.cluster_id),
-        text("from", lambda report: moment_text(report.from_ms)),
-        text("to", lambda report: moment_text(report.to_ms)),
-        number("read every", lambda report: length_text(report.step_ms)),
-        number("covers", lambda report: share_text(report.coverage_ppm)),
-        text("state", lambda report: "incomplete" if report.is_partial else "whole"),
-    ),
-)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from reconciler.usage.impact.result_rows import EvidenceNote
 from reconciler.usage.reports.usage import UsageCurve
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import Bucket
@@ -58,16 +59,12 @@ class ClientLimitRow:
 class ClientReport:
     """The content of one page."""
 
-    cluster_id: str
     user: str
     client_id: str
     ip: str
-    from_ms: int
-    to_ms: int
-    step_ms: int
-    coverage_ppm: int
-    is_partial: bool
+    evidence: EvidenceNote
     at_ms: int | None  # the time in question; None = the whole window
+    silent_brokers: tuple[str, ...]  # brokers of the window that did not answer then
     # The longest delays first; with `at_ms`, the nearest times first.
     throttled: tuple[ThrottledRow, ...]
     limits: tuple[ClientLimitRow, ...]
@@ -75,7 +72,6 @@ class ClientReport:
     # ClientQuota documents that set the limits of `limits` to their targets.
     patches: tuple[str, ...] = ()
     left_out: int = 0  # number of rows of `throttled` that are only counted
-    reason: str = ""  # why nothing was recorded of any client; "" = something was
 
     @property
     def throttled_at(self) -> tuple[ThrottledRow, ...]:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from reconciler.quota.entity import Entity, canonical_text, level
 from reconciler.quota.state import QuotaState
 from reconciler.usage.clients import WINDOW_SECONDS
+from reconciler.usage.impact.result_rows import EvidenceNote
 from reconciler.usage.kernel.series import SampleSeries
 from reconciler.usage.kernel.throttling import chart_points, throttled_spans
 from reconciler.usage.recommendation.limit_sizes import SizingCase, Tier, priced
@@ -44,17 +45,14 @@ ClientSeries = Mapping[QuotaType, Mapping[Bucket, Mapping[str, SampleSeries]]]
 class ClientEvidence:
     """What was recorded of a client in a window; series and limits of other clients are ignored."""
 
-    cluster_id: str
-    from_ms: int
-    to_ms: int  # end of the window, exclusive
+    note: EvidenceNote
     cadence: Cadence
     series: ClientSeries = field(repr=False)
     # Quota snapshots in time order, each with its time: first the one in force at the begin of the window, last the first
     # one after the window.
     limits: Sequence[tuple[int, QuotaState]] = field(default=(), repr=False)
-    coverage_ppm: int = 0  # the covered share of the window, of the broker with the lowest coverage
-    is_partial: bool = False  # whether a day of the window lacks rows
-    reason: str = ""  # why nothing was recorded of any client; "" = something was
+    at_ms: int | None = None  # the time in question
+    silent_brokers: tuple[str, ...] = ()  # brokers of the window that did not answer then
 
 
 class ClientNames(NamedTuple):
@@ -78,7 +76,6 @@ def client_report(
     evidence: ClientEvidence,
     tier_of: Callable[[Bucket], Tier],
     *,
-    at_ms: int | None = None,
     max_rows: int = 50,
 ) -> ClientReport:
     """Return the report on a client, without patches.
@@ -86,7 +83,6 @@ def client_report(
     Args:
         client: The names of the client; buckets with another name are ignored.
         tier_of: The tier of a bucket, which has the margin of a proposal.
-        at_ms: The time in question.
         max_rows: Maximum number of rows of ``throttled``.
 
     Raises:
@@ -104,23 +100,18 @@ def client_report(
             _curve(evidence, limit_row, broker_id, series)
             for broker_id, series in recorded.brokers.items()
         ]
-    throttled.sort(key=lambda row: (row.distance_ms(at_ms), -row.delay_ms, row.begin_ms))
+    throttled.sort(key=lambda row: (row.distance_ms(evidence.at_ms), -row.delay_ms, row.begin_ms))
     return ClientReport(
-        cluster_id=evidence.cluster_id,
         user=client.user or "",
         client_id=client.client_id or "",
         ip=client.ip or "",
-        from_ms=evidence.from_ms,
-        to_ms=evidence.to_ms,
-        step_ms=evidence.cadence.step_ms,
-        coverage_ppm=evidence.coverage_ppm,
-        is_partial=evidence.is_partial,
-        at_ms=at_ms,
+        evidence=evidence.note,
+        at_ms=evidence.at_ms,
+        silent_brokers=evidence.silent_brokers,
         throttled=tuple(throttled[:max_rows]),
         limits=tuple(limits),
         curves=tuple(sorted(curves, key=lambda curve: -len(curve.throttled))),
         left_out=max(0, len(throttled) - max_rows),
-        reason=evidence.reason,
     )
 
 
@@ -216,9 +207,9 @@ def _limit_row(
     tier: Tier,
 ) -> ClientLimitRow:
     kind, bucket, brokers = recorded
-    subject, units = _limit_of(evidence, kind, bucket, evidence.to_ms, evidence.to_ms)
+    subject, units = _limit_of(evidence, kind, bucket, evidence.note.to_ms, evidence.note.to_ms)
     series = tuple(brokers.values())
-    last = _last_snapshot(evidence, evidence.to_ms)
+    last = _last_snapshot(evidence, evidence.note.to_ms)
     is_known = bool(evidence.limits) and (
         units is not None
         or all(row.snapshot_ms is None or row.snapshot_ms != last for row in throttled)
@@ -227,10 +218,12 @@ def _limit_row(
     least = target = None
     if throttled:
         gap_ms = evidence.cadence.max_gap_ms
-        unthrottled = trial(kind, series, evidence.from_ms, evidence.to_ms, gap_ms).smallest(_NEVER)
+        unthrottled = trial(
+            kind, series, evidence.note.from_ms, evidence.note.to_ms, gap_ms
+        ).smallest(_NEVER)
         least = max(unthrottled or 1, *(row.least_units or 0 for row in throttled))
         case = SizingCase(
-            kind=kind, from_ms=evidence.from_ms, to_ms=evidence.to_ms, max_gap_ms=gap_ms
+            kind=kind, from_ms=evidence.note.from_ms, to_ms=evidence.note.to_ms, max_gap_ms=gap_ms
         )
         censored_ms = sum(broker_series.censored_ms for broker_series in series)
         covered_ms = sum(broker_series.covered_ms for broker_series in series)
@@ -257,10 +250,12 @@ def _curve(
     evidence: ClientEvidence, row: ClientLimitRow, broker_id: str, series: SampleSeries
 ) -> UsageCurve:
     step_ms = evidence.cadence.step_ms
-    length_ms = -(-(evidence.to_ms - evidence.from_ms) // MOST_POINTS // step_ms) * step_ms
-    points, throttled = chart_points(series, evidence.from_ms, max(step_ms, length_ms))
+    length_ms = (
+        -(-(evidence.note.to_ms - evidence.note.from_ms) // MOST_POINTS // step_ms) * step_ms
+    )
+    points, throttled = chart_points(series, evidence.note.from_ms, max(step_ms, length_ms))
     return UsageCurve(
-        cluster_id=evidence.cluster_id,
+        cluster_id=evidence.note.cluster_id,
         quota_type=row.quota_type,
         bucket=row.bucket,
         broker_id=broker_id,

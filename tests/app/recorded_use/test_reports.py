@@ -109,6 +109,7 @@ def test_a_cluster_without_a_name_gives_no_document(capsys: pytest.CaptureFixtur
         ((), "specify a client with --user, --client-id or --ip"),
         (("--user", "alice", "--cluster-id", "a", "--cluster-id", "b"), "of one cluster"),
         (("--user", "alice", "--from", "2d", "--to", "3d"), "the window is empty"),
+        (("--user", "alice", *DAY, "--at", "2026-11-02"), "--at is outside of the window"),
     ],
 )
 def test_options_that_name_no_client_cluster_or_time_are_refused(

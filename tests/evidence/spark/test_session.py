@@ -77,13 +77,12 @@ def test_a_local_session_is_tuned_and_binds_to_loopback(spark: object) -> None:
     process = jvm.current().proc
     words = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
     assert "-Xmx1g" in words
-    assert "-XX:ReservedCodeCacheSize=240m" in words
 
 
 @pytest.mark.integration
 def test_jobs_use_the_session_of_their_caller_and_keep_it_open(spark: SparkSession) -> None:
     for _ in range(2):
-        with session.opened(SessionSettings(brief=True)) as shared:
+        with session.opened(SessionSettings()) as shared:
             assert shared.sparkContext is spark.sparkContext
         assert spark.range(3).count() == 3
 
@@ -97,7 +96,7 @@ from reconciler.evidence.spark.session_settings import SessionSettings
 from reconciler.evidence.store.files import address
 
 try:
-    with engine.opened(SessionSettings(master="local[2]", memory="600m", brief=True)) as spark:
+    with engine.opened(SessionSettings(master="local[2]", memory="600m")) as spark:
         os.kill(jvm.current().proc.pid, signal.SIGKILL)
         schema = pa.schema([("number", pa.int64())])
         list(spark.run(address.parsed(sys.argv[1]), [None], schema, lambda *_: None))
@@ -127,7 +126,7 @@ SLOW = """
 import sys
 from reconciler.evidence.spark import jvm, session
 from reconciler.evidence.spark.session_settings import SessionSettings
-with session.opened(SessionSettings(master="local[2]", memory="600m", brief=True)) as spark:
+with session.opened(SessionSettings(master="local[2]", memory="600m")) as spark:
     print(jvm.current().proc.pid, flush=True)
     spark.range(10**15).selectExpr("sum(hash(id))").collect()
 """

@@ -24,8 +24,8 @@ def test_only_the_series_and_limits_of_the_client_are_read(tmp_path: Path) -> No
     ((observed_ms, state),) = evidence.limits
     assert observed_ms == BEGIN
     assert list(state.limits) == [entity(user="alice")]
-    assert (evidence.cadence, evidence.is_partial) == (PACE, False)
-    assert 0 < evidence.coverage_ppm < 1_000_000
+    assert evidence.cadence == PACE
+    assert 0 < evidence.note.coverage_ppm < 1_000_000
 
 
 def test_changes_of_the_audit_log_are_in_force_from_their_time(tmp_path: Path) -> None:
@@ -71,7 +71,18 @@ def test_changes_of_the_audit_log_are_in_force_from_their_time(tmp_path: Path) -
 def test_a_client_without_a_series_has_no_evidence(tmp_path: Path) -> None:
     lake = build_lake(tmp_path)
     evidence = client_evidence(lake, "c1", ClientNames(client_id="alice"), FROM, TO)
-    assert (any(evidence.series.values()), evidence.reason) == (False, "")
+    assert (any(evidence.series.values()), evidence.note.stale) == (False, "")
     empty = client_evidence(lake, "c2", ClientNames(user="alice"), FROM, TO)
-    assert (dict(empty.series), empty.limits, empty.coverage_ppm) == ({}, (), 0)
-    assert empty.reason == "the lake has no samples of this cluster in the window"
+    assert (dict(empty.series), empty.limits, empty.note.coverage_ppm) == ({}, (), 0)
+    assert empty.note.stale == "the lake has no samples of this cluster in the window"
+
+
+def test_a_time_in_which_nothing_was_recorded_is_named_as_missing(tmp_path: Path) -> None:
+    lake, alice, later = build_lake(tmp_path), ClientNames(user="alice"), TIMES[-1] + PACE.step_ms
+    for at_ms, silent in ((TIMES[0], ()), (TIMES[-1], ()), (later, ("1",))):
+        evidence = client_evidence(lake, "c1", alice, FROM, TIMES[-1], at_ms=at_ms)
+        assert evidence.silent_brokers == silent
+    evidence = client_evidence(lake, "c1", alice, later, TO)  # of a day that has samples
+    assert evidence.note.stale == "the lake has no samples of this cluster in the window"
+    evidence = client_evidence(lake, "c1", alice, FROM - 86_400_000, TO)
+    assert evidence.note.partial == ("1 of 2 days have no samples: 2026-10-31",)

@@ -7,6 +7,7 @@ import pytest
 
 from reconciler.render.use.client_tables import headline, sheets
 from reconciler.render.use.report_text import report_markdown, report_text
+from reconciler.usage.impact.result_rows import EvidenceNote
 from tests.render.use_reports import HOUR, client_page, page
 
 REPORT = client_page()
@@ -23,10 +24,17 @@ REPORT = client_page()
             ),
         ),
         (
-            {"at_ms": REPORT.from_ms},
+            {"at_ms": REPORT.evidence.from_ms},
             (
                 "user=etl,client-id=loader: no throttling was recorded at 2026-11-18 00:00 UTC;"
                 " the nearest time is 2026-11-18 05:00 UTC for 2 h"
+            ),
+        ),
+        (
+            {"throttled": (), "silent_brokers": ("1", "3")},
+            (
+                "user=etl,client-id=loader: no throttling was recorded at 2026-11-18 06:00 UTC;"
+                " 2 brokers did not answer then"
             ),
         ),
         ({"at_ms": None, "left_out": 2}, "user=etl,client-id=loader: throttled 3 times"),
@@ -39,7 +47,12 @@ REPORT = client_page()
             ),
         ),
         (
-            {"limits": (), "reason": "the lake has no samples of this cluster in the window"},
+            {
+                "limits": (),
+                "evidence": EvidenceNote(
+                    cluster_id="c", stale="the lake has no samples of this cluster in the window"
+                ),
+            },
             "user=etl,client-id=loader: the lake has no samples of this cluster in the window",
         ),
         (
@@ -81,9 +94,11 @@ def test_a_limit_that_no_snapshot_has_is_not_called_no_limit() -> None:
     unknown = replace(REPORT, throttled=(throttled,), limits=(limits,))
     assert headline(unknown).endswith("produce, limit not known; requests waited 1 s on average")
     assert "no limit" not in report_text(unknown)
-    late = replace(unknown, throttled=(replace(throttled, snapshot_ms=REPORT.from_ms),))
+    late = replace(unknown, throttled=(replace(throttled, snapshot_ms=REPORT.evidence.from_ms),))
     assert "limit not known, set after the snapshot of 2026-" in headline(late)
-    between = replace(REPORT, throttled=(replace(REPORT.throttled[0], snapshot_ms=REPORT.from_ms),))
+    between = replace(
+        REPORT, throttled=(replace(REPORT.throttled[0], snapshot_ms=REPORT.evidence.from_ms),)
+    )
     assert re.search(r"limit 20 MiB/s of \S+, set after the snapshot of 2026-", headline(between))
     unlimited = replace(unknown, limits=(replace(limits, is_known=True),))
     assert [cell.text for cell in sheets(unlimited)[1].rows[0][2:4]] == ["no limit", "no limit"]
@@ -99,6 +114,6 @@ def test_every_output_ends_with_the_documents() -> None:
 
 
 def test_a_short_window_has_times_of_the_day_on_its_axis() -> None:
-    curve = replace(REPORT.curves[1], points=((REPORT.from_ms + HOUR, 5, 9),))
+    curve = replace(REPORT.curves[1], points=((REPORT.evidence.from_ms + HOUR, 5, 9),))
     text = page(replace(REPORT, curves=(curve,)))
     assert ">01:10</text>" in text

@@ -13,6 +13,7 @@ from reconciler.quota.entity import ABSENT, DEFAULT, Entity, is_legal
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.use.report_text import report_markdown, report_text
+from reconciler.usage.impact.result_rows import EvidenceNote
 from reconciler.usage.kernel.series import series_of
 from reconciler.usage.recommendation.limit_sizes import SILVER
 from reconciler.usage.reports.client import ClientReport
@@ -54,13 +55,10 @@ def state(limits: dict[Entity, float]) -> QuotaState:
 
 def evidence(buckets: dict[Bucket, object], *limits: tuple[int, QuotaState]) -> ClientEvidence:
     return ClientEvidence(
-        cluster_id="c1",
-        from_ms=FROM,
-        to_ms=TO,
+        note=EvidenceNote(cluster_id="c1", from_ms=FROM, to_ms=TO, coverage_ppm=900_000),
         cadence=Cadence(step_ms=STEP, max_gap_ms=5 * STEP),
         series={QuotaType.PRODUCE: {bucket: {"1": samples} for bucket, samples in buckets.items()}},
         limits=limits,
-        coverage_ppm=900_000,
     )
 
 
@@ -114,10 +112,10 @@ def test_no_limit_is_proposed_that_is_not_above_the_present_one(present, target)
 
 
 def test_the_nearest_time_comes_first_and_the_one_in_question_is_marked() -> None:
-    at_time = report(THROTTLED, at_ms=125_000)
+    at_time = report(replace(THROTTLED, at_ms=125_000))
     assert [row.begin_ms for row in at_time.throttled] == [120_000, 30_000]
     assert [row.begin_ms for row in at_time.throttled_at] == [120_000]
-    assert report(THROTTLED, at_ms=60_000).throttled_at == ()
+    assert report(replace(THROTTLED, at_ms=60_000)).throttled_at == ()
     cut = report(THROTTLED, max_rows=1)
     assert (len(cut.throttled), cut.left_out) == (1, 1)
 
@@ -210,7 +208,7 @@ snapshots = st.dictionaries(entities, st.integers(1, 10**6).map(float), max_size
 )
 def test_no_format_has_a_name_of_another_client(client, recorded, states, at_ms) -> None:
     limits = [(60_000 * at, limits) for at, limits in enumerate(states)]
-    client_page = report(evidence(recorded, *limits), client, at_ms=at_ms)
+    client_page = report(replace(evidence(recorded, *limits), at_ms=at_ms), client)
     assert {row.bucket for row in client_page.limits} == {
         bucket for bucket in recorded if is_own(client, bucket)
     }
