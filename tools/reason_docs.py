@@ -67,7 +67,7 @@ Flux and Argo CD stop waiting then.
 _CONDITIONS: Final = """
 `Ready`, `Drifted`, `Conflict` and `Paused` are always there; `Reconciling`, `Stalled` and `Doubtful` (a name
 that probably matches no client, such as `User:bob`, `<default>` or `etl-*`; on a QuotaCluster a client property that
-nobody knows, such as `client.idd`), and `OverBudget` ([budgets](budgets.md)) only while they are true. A time changes
+Kafka does not know, such as `client.idd`), and `OverBudget` ([budgets](budgets.md)) only while they are true. A time changes
 when a status flips and at no other time. `Drifted` is Unknown (`NotCompared`) while nothing is compared, and for a difference that was seen
 once: it becomes True after two observations in a row, three seconds apart, so that a broker that lags is not taken for
 a writer, and not before a minute and a half after a takeover, while the earlier leader's writes may still arrive.

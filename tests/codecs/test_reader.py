@@ -27,7 +27,7 @@ def test_every_value_reads_back_bit_by_bit(value):
 
 def test_a_value_nested_deeper_than_any_document_is_refused():
     with pytest.raises(ConfigError, match="nested"):
-        thing(dump(THING).replace("1.5", "[" * 5_000 + "]" * 5_000))
+        thing(dump(THING).replace("1.5", "[" * 100_000 + "]" * 100_000))
 
 
 # ---- documents with types --------------------------------------------------------------------
