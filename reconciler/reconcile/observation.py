@@ -166,7 +166,11 @@ def check_override_values(changes: Iterable[QuotaChange], guards: Guards) -> Non
     violations = override_violations(changes, guards)
     if violations:
         raise PlanRefused(
-            "; ".join(violation.message for violation in violations),
+            "; ".join(
+                f"{entity_text(violation.entity)}: {violation.message}"
+                for violation in violations
+                if violation.entity is not None
+            ),
             hint="nothing was written; write for example 5Mi, or pass --any-value if the value is meant",
         )
 

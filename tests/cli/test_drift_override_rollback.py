@@ -446,6 +446,18 @@ def test_a_probable_mistake_needs_an_option(kquota, sandbox, words, code, hint):
     assert sandbox.values() == {USER_A: {"producer_byte_rate": TEN}}
 
 
+def test_a_rollback_that_is_refused_names_each_user_whose_value_it_is(kquota, applied, sandbox):
+    """All changes of a rollback are restored or none, so a message with the value alone does not say whose it is."""
+    for name, value in (("b", 100.0), ("c", 200.0)):
+        sandbox.seed({(("user", name),): {"producer_byte_rate": value}})
+    manifests(applied, *(quota(name, "{producerByteRate: 20Mi}") for name in "abc"))
+    assert kquota("apply", "--yes", "--max-change-factor", "1e9").code == 0
+    ran = kquota("rollback", "--last", "--yes")
+    assert ran.code == 3
+    assert "user=b: producerByteRate 100 B/s is below" in ran.err
+    assert "user=c: producerByteRate 200 B/s is below" in ran.err
+
+
 def test_an_override_by_address_works_beside_a_project_and_before_one_exists(
     kquota, applied, sandbox
 ):
