@@ -518,6 +518,14 @@ def test_records_of_another_project_are_refused_before_anything_is_sent(
     assert (two_projects / ".kquota/inventory.json").read_bytes() == records
 
 
+def test_an_apply_that_takes_records_over_does_not_say_that_it_is_refused(kquota, two_projects):
+    assert kquota("apply", "payments-quotas.yaml", "--project", "payments.yaml", "--yes").code == 0
+    ran = kquota("apply", "shop-quotas.yaml", "--project", "shop.yaml", "--yes", "--take-over")
+    assert ran.code == 0
+    assert "not of 'shop/prod': this apply takes them over" in ran.out
+    assert "refused" not in ran.out
+
+
 @pytest.mark.parametrize("command", [("describe",), ("override", "list"), ("plan",)])
 def test_the_hint_names_the_all_option_only_where_the_command_has_it(kquota, two_clusters, command):
     ran = kquota(*command)

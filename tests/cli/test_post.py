@@ -228,6 +228,13 @@ def test_a_document_cannot_choose_where_it_is_posted(kquota, folder, api):
     assert api.comments == []
 
 
+def test_a_document_without_a_pull_request_is_no_silent_success(kquota, api, plan):
+    ran = kquota("post", "github", plan, "--required")
+    assert ran.code == 0
+    assert "no comment: --pull and --sha are not given" in ran.err
+    assert api.comments == []
+
+
 def test_a_number_that_does_not_match_the_head_posts_nothing(kquota, api, plan):
     api.pull(9, sha="b" * 40, repo="mallory/quotas")
     words = (

@@ -252,7 +252,12 @@ def with_configuration(prepared: PreparedPlan, task: PlanTask) -> PreparedPlan:
     recorded, own = observation.owned.project, task.target.project_cluster.project
     if recorded not in {"", own}:
         warnings += (
-            f"the records are those of project {recorded!r}, not of {own!r}: kquota apply is refused without --take-over",
+            f"the records are those of project {recorded!r}, not of {own!r}: "
+            + (
+                "this apply takes them over"
+                if task.request.take_over
+                else "kquota apply is refused without --take-over"
+            ),
         )
     preview = prepared.preview
     return replace(prepared, preview=replace(preview, warnings=(*preview.warnings, *warnings)))

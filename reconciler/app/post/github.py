@@ -87,8 +87,8 @@ async def post_to_github(notices: TextReceiver, content: PostContent) -> Mapping
         ForgeError: GitHub cannot be reached, or refuses a request.
     """
     place = content.request
-    wants_comment = place.pull is not None or bool(place.sha)
-    if content.incident is None and not wants_comment:
+    if content.incident is None and place.pull is None and not place.sha:
+        notices.note("no comment: --pull and --sha are not given")
         return {}
     if not place.repo:
         raise UsageError("no repository given", hint="pass --repo owner/name")
