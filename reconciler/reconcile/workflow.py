@@ -286,13 +286,14 @@ def _warnings(
     warnings: list[str] = []
     if not plan.removals_known and options.rules.may_record:
         warnings.append(
-            f"nothing was applied to {f'cluster {plan.cluster_id}' if plan.cluster_id else 'this cluster'} before, so nothing"
-            " is removed; the first apply records its limits"
+            "no ownership records are used: nothing is removed, and no limit becomes managed"
+            if not options.rules.removals_known
+            else f"nothing was applied to {f'cluster {plan.cluster_id}' if plan.cluster_id else 'this cluster'} before, so"
+            " nothing is removed; the first apply records its limits"
         )
         if plan.cluster_id and options.origin.cluster and not options.expected_cluster_id:
             warnings.append(
-                f"expectedClusterId of {options.origin.cluster} is not set: check that cluster {plan.cluster_id} is the"
-                " one that is meant, and set it"
+                f"expectedClusterId of {options.origin.cluster} is not set: check that cluster {plan.cluster_id} is the one that is meant, and set it"
             )
     if not plan.complete:
         warnings.append("not every document was read, so limits that no document declares stay")
@@ -387,8 +388,8 @@ async def _check_current(
 
 
 def bookkeeping(prepared: PreparedPlan, options: ReconcileOptions) -> tuple[RecordChange, ...]:
-    """Return record changes other than intents and results: adopted, converged, gone, overrides, drift times."""
-    if rules_for(options, prepared.observation).in_force is Policy.OBSERVE:
+    """Return record changes other than intents and results: adopted, converged, gone, overrides, drift times; none without an inventory."""
+    if not (options.rules.removals_known and rules_for(options, prepared.observation).may_record):
         return ()
     only = options.only
     times = (

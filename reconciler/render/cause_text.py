@@ -64,7 +64,7 @@ orphans | Limits of documents deleted before | o | dim | No document declares th
 overrides | Temporary limits | ^ | cyan | These values of overrides and of documents with an end apply until their end, instead of others.
 frozen | Suspended or unusable documents | * | dim | The documents of these limits are suspended or cannot be used; nothing is written.
 ignored | Ignored | · | dim | Excluded by an ignore rule: neither written nor reported.
-recorded | Recorded only | = | dim | Nothing is written to the cluster; only the ownership records change.
+recorded | Recorded only | = | dim | Nothing is written to the cluster; at most the ownership records change.
 unmanaged | Not managed by kquota | ? | dim | Live, declared by no document: listed only.
 """.splitlines()
 )

@@ -128,10 +128,15 @@ def drift_text(
     expired_overrides: Sequence[ExpiredOverride] = (),
     *,
     now: float,
+    is_known: bool = True,
     style: Style = PLAIN,
     verbose: bool = False,
 ) -> str:
-    """Return drift and expired overrides, each with its age; ``verbose`` shows long lists in full."""
+    """Return drift and expired overrides, each with its age; ``verbose`` shows long lists in full.
+
+    Args:
+        is_known: Whether there are ownership records to compare with.
+    """
     max_rows = None if verbose else SHOWN_TROUBLE
     # Without claims, rows name the documents, which are what drift is attributed to.
     open_findings = [replace(finding, claim=None) for finding in findings if not finding.ignored]
@@ -150,7 +155,7 @@ def drift_text(
         ),
     ):
         lines += _block(section, style)
-    lines = lines[1:] or ["No drift."]
+    lines = lines[1:] or ["No drift." if is_known else "Drift is unknown."]
     if ignored_count := len(findings) - len(open_findings):
         lines.append(f"{count(ignored_count, 'difference')} covered by an ignore rule.")
     return "\n".join(fold_lines(lines, style)) + "\n"

@@ -265,6 +265,24 @@ def test_without_records_drift_reports_that_it_cannot_be_determined(kquota, fold
     ran = kquota("drift", "--detailed-exitcode")
     assert ran.code == 0
     assert "drift cannot be determined" in ran.err
+    assert "Drift is unknown." in ran.out
+    assert "No drift" not in ran.out
+
+
+def test_an_apply_without_an_inventory_does_not_say_that_limits_become_managed(
+    kquota, folder, sandbox
+):
+    project(folder, sandbox.bootstrap, quota("a"), quota("b"))
+    sandbox.seed({USER_A: {"producer_byte_rate": TEN}})
+    ran = kquota("apply", "--yes", "--no-inventory")
+    assert ran.code == 0
+    assert "1 of 1 change applied" in ran.out
+    assert "1 limit already live as declared" in ran.out
+    assert "no limit becomes managed" in ran.out
+    assert "now managed" not in ran.out
+    assert "the first apply records" not in ran.out
+    (outcome,) = (folder / ".kquota/outcomes").iterdir()
+    assert json.loads(outcome.read_text())["adopted"] == 0
 
 
 # ---- overrides that have ended ---------------------------------------------------------------

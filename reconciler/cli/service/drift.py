@@ -146,7 +146,7 @@ def _once(
         return FleetRow(
             cluster=result.target.display_name,
             outcome=FleetOutcome.OK,
-            drift=len(drift.findings) + len(drift.expired),
+            drift=len(drift.findings) + len(drift.expired) if drift.is_known else None,
             seconds=result.seconds,
         )
 
@@ -174,7 +174,12 @@ def _text(console: Console, observation: ObservedDrift, *, verbose: bool) -> Non
     expired = observation.expired
     console.fact(
         drift_text(
-            observation.findings, expired, now=observed.at, style=console.style, verbose=verbose
+            observation.findings,
+            expired,
+            now=observed.at,
+            is_known=observation.is_known,
+            style=console.style,
+            verbose=verbose,
         )
     )
     if expired:
