@@ -54,6 +54,31 @@ def test_the_command_waits_until_its_own_request_was_handled() -> None:
     assert len(clock.slept) == 4
 
 
+def test_a_later_request_that_replaces_ours_is_handled_for_both() -> None:
+    api, clock = FakeKubeApi(), FakeClock()
+    obj = quota_cluster()
+    obj["status"] = {"lastHandledReconcileAt": "an earlier one"}
+    api.put(QUOTA_CLUSTERS, obj)
+
+    def replace_request(value: str, *, is_handled: bool) -> None:
+        def before(verb: str, *_: str) -> None:
+            present = api.find(QUOTA_CLUSTERS, None, "prod")
+            if verb == "get":
+                present["metadata"]["annotations"][REQUESTED_AT] = value
+                if is_handled:
+                    present["status"] = {"lastHandledReconcileAt": value}
+
+        api.before = before
+
+    # An annotation from before says nothing about what was recorded since.
+    replace_request("an earlier one", is_handled=False)
+    assert not request_and_wait(api, clock, seconds=10)
+    replace_request("a later one", is_handled=False)
+    assert not request_and_wait(api, clock, seconds=10)
+    replace_request("a later one", is_handled=True)
+    assert request_and_wait(api, clock, seconds=10)
+
+
 def test_two_simultaneous_requests_have_different_ids() -> None:
     api, values = FakeKubeApi(), set[str]()
     api.put(QUOTA_CLUSTERS, quota_cluster())

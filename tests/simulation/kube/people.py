@@ -66,7 +66,8 @@ async def _command(
             _ = await overrides.begin(ledger, [order], any_value=True)
             value, until = order.value, order.until
             world.trace(process.name, "overrides %s: %s until %s", pair, value, until)
-        _ = await overrides.wait_until_applied(ledger, seconds=60.0, clock=clock)
+        is_handled = await overrides.wait_until_applied(ledger, seconds=60.0, clock=clock)
+        world.trace(process.name, "its request was %s", "handled" if is_handled else "not handled")
     except KquotaError as error:
         world.trace(process.name, "failed: %s", error)
 

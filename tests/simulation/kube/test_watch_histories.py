@@ -9,106 +9,36 @@ declared.
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
 from hypothesis import settings
-from msgspec.structs import replace
 
-from reconciler.quota.entity import entity
-from reconciler.quota.keys import Key
-from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
-from reconciler.reconcile import NewOverride
-from tests.reconcile.scenarios import OPEN
+from reconciler.quota.policy import DeletionPolicy, Policy
 from tests.simulation.kube.api_network import ApiNetwork
-from tests.simulation.kube.logins import FIRST_PASSWORD, FIRST_USER
 from tests.simulation.kube.operator_world import OperatorWorld
-from tests.simulation.kube.people import run_override
-from tests.simulation.kube.resources import NAME_OF, TEAM, client_quota
-from tests.simulation.scenario import Scenario
+from tests.simulation.kube.scripted_world import (
+    CONSUMED,
+    PRODUCED,
+    STEP_SECONDS,
+    ScriptedWorld,
+    Story,
+    configure,
+    declare,
+    delete,
+    end_override,
+    ignored,
+    log_in,
+    override,
+)
 from tests.simulation.world import WorldResult
 
-PRODUCED, CONSUMED = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE
-STEP_SECONDS = 15.0
 MEMORY_LAG_SECONDS = 60.0
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 STRIDE = 1 if DEEP else 300 // settings().max_examples
 """`make test-all` replays every twelfth event, `make test` every sixtieth."""
 
 WATCHED = frozenset({"clientquotas", "quotaclusters", "secrets"})
-Step = Callable[[OperatorWorld], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
-    """A fixed history of user actions.
-
-    Attributes:
-        steps: The actions, in their order.
-        policy: The policy of the QuotaCluster.
-        has_login: Whether the operator logs in with a Secret.
-    """
-
-    steps: tuple[Step, ...]
-    policy: Policy = Policy.SYNC
-    has_login: bool = False
-
-
-def declare(
-    user: str,
-    values: dict[Key, float],
-    policy: DeletionPolicy | None = DeletionPolicy.DELETE,
-    *,
-    suspended: bool = False,
-) -> Step:
-    """Create or change a document."""
-    obj = client_quota(entity(user=user), values, policy=policy, suspended=suspended)
-    return lambda world: _ignored(world.server.put("author", "clientquotas", obj))
-
-
-def delete(user: str) -> Step:
-    """Delete a document."""
-    place = "clientquotas", TEAM, NAME_OF[entity(user=user)]
-    return lambda world: world.server.remove("author", place)
-
-
-def configure(**fields: object) -> Step:
-    """Write the QuotaCluster."""
-    return lambda world: world.configure(**fields)
-
-
-def override(value: float | None) -> Step:
-    """Set an override of two minutes."""
-
-    def step(world: OperatorWorld) -> None:
-        subject = entity(user="alice")
-        order = NewOverride(
-            entity=subject,
-            key=PRODUCED,
-            value=value,
-            until=world.clock.now() + 120.0,
-            principal="oncall",
-            reason="scripted",
-        )
-        run_override(world, order, (subject, PRODUCED))
-
-    return step
-
-
-def end_override(world: OperatorWorld) -> None:
-    """End the override."""
-    run_override(world, None, (entity(user="alice"), PRODUCED))
-
-
-def log_in(deed: str) -> Step:
-    """Change the login."""
-    return lambda world: _ignored(getattr(world.logins, deed)())
-
-
-def _ignored(_: object) -> None:
-    """Do nothing."""
-
 
 STORIES = {
     "limits": Story(
@@ -162,52 +92,11 @@ STORIES = {
 """Name -> history."""
 
 
-class ScriptedWorld(OperatorWorld):
-    """A fixed history of user actions with one operator and one fault of its watch."""
-
-    def __init__(self, story: Story, spoil: Callable[[ApiNetwork], None]) -> None:
-        self.story = story
-        scenario = Scenario(
-            seed=1,
-            world="operator",
-            days=STEP_SECONDS * (len(story.steps) + 3) / 86_400,
-            actors=("operators", "script"),
-            faults=(),
-        )
-        super().__init__(scenario)
-        rules = Rules(policy=story.policy, sync_confirmed=True, drift=DriftMode.CORRECT)
-        self.settings = replace(
-            self.settings,
-            rules=rules,
-            guards=OPEN,
-            interval=60.0,
-            election_pace=6.0,
-            removals=10_000,
-        )
-        self.laws.rules, self.laws.max_removals = rules, 10_000
-        self.replicas = ("operator-a",)
-        spoil(self.api)
-
-    def first_users(self) -> dict[str, str]:
-        return {FIRST_USER: FIRST_PASSWORD} if self.story.has_login else {}
-
-    def change_documents(self, chance: object) -> None:
-        """Do nothing: the script declares all documents."""
-
-    async def script(self) -> None:
-        """Run the user actions."""
-        for step in self.story.steps:
-            await asyncio.sleep(STEP_SECONDS)
-            step(self)
-
-    programs: ClassVar = {"operators": OperatorWorld.operate, "script": script}
-
-
 class RestartedWorld(ScriptedWorld):
     """The same history; after an action that the API server's memory lacks, the operator ends and starts anew."""
 
     def __init__(self, story: Story, number: int) -> None:
-        super().__init__(story, _ignored)
+        super().__init__(story, ignored)
         self.number = number
 
     async def script(self) -> None:
@@ -237,7 +126,7 @@ def replay(story: Story, spoil: Callable[[ApiNetwork], None]) -> tuple[WorldResu
 def history(request: pytest.FixtureRequest) -> tuple[Story, list[int]]:
     """A history, and the revisions of all its events without faults."""
     story = STORIES[request.param]
-    result, world = replay(story, _ignored)
+    result, world = replay(story, ignored)
     assert not result.violation, result.violation
     revisions = [event.revision for event in world.server.history if event.place[0] in WATCHED]
     assert len(revisions) >= 2 * len(story.steps)
