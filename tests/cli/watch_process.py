@@ -112,6 +112,11 @@ class Watch:
             with error:
                 return error.code, error.read().decode()
 
+    def turn(self, times: int = 100) -> None:
+        """Wait until the event loop has turned so often that a stop has reached every task; it answers each probe in a turn."""
+        for _ in range(times):
+            _ = self.get("/healthz")
+
     def metric(self, line: str) -> float:
         """The value of a series, by its text up to the space; NaN if there is none."""
         for series in self.get("/metrics")[1].splitlines():

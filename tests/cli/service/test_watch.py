@@ -63,6 +63,7 @@ def test_sigterm_ends_after_the_request_under_way_and_the_next_run_continues(
         until(lambda: 0 < len(sandbox.values()) < MANY, lambda: watch.log)
         watch.send(signal.SIGTERM)
         watch.wait_for_log("SIGTERM: ending after the request under way")
+        watch.turn()
         release()
         assert watch.exit_code() == 0
         watch.wait_for_log("not sent")
