@@ -50,6 +50,9 @@ NO_OWNERS: Final[Owners] = key_columns([None] * len(COLUMNS))
 SETTLING_SECONDS: Final = 65.0
 """How long a write without a response may still take effect: the broker retries it for 60 s (BrokerServer, 3.4 to 4.4)."""
 
+SENDING_SECONDS: Final = 600.0
+"""How long after its start a run sends at most: records may be written slowly, and requests follow one another."""
+
 
 class OwnershipRecord(Struct, frozen=True, gc=False):
     """The pairs of one entity that kquota owns.
@@ -98,7 +101,8 @@ class Intent(Struct, frozen=True, kw_only=True, gc=False):
 
     value: float | None  # the value to set; None = remove
     owner: Owner  # the owner that requests it; NOBODY for an override
-    # When it was recorded, in seconds since the epoch. It may take effect up to 65 s later.
+    # When it is sent at the latest, in seconds since the epoch; a later run has the time of its first describe instead.
+    # It may take effect up to 65 s later.
     at: float = 0.0
 
     def may_still_land(self, now: float) -> bool:
@@ -311,9 +315,8 @@ class _RecordsDraft:
     """Mutable copies of the maps, for one :meth:`OwnershipRecords.with_changes`."""
 
     def __init__(self, owned: OwnershipRecords) -> None:
-        self._origin = owned
-        self._is_known = owned.is_known
-        self._project, self._latest_end = owned.project, owned.latest_end
+        self._origin, self._project = owned, owned.project
+        self._is_known, self._latest_end = owned.is_known, owned.latest_end
         self._records = dict(owned.records)
         self._intents = dict(owned.intents)
         self._drift = dict(owned.drift_since)

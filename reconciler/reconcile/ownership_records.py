@@ -30,8 +30,12 @@ from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility
 from reconciler.quota.state import Applied, Rejected, Unknown
 
 
-def intents(changes: Iterable[QuotaChange], *, now: float) -> tuple[RecordChange, ...]:
-    """Return one intent per change, so that a crash after this point loses no ownership."""
+def intents(changes: Iterable[QuotaChange], *, until: float) -> tuple[RecordChange, ...]:
+    """Return one intent per change, so that a crash after this point loses no ownership.
+
+    Args:
+        until: When the changes are sent at the latest, in seconds since the epoch.
+    """
     return tuple(
         IntentStarted(
             entity=change.entity,
@@ -39,7 +43,7 @@ def intents(changes: Iterable[QuotaChange], *, now: float) -> tuple[RecordChange
             intent=Intent(
                 value=change.after,
                 owner=NOBODY if change.keeps_record else change.owner or NOBODY,
-                at=now,
+                at=until,
             ),
         )
         for change in changes
@@ -47,9 +51,9 @@ def intents(changes: Iterable[QuotaChange], *, now: float) -> tuple[RecordChange
 
 
 def results(
-    pairs: Iterable[PairOutcome], *, waiting: Collection[Pair] = ()
+    pairs: Iterable[PairOutcome], *, waiting: Collection[Pair] = (), until: float
 ) -> tuple[RecordChange, ...]:
-    """Return the record changes for results that are certain. Other changes keep their intent for the next observation.
+    """Return the record changes for results that are certain. Other changes have an intent for the next observation.
 
     An intent ends only with certainty. Ending it after an unknown result would lose the ownership of a value that took
     effect; recording the value after a rejection would claim a value that was never written.
@@ -57,10 +61,11 @@ def results(
     Args:
         waiting: Pairs that an earlier run wrote and whose write may still take effect: their intents end only with a
             result.
+        until: When the changes were sent at the latest, in seconds since the epoch.
     """
     record_changes: list[RecordChange] = []
     for pair in pairs:
-        record_changes.extend(_result(pair, waiting))
+        record_changes.extend(_result(pair, waiting, until))
     return tuple(record_changes)
 
 
@@ -168,7 +173,7 @@ def refused_overrides(
     return tuple(record_changes)
 
 
-def _result(pair: PairOutcome, waiting: Collection[Pair]) -> tuple[RecordChange, ...]:
+def _result(pair: PairOutcome, waiting: Collection[Pair], until: float) -> tuple[RecordChange, ...]:
     change, result = pair.change, pair.result
     if not isinstance(result, Applied | Unknown):
         if change.pair in waiting:
@@ -178,7 +183,7 @@ def _result(pair: PairOutcome, waiting: Collection[Pair]) -> tuple[RecordChange,
     is_written = pair.visibility is PairVisibility.VISIBLE or (
         pair.visibility is PairVisibility.CHANGED and isinstance(result, Applied)
     )
-    return _records_of_applied(change) if is_written else ()
+    return _records_of_applied(change) if is_written else intents([change], until=until)
 
 
 def _records_of_applied(change: QuotaChange) -> tuple[RecordChange, ...]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from reconciler.errors import Interrupted, InventoryError, KquotaError
 from reconciler.quota.entity import parts
 from reconciler.quota.ownership import (
+    SENDING_SECONDS,
     Intent,
     IntentEnded,
     OwnershipRecords,
@@ -126,7 +127,7 @@ def _bare(cluster_id: str, pair: Pair, intent: Intent, origin: RunOrigin, now: f
     """Return the entry of an intent from the records alone: no digest, no cause and no earlier value."""
     return AuditEntry(
         ENTRY_VERSION,
-        instant(intent.at or now),
+        instant(intent.at if intent.at <= now else intent.at - SENDING_SECONDS),
         origin.author,
         "",
         cluster_id,
@@ -280,7 +281,7 @@ async def record(
         final_outcome = replace(
             final_outcome, recorded=False, failure=final_outcome.failure or str(error)
         )
-    results = ownership_records.results(outcome.pairs, waiting=waiting)
+    results = ownership_records.results(outcome.pairs, waiting=waiting, until=outcome.ended_at)
     writing = asyncio.ensure_future(
         ports.inventory.write(outcome.cluster_id, (*results, *refused_overrides))
     )

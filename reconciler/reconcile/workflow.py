@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from reconciler.errors import KquotaError, ManifestErrors, PlanRefused, StalePlan
 from reconciler.quota.entity import entity_text
-from reconciler.quota.ownership import ProjectNamed, RecordChange, pair_of
+from reconciler.quota.ownership import SENDING_SECONDS, ProjectNamed, RecordChange, pair_of
 from reconciler.quota.planner.budgets import BudgetUse, budget_warnings
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState, conflict_problems
@@ -180,7 +180,7 @@ async def apply(
         for change in plan.changes
         if (pair := change.pair) not in waiting or waiting[pair].value == change.after
     ]
-    intents = ownership_records.intents(sendable, now=started)
+    intents = ownership_records.intents(sendable, until=started + SENDING_SECONDS)
     close_settled(ports, observation, options, record_changes)
     await ports.inventory.write(plan.cluster_id, (*record_changes, *intents))
     sender = PlanSender(

@@ -557,7 +557,8 @@ def test_without_a_declaration_the_value_from_before_an_override_returns_with_it
     assert (change.cause, change.after, change.keeps_record) == (Cause.ENDED, before, True)
     assert new_plan.bookkeeping == ()
     records = ownership_records.results(
-        [PairOutcome(change=change, result=Applied(), visibility=PairVisibility.VISIBLE)]
+        [PairOutcome(change=change, result=Applied(), visibility=PairVisibility.VISIBLE)],
+        until=NOW,
     )
     never = owns(*record, *(marks if record else ()))
     assert owned.with_changes(records) == never

@@ -13,6 +13,7 @@ from reconciler.codecs.outcome import outcome_document, read_undo
 from reconciler.errors import InventoryError
 from reconciler.inventory.audit_log import StreamAuditLog
 from reconciler.quota.entity import parts
+from reconciler.quota.ownership import SENDING_SECONDS, SETTLING_SECONDS
 from reconciler.quota.results.report import RunOrigin
 from reconciler.reconcile import apply, prepare, rollback_orders
 from reconciler.render.json_values import dump
@@ -108,7 +109,7 @@ def test_the_outcome_of_a_killed_run_restores_every_value(at):
     if not texts:
         assert world.cluster.truth == before
         return
-    world.cluster.clock.advance(66.0)
+    world.cluster.clock.advance(SENDING_SECONDS + SETTLING_SECONDS)
     undo = read_undo(texts[0], location="outcome")
     now = world.cluster.clock.now()
     orders = rollback_orders(undo.changes, now=now, principal="me", reason="undo")
@@ -138,7 +139,7 @@ def test_in_a_stream_an_outcome_takes_its_value_from_before_from_the_intent(tmp_
         for at in range(1, 24):
             if killed(world, at) and world.cluster.sent:
                 break
-        world.cluster.clock.advance(66.0)
+        world.cluster.clock.advance(SENDING_SECONDS + SETTLING_SECONDS)
         world.apply(DESIRED)
     raw = [json.loads(line) for line in path.read_text().splitlines()]
     assert any("before" not in entry for entry in raw)

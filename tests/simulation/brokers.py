@@ -67,6 +67,7 @@ class FaultyAnswers(Faults):
     Attributes:
         chances: Kind of fault -> share of the requests.
         failover_until: Time until which there is no active controller.
+        landing_seconds: Name of a process -> seconds after which its alterations are carried out.
     """
 
     def __init__(self, chance: random.Random, now: Callable[[], float]) -> None:
@@ -74,9 +75,12 @@ class FaultyAnswers(Faults):
         self._chance, self._now = chance, now
         self.chances: dict[str, float] = {}
         self.failover_until = 0.0
+        self.landing_seconds: dict[str, float] = {}
 
     def effects_for(self, api: int, node: int) -> tuple[Effect, ...]:
         effects: list[Effect] = []
+        if api == ALTER_CLIENT_QUOTAS.key and WRITER.get() in self.landing_seconds:
+            effects.append(Delay(seconds=self.landing_seconds[WRITER.get()]))
         if api == ALTER_CLIENT_QUOTAS.key and self._now() < self.failover_until:
             effects += self._failover()
         for kind, share in self.chances.items():

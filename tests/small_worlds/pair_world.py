@@ -220,7 +220,7 @@ class Product:
         }
 
     def intents(self, changes: tuple[QuotaChange, ...]) -> tuple[RecordChange, ...]:
-        return ownership_records.intents(changes, now=NOW)
+        return ownership_records.intents(changes, until=NOW)
 
     def waits(
         self, changes: tuple[QuotaChange, ...], waiting: Mapping[tuple[Entity, Key], Intent]
@@ -235,7 +235,7 @@ class Product:
     def results(
         self, pairs: tuple[PairOutcome, ...], waiting: Mapping[tuple[Entity, Key], Intent]
     ) -> tuple[RecordChange, ...]:
-        return ownership_records.results(pairs, waiting=waiting)
+        return ownership_records.results(pairs, waiting=waiting, until=NOW)
 
     def without_refused(self, plan: Plan, owned: OwnershipRecords) -> Plan:
         """Return the plan if a guard refuses every change that guards judge."""

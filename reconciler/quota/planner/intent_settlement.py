@@ -10,9 +10,11 @@ describe settles it:
 
 So an intent alone is never a reason to remove a value: removals need a record.
 
-The time of an intent comes from the clock that wrote it. A time in the future is replaced by the present, so a clock
-that runs ahead delays the end by at most 65 s after the first describe. A slow clock ends an intent early:
-the value may then take effect without a record, which leaves it unmanaged; the value of another writer is not removed.
+The time of an intent is that at which its run sends at the latest, which is in the future: a run writes its records
+first, and sends one request after the other. The first describe of a later run, which begins when the earlier one has
+ended, replaces it by the present. So an intent ends 65 s after the first describe at the latest, also if the clock that
+wrote it runs ahead. A slow clock may end an intent early: the value may then take effect without a record, which leaves
+it unmanaged; the value of another writer is not removed.
 """
 
 from collections.abc import Iterator

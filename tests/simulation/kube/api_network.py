@@ -43,6 +43,7 @@ class ApiNetwork:
         isolated: Names of processes that cannot reach the server.
         isolated_leases: Names of processes whose connection for the Lease does not reach the server.
         lease_requests: Number of unfinished requests for a Lease.
+        late_seconds: Seconds by which every answer is late that is not about a Lease.
         crawls: The same -> time until which the watch pauses before each event.
         lags: Name of a process and plural -> time until which its watch of a kind reports nothing.
         held_at: Watches report no revision after this one; ``None`` = all.
@@ -57,6 +58,7 @@ class ApiNetwork:
         self.isolated: set[str] = set()
         self.isolated_leases: set[str] = set()
         self.lease_requests = 0
+        self.late_seconds = 0.0
         self.lags: dict[tuple[str, str], float] = {}
         self.crawls: dict[tuple[str, str], float] = {}
         self.generation = 0
@@ -69,6 +71,7 @@ class ApiNetwork:
     def heal(self) -> None:
         """End all faults."""
         self.chances.clear()
+        self.late_seconds = 0.0
         self.is_down = False
         self.isolated.clear()
         self.isolated_leases.clear()
@@ -137,18 +140,21 @@ class ApiNetwork:
                 broken = NoResponse(kind=NoResponseKind.BROKEN, text="connection reset")
                 self._return(answer, broken)
             return
-        self._return(answer, response)
+        late_seconds = 0.0 if LEASES in request.url else self.late_seconds
+        self._return(answer, response, late_seconds)
 
     def _return(
         self,
         answer: "asyncio.Future[HttpResponse | NoResponse]",
         response: HttpResponse | NoResponse,
+        late_seconds: float = 0.0,
     ) -> None:
         def arrive() -> None:
             if not answer.done():
                 answer.set_result(response)
 
-        self.loop.call_later(self.latency(), arrive, context=_WORLD.copy())
+        wait = self.latency() + late_seconds
+        self.loop.call_later(wait, arrive, context=_WORLD.copy())
 
     def _befalls(self, kind: str) -> bool:
         share = self.chances.get(kind)
