@@ -46,7 +46,7 @@ from reconciler.reconcile.verification import judge, observe_again
 from reconciler.render.impact_rows import warning_sentences
 from reconciler.render.units import instant
 
-FRESH_SECONDS = 30.0
+FRESH_SECONDS = 10.0
 """A plan older than this (for example after a wait at the prompt) is compared with the cluster again."""
 
 

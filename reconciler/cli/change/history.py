@@ -42,8 +42,8 @@ def history(console: Console, *, where: TargetRequest) -> ExitCode:
         if where.project is not None or where.cluster is not None:
             # A mistyped name has no outcome either.
             _ = targets(replace(where, every=where.cluster is None))
-        whose = "" if where.cluster is None else f" to {escaped(where.cluster)}"
-        console.note(f"no outcomes: nothing was applied{whose} from this folder")
+        whose = "" if where.cluster is None else f" of {escaped(where.cluster)}"
+        console.note(f"no outcomes: no limit{whose} was changed from this folder")
         return ExitCode.DONE
     console.fact(
         "\n".join(
