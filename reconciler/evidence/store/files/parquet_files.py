@@ -52,6 +52,7 @@ def write_parquet(table: Table, rows: pa.Table, metadata: Mapping[str, str]) -> 
         compression="zstd",
         use_dictionary=[column.name for column in table.columns if column.kind is ColumnKind.TEXT],
         write_statistics=True,
+        write_page_checksum=True,
         sorting_columns=[pq.SortingColumn(table.names.index(name)) for name in table.key],
         version="2.6",
     )
@@ -156,7 +157,9 @@ class TableFile:
         table = self._table
         texts = [column.name for column in table.columns if column.kind is ColumnKind.TEXT]
         try:
-            self._file = pq.ParquetFile(source, read_dictionary=texts, pre_buffer=True)
+            self._file = pq.ParquetFile(
+                source, read_dictionary=texts, pre_buffer=True, page_checksum_verification=True
+            )
         except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
             raise self._failed(error) from error
         metadata = self._file.metadata

@@ -1,3 +1,4 @@
+import contextlib
 import random
 from pathlib import Path
 
@@ -127,6 +128,21 @@ def test_damaged_pages_are_an_error_when_they_are_read() -> None:
     assert file.map_groups(["user"], len, names, last) == [4_464]
     with pytest.raises(LakeDamaged, match="is not a complete Parquet file"):
         file.read(["user"])
+
+
+@given(st.integers(0), st.integers(0, 7))
+def test_a_flipped_bit_in_a_page_never_changes_a_number(place: int, bit: int) -> None:
+    content = parquet_files.write_parquet(USAGE_SAMPLE, rows.usage(rates=range(200)), {})
+    numbers = ["ts_ms", "dt_ms", "rate_units", "throttle_ms"]
+    group, first = pq.read_metadata(pa.BufferReader(content)).row_group(0), 7
+    pages = [group.column(first + at) for at in range(len(numbers))]
+    assert [page.path_in_schema for page in pages] == numbers
+    begin = pages[0].data_page_offset
+    end = pages[-1].data_page_offset + pages[-1].total_compressed_size
+    damaged = bytearray(content)
+    damaged[begin + place % (end - begin)] ^= 1 << bit
+    with contextlib.suppress(LakeDamaged):
+        assert of(bytes(damaged)).read(numbers).equals(of(content).read(numbers))
 
 
 def test_row_groups_that_are_larger_than_kquota_writes_them_are_refused(tmp_path: Path) -> None:
