@@ -60,7 +60,7 @@ class BrokerLoad:
     overload_ms: int | None  # time in which the served rate exceeded the budget
     # Bytes of no bucket, of all bytes; None if the broker's total is not recorded.
     unattributed_ppm: int | None
-    covered_ms: int
+    covered_ms: int  # recorded time, without that of an unknown budget if some budget is known
     basis: BudgetBasis
 
 
@@ -78,14 +78,14 @@ def load(moments: BrokerMoments, capacity: BrokerCapacity) -> BrokerLoad:
     """Compute the load of a window."""
     available = budgets(moments, capacity)
     is_known = available != NOT_RECORDED
-    covered, unattributed = int(moments.dt_ms.sum()), unattributed_ppm(moments)
+    unattributed = unattributed_ppm(moments)
     if not is_known.any():
         return BrokerLoad(
             budget_units=None,
             coincident_ppm=None,
             overload_ms=None,
             unattributed_ppm=unattributed,
-            covered_ms=covered,
+            covered_ms=int(moments.dt_ms.sum()),
             basis=BudgetBasis.NO_DATA,
         )
     spans, available = moments.dt_ms[is_known], available[is_known]
@@ -95,7 +95,7 @@ def load(moments: BrokerMoments, capacity: BrokerCapacity) -> BrokerLoad:
         coincident_ppm=weighted(loads, spans, COINCIDENT_PPM),
         overload_ms=int(spans[loads > MILLION].sum()),
         unattributed_ppm=unattributed,
-        covered_ms=covered,
+        covered_ms=int(spans.sum()),
         basis=BudgetBasis.MEASURED,
     )
 

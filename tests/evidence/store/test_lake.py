@@ -307,6 +307,14 @@ def test_a_file_of_another_program_is_named(lake: Lake, content: bytes, words: s
     assert caught.value.hint
 
 
+def test_a_path_that_cannot_be_read_or_replaced_is_named_with_what_to_check(lake: Lake) -> None:
+    lake.store.put("a", b"a file and no folder", after=None)
+    for act in (lambda: lake.store.stored("a/b"), lambda: lake.store.put("a/b", b"", after=None)):
+        with pytest.raises(LakeError, match=r"a/b: cannot be read or replaced: ") as caught:
+            act()
+        assert "check its rights and free space" in caught.value.hint
+
+
 def test_a_file_in_the_wrong_place_is_not_read(lake: Lake) -> None:
     lake.put(UNIT, UnitContent(rows=rows.usage()), None)
     day_after = rows.unit(USAGE_SAMPLE, 1)

@@ -136,6 +136,14 @@ def test_an_unreachable_server_is_reported_with_the_settings_to_check(
         assert "a-secret" not in str(caught.value)
 
 
+def test_a_store_that_cannot_be_opened_is_an_error_of_one_line(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    with pytest.raises(LakeError, match=r"cannot be opened: .*AccessKeyId$"):
+        table_store.opened(address)
+
+
 def test_plain_http_must_be_allowed_explicitly(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

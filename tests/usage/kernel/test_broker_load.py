@@ -83,6 +83,13 @@ def test_bytes_outside_of_all_buckets_are_a_share_of_the_total() -> None:
     assert load([moment(100, broker=80)], None).unattributed_ppm == 0
 
 
+def test_time_whose_budget_is_unknown_is_no_time_within_the_budget() -> None:
+    unknown = [moment(900, replication=None)] * 9
+    broker_load = load([moment(900), moment(700), *unknown], 1_000)
+    assert (broker_load.overload_ms, broker_load.covered_ms) == (1_000, 2_000)
+    assert load(unknown, 1_000).covered_ms == 9_000
+
+
 def test_without_moments_there_is_no_load() -> None:
     broker_load = load([], 1_000)
     assert (broker_load.covered_ms, broker_load.basis) == (0, BudgetBasis.NO_DATA)

@@ -141,9 +141,13 @@ class TableStore(TableReader):
             raise self._refusal(error, path) from error
 
     def _refusal(self, error: Exception, path: str) -> LakeError:
-        """Return the error to report for a write that failed."""
+        """Return the error to report for a read or write that failed."""
         if isinstance(error, OSError) and error.strerror:
-            return LakeError(f"cannot be written: {error.strerror}", path=self.display_path(path))
+            return LakeError(
+                f"cannot be read or replaced: {error.strerror}",
+                path=self.display_path(path),
+                hint="analyses write their results to the lake, too: check its rights and free space",
+            )
         text = redact_urls(str(error))
         if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
             text = "ACCESS_DENIED"
@@ -219,7 +223,8 @@ def _object_store(at: LakeAddress) -> "ObjectStore":
         )
     except _ERRORS as error:
         raise LakeError(
-            f"cannot be opened: {redact_urls(str(error))[:300]}", path=at.redacted_text
+            f"cannot be opened: {redact_urls(str(error).splitlines()[0])[:300]}",
+            path=at.redacted_text,
         ) from error
 
 
