@@ -203,9 +203,7 @@ def test_the_first_sentence_summarises_the_report() -> None:
     )
     assert headline(UsageReport()) == "nothing was recorded"
     empty = Simulation(evidence=(EVIDENCE,), rows=())
-    assert (
-        headline(UsageReport(simulation=empty)) == "no changed limit can be judged by recorded use"
-    )
+    assert headline(UsageReport(simulation=empty)) == "no limit changes that recorded use can judge"
     assert headline(UsageReport(usage=(USAGE,), left_out={"usage_row": 2})) == "3 buckets in use"
 
 

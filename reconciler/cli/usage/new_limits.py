@@ -79,9 +79,9 @@ def simulate(
 RECOMMEND_HELP: Final = """Recommend the limit that each recorded client group needs for its tier, with the evidence.
 
 Tiers come from spec.simulate.tiers of the project, current limits from the last snapshot in the lake. A limit is
-computed from all data except the last week, and tested on that week: if it fails, it is REFUSED; with less than two
-weeks of data it is INSUFFICIENT. Both are listed. Entities whose document has the label kafka-quotas.io/sizing: pinned
-are reported only.
+computed from all data except the last week, and tested on that week: if it fails, it is REFUSED; if its data spans
+less than two weeks, it is INSUFFICIENT. Both are listed. Entities whose document has the label
+kafka-quotas.io/sizing: pinned are reported only.
 
 --out writes ClientQuota documents with their evidence as comments, for review and merge; nothing is applied. An existing
 document is written completely, with its new limits and without its comments. Each run replaces the file of a cluster, or

@@ -92,14 +92,14 @@ def _limits(
         if rows is not None
     ]
     for entry in changes:
-        at_ms = round(datetime.fromisoformat(entry.time).timestamp() * 1000)
-        number = bisect_right([moment for moment, _ in limits], at_ms)
-        if number == 0 or entry.cluster_id != cluster_id or entry.outcome != MADE:
-            continue  # what was in force before the first snapshot is not known
+        is_made = entry.cluster_id == cluster_id and entry.outcome == MADE
         with contextlib.suppress(QuotaValueError, ValueError):  # written by another version
+            at_ms = round(datetime.fromisoformat(entry.time).timestamp() * 1000)
+            number = bisect_right([moment for moment, _ in limits], at_ms)
             entity, key = from_parts(entry.entity), Key(entry.key)
             value = None if entry.after is None else float(entry.after)
-            if canonical_text(entity) in entities:
+            # What was in force before the first snapshot is not known.
+            if number and is_made and canonical_text(entity) in entities:
                 state = limits[number - 1][1].with_values([(entity, key, value)])
                 limits.insert(number, (at_ms, state))
     after = [number for number, (at_ms, _) in enumerate(limits) if at_ms >= window[1]]

@@ -69,7 +69,7 @@ def _recommended(report: UsageReport) -> str:
 def _simulated(simulation: Simulation) -> str:
     """Return the headline of a simulation, which counts all rows, shown or not."""
     if not simulation.verdicts:
-        return "no changed limit can be judged by recorded use"
+        return "no limit changes that recorded use can judge"
     amounts = simulation.verdicts
     words = [
         (amounts.get(ImpactVerdict.WORSE, 0), "gets worse", "get worse"),

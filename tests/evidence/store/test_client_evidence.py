@@ -33,7 +33,10 @@ def test_changes_of_the_audit_log_are_in_force_from_their_time(tmp_path: Path) -
         fields = {"cluster_id": "c1", "outcome": "APPLIED", "user": "alice"} | differences
         return AuditEntry(
             v=1,
-            time=datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds"),
+            time=str(
+                fields.get("time")
+                or datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")
+            ),
             author="",
             commit="",
             cluster_id=str(fields["cluster_id"]),
@@ -53,6 +56,7 @@ def test_changes_of_the_audit_log_are_in_force_from_their_time(tmp_path: Path) -
         entry(moment, 3.0, cluster_id="c2"),
         entry(moment, 4.0, user="bob"),
         entry(moment, 5.0, key="of_another_version"),
+        entry(moment, 5.0, time="yesterday"),
         entry(moment, 6.0),
         entry(moment + 60_000, None),
     ]
