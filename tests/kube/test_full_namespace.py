@@ -96,11 +96,15 @@ def test_previously_applied_limits_remain_owned_across_restarts():
     assert [key["applied"] for key in world.obj("bob")["status"]["keys"]] == [4096]
 
 
+@pytest.mark.parametrize("has_status", [True, False])
 @pytest.mark.parametrize(("policy", "stays"), [("Delete", False), ("Retain", True)])
 def test_a_document_beyond_the_limit_is_deleted_by_its_policy_and_released(
-    policy: str, stays: bool
+    policy: str, stays: bool, has_status: bool
 ):
     world = applied_and_then_beyond(policy)
+    if not has_status:  # A person removed it, or it was not written yet.
+        world.begin()
+        world.obj("bob")["status"] = {}
     world.delete("bob")
     world.turn(resync=True)
     assert not world.exists("bob")

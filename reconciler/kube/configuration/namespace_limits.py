@@ -7,7 +7,7 @@ applied before stays. Pure.
 
 import bisect
 import json
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -113,7 +113,7 @@ class NamespaceUse:
 
 # ---- objects ---------------------------------------------------------------------------------
 
-_OF_RECORDS: Final = ("entity", "deletionPolicy", "suspend")
+_OF_RECORDS: Final = ("entity", "suspend")
 
 
 USUAL_LABELS: Final = 32
@@ -135,11 +135,12 @@ def size_of(obj: Resource) -> int:
 
 
 def excerpt(obj: Resource, limits: NamespaceLimits) -> Resource:
-    """Return the excerpt of a document beyond the limit: its identity, and what the operator itself wrote.
+    """Return the excerpt of a document beyond the limit: its identity, its deletionPolicy, and what the operator itself wrote.
 
-    If its status has records, the excerpt also has the entity and the fields that decide about the records.
+    If its status has records, the excerpt also has the entity and whether it is suspended. A status may be edited, so it
+    does not decide what a deletion removes.
     """
-    spec: dict[str, Any] = {}
+    spec = {name: obj.spec[name] for name in ("deletionPolicy",) if name in obj.spec}
     if "clusterSelector" not in obj.spec:
         spec["clusterRef"] = {"name": obj.cluster_name}
     if obj.status.get("keys") or obj.status.get("clusters"):
