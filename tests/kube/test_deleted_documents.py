@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.errors import ConnectError, KquotaError, KubernetesUnavailable
+from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import SETTLING_SECONDS
@@ -155,3 +156,21 @@ def test_a_limit_whose_document_with_deletion_policy_delete_is_gone_is_removed(
     live = {subject[0] for subject in world.live()}
     assert live == {user for user in USERS if world.exists(user)}
     assert not any("deletionTimestamp" in world.obj(user)["metadata"] for user in live)
+
+
+def test_a_finalizer_is_not_removed_for_an_earlier_deletion_policy() -> None:
+    world = DeletedWorld()
+    world.declare("bob", 1_000_000)
+    world.pass_once(None, "")
+    world.change("bob", deletionPolicy="Retain")
+
+    def change_back(verb: str, *_: str) -> None:
+        """The API server carries out the patch after the author has changed the document again."""
+        if verb == "patch" and world.obj("bob")["spec"]["deletionPolicy"] == "Retain":
+            world.change("bob", deletionPolicy="Delete")
+            world.obj("bob")["metadata"]["resourceVersion"] = world.api.next_version()
+
+    world.api.before = change_back
+    world.pass_once(None, "")
+    assert world.obj("bob")["metadata"]["finalizers"] == [FINALIZER]
+    assert world.obj("bob")["spec"]["deletionPolicy"] == "Delete"

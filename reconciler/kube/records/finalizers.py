@@ -42,17 +42,24 @@ def deletion_has_effect(deletion_policy: DeletionPolicy | None, in_force: Policy
 
 def adding(obj: Resource) -> list[dict[str, Any]]:
     """Return a JSON patch that adds the operator's finalizer to exactly this version of the object."""
-    last: dict[str, Any] = (
+    return [
+        same_version(obj),
         {"op": "add", "path": "/metadata/finalizers/-", "value": FINALIZER}
         if obj.has_finalizers
-        else {"op": "add", "path": "/metadata/finalizers", "value": [FINALIZER]}
-    )
-    same_version = {"op": "test", "path": "/metadata/resourceVersion", "value": obj.version}
-    return [same_version, last]
+        else {"op": "add", "path": "/metadata/finalizers", "value": [FINALIZER]},
+    ]
+
+
+def same_version(obj: Resource) -> dict[str, Any]:
+    """Return the operation of a JSON patch that tests the version of an object."""
+    return {"op": "test", "path": "/metadata/resourceVersion", "value": obj.version}
 
 
 def removing(obj: Resource) -> list[dict[str, Any]]:
-    """Return a JSON patch that removes the operator's finalizer at its position, and no other."""
+    """Return a JSON patch that removes the operator's finalizer at its position, and no other.
+
+    It tests no version: a document that is being deleted stays so, whatever else of it changes.
+    """
     path = f"/metadata/finalizers/{obj.finalizer}"
     return [{"op": "test", "path": path, "value": FINALIZER}, {"op": "remove", "path": path}]
 

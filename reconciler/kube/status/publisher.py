@@ -234,7 +234,9 @@ class StatusPublisher:
         ]
         stuck = await self._writer.release(released.values())
         return stuck | await self._writer.patches(
-            (obj, finalizers.removing(obj)) for obj in unneeded
+            # Its author may need it again meanwhile.
+            (obj, [finalizers.same_version(obj), *finalizers.removing(obj)])
+            for obj in unneeded
         )
 
     async def _cluster(
