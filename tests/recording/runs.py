@@ -169,9 +169,25 @@ UNSEEN: Final = (
         ("produce", "jobs", 100_000, 4_096, 1, 30.0, 1, 1.0, 50),
         ("produce", "steady", 120_000, 16_384, 2, 25.0),
     ),
+    (
+        ("fetch", "spikes", 100_000, 4_096, 3, 35.0, 32_768, 0.85),
+        ("fetch", "jobs", 90_000, 4_096, 3, 40.0, 65_536, 0.75),
+        ("fetch", "spikes", 80_000, 4_096, 2, 25.0, 262_144, 0.55),
+        ("produce", "steady", 100_000, 4_096, 2, 35.0, 1, 1.0, 50),
+        ("produce", "jobs", 200_000, 65_536, 4, 40.0),
+        ("produce", "walk", 80_000, 1_000, 4, 35.0),
+    ),
+    (
+        ("fetch", "spikes", 70_000, 4_096, 4, 30.0, 131_072, 0.75),
+        ("fetch", "steady", 100_000, 1_024, 4, 35.0, 1_048_576, 0.55),
+        ("fetch", "steady", 70_000, 4_096, 2, 25.0, 65_536, 0.75),
+        ("produce", "walk", 16_000, 100, 3, 20.0),
+        ("produce", "walk", 50_000, 500, 2, 40.0),
+        ("produce", "jobs", 120_000, 16_384, 6, 30.0, 1, 1.0, 50),
+    ),
 )
-"""Runs 9 to 12, which were defined and recorded after a model was finished: fetches of 0.1 to 8 s of the limit, records
-of 100 bytes to 64 KiB. Groups of runs 11 and 12 were drawn at random."""
+"""Runs 9 to 14, which were defined and recorded after a model was finished: fetches of 0.1 to 8 s of the limit, records
+of 100 bytes to 64 KiB. Groups of runs 11 to 14 were drawn at random."""
 
 _VERSIONS: tuple[tuple[str, Level], ...] = (
     ("4.4.0", "user"),
@@ -186,6 +202,8 @@ _VERSIONS: tuple[tuple[str, Level], ...] = (
     ("3.9.1", "pair"),
     ("4.3.1", "client"),
     ("3.9.1", "user"),
+    ("4.4.0", "pair"),
+    ("4.0.1", "client"),
 )
 
 
@@ -195,8 +213,9 @@ def _of(number: int) -> tuple[Group, ...]:
     return _readers(number) if number > 6 else _groups(number)
 
 
-SEEDS: Final = {9: 628517, 10: 585596, 11: 507056, 12: 556248}
-"""Drawn at random after the model was finished, those of 11 and 12 after peaks were added to it."""
+SEEDS: Final = {9: 628517, 10: 585596, 11: 507056, 12: 556248, 13: 686135, 14: 725593}
+"""Drawn at random after the model was finished: those of 11 and 12 after peaks were added to it, those of 13 and 14 after the
+rule about their neighbours."""
 
 RUNS: tuple[Run, ...] = tuple(
     Run(

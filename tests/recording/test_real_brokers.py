@@ -14,8 +14,9 @@ from tests.recording.fixture import FixtureRun
 from tests.recording.truth import DELAY_BOUND, TIME_BOUND, Compared, Way, truth
 
 PRODUCERS = (1, 2, 3, 4, 5, 6)
-UNSEEN = (9, 10, 11, 12)
-"""Recorded after a model was finished: 9 and 10 before peaks, 11 and 12 before the rule about their neighbours."""
+UNSEEN = (9, 10, 11, 12, 13, 14)
+"""Recorded after a model was finished: 9 and 10 before peaks, 11 and 12 before the rule about their neighbours, 13 and 14
+after it."""
 
 
 @cache
@@ -43,7 +44,7 @@ def names(named_rows: list[Row]) -> list[tuple[int, str, str]]:
 def test_the_documented_number_of_runs_exists_and_every_recording_is_valid():
     """A machine with too much load delays records by more than the measured effect."""
     assert fixture.numbers() == (*PRODUCERS, 7, 8, *UNSEEN)
-    assert len(every()) == 52 + 24
+    assert len(every()) == 52 + 36
     assert all(row.truth.baseline_ms <= compare.LONGEST_BASELINE_MS for row in every())
     assert all(run_of(number).driver_ms <= 1 for number in UNSEEN)
 
@@ -57,23 +58,26 @@ def test_of_the_known_groups_one_misses_a_bound():
 
 MISSED = {
     # A reading of ten seconds hides teeth and spikes: with each record in its place the replay meets the bounds.
-    (9, "fetch", "steady"): ("time",),
-    (10, "fetch", "spikes"): ("time", "delay"),
-    (11, "fetch", "walk"): ("delay",),
+    (9, "fetch", "steady", 1): ("time",),
+    (10, "fetch", "spikes", 1): ("time", "delay"),
+    (11, "fetch", "walk", 1): ("delay",),
+    (13, "fetch", "spikes", 2): ("time",),
     # Which of several connections waits longest is chance: 16 to 22 s by replays of the four, 23 s in truth.
-    (10, "produce", "jobs"): ("delay",),
-    (10, "produce", "steady"): ("delay",),
-    (11, "produce", "spikes"): ("delay",),
-    (12, "produce", "steady"): ("delay",),
-    # Records of 100 bytes with linger.ms=50: the replay has too little beside them in requests that no longer wait.
-    (10, "produce", "walk"): ("delay",),
+    (10, "produce", "jobs", 3): ("delay",),
+    (10, "produce", "steady", 4): ("delay",),
+    (11, "produce", "spikes", 4): ("delay",),
+    (12, "produce", "steady", 2): ("delay",),
+    (13, "fetch", "spikes", 3): ("delay",),
+    # Records of 100 bytes: the replay has too little beside them in requests that no longer wait.
+    (10, "produce", "walk", 2): ("delay",),
+    (14, "produce", "walk", 3): ("time",),
 }
 
 
 @pytest.mark.parametrize("row", [row for number in UNSEEN for row in rows(number)], ids=Row.line)
 def test_an_unseen_group_meets_the_bounds_unless_it_is_known_why_not(row: Row) -> None:
-    """The promise of 10 of 12 is not kept: of 24, 22 meet that of throttled time, 17 that of the delay, 16 both."""
-    missed = MISSED.get((row.run, row.case.kind, row.case.shape), ())
+    """The promise of 10 of 12 is missed by one: of runs 13 and 14, which the model did not know, 9 meet both bounds."""
+    missed = MISSED.get((row.run, row.case.kind, row.case.shape, row.case.connections), ())
     assert (row.time_is_within, row.delay_is_within) == (
         "time" not in missed,
         "delay" not in missed,
@@ -84,7 +88,8 @@ def test_an_unseen_group_meets_the_bounds_unless_it_is_known_why_not(row: Row) -
 
 def test_if_nothing_is_stated_the_interval_contains_what_happened():
     outside = [row for row in every() if not row.contains(row.unstated)]
-    assert all(row.run < compare.FIRST_UNSEEN for row in outside), names(outside)
+    unseen = [row for row in outside if row.run >= compare.FIRST_UNSEEN]
+    assert names(unseen) == [(14, "produce", "jobs")]  # 79.9 s, 1.4 s above it
     assert all(row.contains(row.unstated, within=True) for row in outside), names(outside)
 
 

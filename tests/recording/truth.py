@@ -23,7 +23,7 @@ LATE_MS: Final = 1_000
 TIME_BOUND: Final = 0.15
 DELAY_BOUND: Final = 0.20
 STALL_MS: Final = 100
-"""A record without limits that takes longer than the median by this much waited for the machine."""
+"""A record without limits that takes longer than the median by this much waited for the machine; by less, it did not wait."""
 
 Points = Sequence[tuple[int, float]]
 """Milliseconds since the epoch and value."""
@@ -47,7 +47,7 @@ class Truth:
 
     # Time in which at least one record was late by more than a second beyond the baseline.
     throttled_ms: int
-    worst_ms: int  # the longest wait of a record, less the baseline
+    worst_ms: int  # the longest wait of a record, less the usual one; 0 if that is no wait
     baseline_ms: int  # the 99th percentile of delays without limits
     # Time in which a record without limits waited for the machine. A limited client uses no quota meanwhile, so that a
     # later record may wait that much longer.
@@ -83,9 +83,10 @@ def truth(free: Sequence[Way], limited: Sequence[Way]) -> Truth:
     baseline = took[len(took) * 99 // 100]
     late = LATE_MS + baseline
     usual = statistics.median_low(took)
+    worst_ms = max(record.took_ms for record in limited) - usual
     return Truth(
         throttled_ms=_late_ms(limited, late),
-        worst_ms=max(record.took_ms for record in limited) - usual,
+        worst_ms=worst_ms if worst_ms > STALL_MS else 0,
         baseline_ms=baseline,
         machine_ms=_late_ms(free, usual + STALL_MS),
         is_cut=not all(record.arrived for record in limited),
