@@ -58,7 +58,7 @@ def units_text(kind: QuotaType, units: int | None) -> str:
 
 
 def length_text(length_ms: int | None, *, unlike: int | None = None) -> str:
-    """Format a length of time with at most two parts: ``2 h 5 min``, ``45 s``, ``0 s``; ``None`` = unknown.
+    """Format a length of time with at most two parts: ``2 h 5 min``, ``45 s``, ``2.5 s``, ``0 s``; ``None`` = unknown.
 
     Args:
         length_ms: Milliseconds.
@@ -69,8 +69,8 @@ def length_text(length_ms: int | None, *, unlike: int | None = None) -> str:
         return UNSET
     if unlike not in {None, length_ms} and length_text(length_ms) == length_text(unlike):
         return _whole_length(length_ms)
-    if 0 < length_ms < 1_000:
-        return f"{length_ms} ms"
+    if 0 < length_ms < 10_000:  # whole seconds would halve a delay of 1,999 ms
+        return f"{length_ms} ms" if length_ms < 1_000 else f"{length_ms // 100 / 10:g} s"
     parts: list[str] = []
     remainder = length_ms
     for size, name in _LENGTHS:

@@ -20,7 +20,7 @@ REPORT = client_page()
             {},
             (
                 "user=etl,client-id=loader: throttled at 2026-11-18 06:00 UTC on broker 1: produce,"
-                " limit 20 MiB/s of user=etl,client-id=loader; requests waited 1 s on average"
+                " limit 20 MiB/s of user=etl,client-id=loader; requests waited 1.2 s on average"
             ),
         ),
         (
@@ -80,7 +80,7 @@ def test_a_row_has_the_reason_and_what_would_have_avoided_it() -> None:
         "user=etl,client-id=loader",
         "user + client-id",
         "all connections with this user and client id",
-        "1 s",
+        "1.2 s",
         "30 MiB/s",
         "≥ 23 MiB/s",
     )
@@ -92,7 +92,7 @@ def test_a_limit_that_no_snapshot_has_is_not_called_no_limit() -> None:
         REPORT.limits[0], is_known=False, limit_units=None, source_entity="", level=None
     )
     unknown = replace(REPORT, throttled=(throttled,), limits=(limits,))
-    assert headline(unknown).endswith("produce, limit not known; requests waited 1 s on average")
+    assert headline(unknown).endswith("produce, limit not known; requests waited 1.2 s on average")
     assert "no limit" not in report_text(unknown)
     late = replace(unknown, throttled=(replace(throttled, snapshot_ms=REPORT.evidence.from_ms),))
     assert "limit not known, set after the snapshot of 2026-" in headline(late)

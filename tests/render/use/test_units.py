@@ -32,6 +32,13 @@ def test_a_duration_has_at_most_two_parts(length_ms: int | None, text: str) -> N
     assert length_text(length_ms) == text
 
 
+@given(st.integers(1, 9_999))
+def test_a_delay_of_a_few_seconds_is_shown_to_a_tenth(length_ms: int) -> None:
+    amount, unit = length_text(length_ms).split()
+    shown_ms = round(float(amount) * {"ms": 1, "s": 1_000}[unit])
+    assert 0 <= length_ms - shown_ms < 100
+
+
 @pytest.mark.parametrize(
     ("found_ms", "allowed_ms", "texts"),
     [
