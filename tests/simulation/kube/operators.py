@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from msgspec.structs import replace
 
 from reconciler.base.protocols import Progress
-from reconciler.errors import KquotaError
+from reconciler.errors import KquotaError, StalePlan
 from reconciler.inventory.audit_log import StreamAuditLog
 from reconciler.kube.api.access import ApiAccess
 from reconciler.kube.api.client import KubernetesApi
@@ -234,9 +234,9 @@ class ReconciliationJudge:
         return visibility
 
     def passed(self, reconciliation: Reconciliation) -> None:
-        """Check the result of a reconciliation."""
+        """Check the result of a reconciliation, unless its plan was stale: it was computed from an earlier describe."""
         inputs, world = self._inputs, self._world
-        if inputs is None:
+        if inputs is None or isinstance(reconciliation.error, StalePlan):
             return
         preview, outcome = reconciliation.preview, reconciliation.outcome
         if preview is not None:
