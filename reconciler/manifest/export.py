@@ -54,8 +54,7 @@ def label(text: str) -> str:
     """Return a DNS label similar to a text; the text itself if it is one."""
     if _LABEL.fullmatch(text):
         return text
-    dns_label = re.sub(r"[^a-z0-9]+", "-", text.lower())[:40].strip("-")
-    return dns_label or "name"
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:40].strip("-") or "name"
 
 
 def _readable(subject: Entity) -> tuple[str, bool]:

@@ -52,6 +52,7 @@ the suffix makes them whole: ``1.5Mi``, ``0.25Gi``, ``1.125k``.
 """
 
 _MANIFEST: Final = re.compile(MANIFEST_PATTERN[:-1] + r"\Z")
+_AT_MAXIMUM: Final = f"is at or above the broker's maximum; to set the maximum, write {LONG_MAX}"
 
 
 def parse(text: str) -> Fraction:
@@ -115,9 +116,7 @@ def manifest_whole(text: str) -> int:
     factor = BINARY.get(text[-2:])
     value = int(text[:-2]) * factor if factor and text[:-2].isdecimal() else parse_integer(text)
     if value >= LONG_MAX and text != str(LONG_MAX):
-        raise QuotaValueError(
-            f"{text} is at or above the broker's maximum; to set the maximum, write {LONG_MAX}"
-        )
+        raise QuotaValueError(f"{text} {_AT_MAXIMUM}")
     return value
 
 
@@ -128,7 +127,11 @@ def _outside_pattern(text: str) -> str:
         return error.message
     if value <= 0:
         return f"{text} is not greater than 0; omit the field for no limit, which 0 is not"
-    return f"{text!r} is read differently by different YAML parsers; write {spell(value)}"
+    return (
+        f"{text!r} is read differently by different YAML parsers; write {spell(value)}"
+        if value < LONG_MAX
+        else f"{text} {_AT_MAXIMUM}"
+    )
 
 
 def decimal_text(exact: Fraction) -> str:

@@ -58,6 +58,7 @@ fraction | +    producerByteRate: 0.1Ki\n | 10:23 is 102.4, which is not a whole
 wrong unit | +    producerByteRate: 10MB\n | 10:23 is not a quantity; write 10M (powers of 1000) or 10Mi (powers of 1024)
 no float64 | +    producerByteRate: 9007199254740993\n | 10:23 nearest is 9007199254740992
 above the maximum | +    producerByteRate: 9223372036854775808\n | 10:23 above the largest value allowed, 9223372036854775807
+a text far above the maximum | +    producerByteRate: '999999999999999999999'\n | 10:23 at or above the broker's maximum; to set the maximum, write 9223372036854775807
 quantity for a decimal | +    requestPercentage: 50m\n | 10:24 decimal number without exponent
 enum | +    producerByteRate: 5\n  deletionPolicy: retain\n | 11:19 not one of Retain, Delete; did you mean Retain?
 no flag | +    producerByteRate: 5\n  suspend: 'true'\n | 11:12 true or false

@@ -66,11 +66,11 @@ class Console(Struct, frozen=True, kw_only=True):
     @classmethod
     def of_process(cls, environment: Mapping[str, str] = os.environ) -> "Console":
         """Return the console of this process. Characters that the terminal cannot encode are escaped."""
-        for name in ("stdout", "stderr"):
-            # Closed by the parent process (`>&-`). Opening a file takes the free descriptor, so that no socket gets it.
+        # Closed by the parent process (`>&-`). Opening a file takes the free descriptor, so that no socket gets it. Results
+        # need a reader: a write to a file that is opened for reading fails. Messages do not.
+        for name, mode in (("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
             if getattr(sys, name) is None:
-                null_device = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
-                setattr(sys, name, null_device)
+                setattr(sys, name, os.fdopen(os.open(os.devnull, mode), "w", encoding="utf-8"))
         for stream in (sys.stdout, sys.stderr):
             reconfigure = getattr(stream, "reconfigure", None)
             if reconfigure is not None:

@@ -37,16 +37,26 @@ def on_a_terminal(monkeypatch):
         monkeypatch.setattr(sys, name, Terminal())
 
 
-@pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", "<&-"])
-def test_closed_streams_cause_no_error(redirection):
-    ran = subprocess.run(
+def completion(redirection: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         ["sh", "-c", f'"$0" -m reconciler completion bash {redirection}', sys.executable],
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "<&-"])
+def test_closed_streams_cause_no_error(redirection):
+    ran = completion(redirection)
     assert ran.returncode == 0
     assert "Traceback" not in ran.stderr
+
+
+def test_a_result_that_nobody_can_read_is_an_error():
+    ran = completion(">&-")
+    assert (ran.returncode, ran.stderr) == (1, "error: standard output: Bad file descriptor\n")
+    assert completion(">&- 2>&-").returncode == 1
 
 
 def test_colour_is_used_on_terminals_only(monkeypatch):
