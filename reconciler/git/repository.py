@@ -147,23 +147,22 @@ class CommitTree(QuietRepr, Struct, frozen=True, kw_only=True):
     entries: dict[str, tuple[str, str]]
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def has(self, path: str) -> bool:
-        """Whether a path is a file or a directory with files here."""
-        return bool(self.under((path,)))
+    def is_plain_file(self, path: str) -> bool:
+        """Whether a path of this commit is a file: neither a symbolic link nor a submodule."""
+        return self.entries[path][0] in _FILES
 
     def under(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return all file paths that are one of ``paths`` or below one, sorted; ``.`` or "" means all.
 
-        Symbolic links are listed (``read`` follows them), submodules are not files and are omitted.
+        Symbolic links are listed (``read`` follows them), and submodules, which ``read`` refuses.
         """
         prefixes = {path.removesuffix("/").removeprefix("./") for path in paths}
         everything = bool(prefixes & {"", "."})
         return tuple(
             sorted(
                 path
-                for path, (mode, _) in self.entries.items()
-                if (mode in _FILES or mode == _LINK)
-                and (everything or any(prefix in prefixes for prefix in _prefixes(path)))
+                for path in self.entries
+                if everything or any(prefix in prefixes for prefix in _prefixes(path))
             )
         )
 
@@ -193,8 +192,15 @@ class CommitTree(QuietRepr, Struct, frozen=True, kw_only=True):
         """Return the file that each path leads to."""
         targets = {path: path for path in paths}
         for _ in range(MAX_LINK_HOPS):
-            if missing := sorted(set(targets.values()) - self.entries.keys()):
-                raise GitError(f"{missing[0]} is not a file of commit {self.commit[:12]}")
+            if missing := sorted(
+                target
+                for target in targets.values()
+                if self.entries.get(target, ("",))[0] not in {*_FILES, _LINK}
+            ):
+                raise GitError(
+                    f"{missing[0]} is not a file of commit {self.commit[:12]}",
+                    hint="nothing is read in a submodule, or through a link to a folder",
+                )
             links = {
                 path: target for path, target in targets.items() if self.entries[target][0] == _LINK
             }

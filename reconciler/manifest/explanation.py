@@ -132,8 +132,12 @@ def _ambiguous_keys(root: Node) -> Iterator[Path]:
 
 def path_text(path: Path) -> str:
     """Format a path: ``spec.tenants[0].namespaces``."""
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return text.removeprefix(".") or "document"
+    return (
+        "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(
+            "."
+        )
+        or "document"
+    )
 
 
 def quote_it(text: str) -> str:

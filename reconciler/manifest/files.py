@@ -65,10 +65,30 @@ def select(patterns: Sequence[str], names: Iterable[str]) -> FileSelection:
     return FileSelection(names=tuple(sorted(picked)), unmatched=tuple(unmatched))
 
 
+def may_hold_matches(folder: str, patterns: Iterable[str]) -> bool:
+    """Whether patterns can match files below a folder of another source than the disk."""
+    return any(
+        f"{folder}/".startswith(base := _literal_folders(pattern))
+        and "/." not in f"/{folder.removeprefix(base)}"
+        and (not _GLOB.search(pattern) or "**" in pattern or pattern.count("/") > folder.count("/"))
+        for pattern in map(_tidy, patterns)
+    )
+
+
+def _literal_folders(pattern: str) -> str:
+    """Return the folders before the first wildcard, with a slash; "" for the top."""
+    literal = _GLOB.split(f"{pattern}/", maxsplit=1)[0]
+    return literal[: literal.rfind("/") + 1].removeprefix("./")
+
+
 def unmatched_problem(pattern: str) -> Problem:
     """Return the problem of a path that matches no file."""
-    words = f"path {pattern!r} matches no file; if nothing is declared any more, leave a file with a comment there"
-    return Problem(pattern, 0, 0, words)
+    return Problem(
+        pattern,
+        0,
+        0,
+        f"path {pattern!r} matches no file; if nothing is declared any more, leave a file with a comment there",
+    )
 
 
 def read_paths(
@@ -163,13 +183,21 @@ def _within_limits(
 
 
 def _too_much(name: str) -> Problem:
-    words = f"with this file the manifests are larger than {MAX_BYTES} bytes together; split the project, or name fewer paths"
-    return Problem(name, 0, 0, words)
+    return Problem(
+        name,
+        0,
+        0,
+        f"with this file the manifests are larger than {MAX_BYTES} bytes together; split the project, or name fewer paths",
+    )
 
 
 def _too_many(location: str, count: int, maximum: int) -> Problem:
-    words = f"{count} files are more than the {maximum} that may be read; name fewer paths"
-    return Problem(location, 0, 0, words)
+    return Problem(
+        location,
+        0,
+        0,
+        f"{count} files are more than the {maximum} that may be read; name fewer paths",
+    )
 
 
 class _FileLocation(NamedTuple):

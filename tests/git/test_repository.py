@@ -47,8 +47,7 @@ def test_files_are_listed_and_read_at_a_revision_and_not_from_disk(clone: Path):
     assert tree.under(["q"]) == ("q/a.yaml", "q/deep/b.yml")
     assert tree.under(["."]) == ("kquota.yaml", "q/a.yaml", "q/deep/b.yml", "qq")
     assert tree.under(["./q/deep/"]) == ("q/deep/b.yml",)
-    assert tree.has("q/deep")
-    assert not tree.has("nothing")
+    assert tree.is_plain_file("q/a.yaml")
     assert tree.read(["q/a.yaml", "q/deep/b.yml", "qq"]) == {
         "q/a.yaml": b"one",
         "q/deep/b.yml": b"two\n",

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.manifest.files import read_blobs, read_paths, select, unmatched_problem
+from reconciler.manifest.files import (
+    may_hold_matches,
+    read_blobs,
+    read_paths,
+    select,
+    unmatched_problem,
+)
 from tests.manifest.file_texts import files_of, problems_of
 
 NAMES = (
@@ -168,3 +174,23 @@ def test_a_folder_that_cannot_be_listed_is_reported(
     monkeypatch.setattr(os, "scandir", refusing)
     texts = read_paths(["quotas"], tree)
     assert "folder cannot be listed: Permission denied" in problems_of(texts)[0].message
+
+
+@pytest.mark.parametrize(
+    ("pattern", "folder", "may"),
+    [
+        ("quotas", "quotas/team", True),
+        ("quotas", "quotas-old", False),
+        ("quotas", "quotas/.cache", False),
+        (".", "vendor", True),
+        ("*.yaml", "vendor", False),
+        ("*/all.yaml", "vendor", True),
+        ("teams/*/all.yaml", "teams/a", True),
+        ("teams/*/all.yaml", "other/a", False),
+        ("teams/**/*.yaml", "teams/a/b/c", True),
+    ],
+)
+def test_a_folder_is_searched_only_where_a_pattern_can_match_below_it(
+    pattern: str, folder: str, may: bool
+) -> None:
+    assert may_hold_matches(folder, [pattern]) is may

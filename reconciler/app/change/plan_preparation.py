@@ -270,8 +270,9 @@ def limit_findings(prepared: PreparedPlan, options: ReconcileOptions) -> Prepare
         return prepared
     plan = prepared.plan
     findings = tuple(finding for finding in plan.findings if only(finding.entity, finding.key))
-    preview = replace(prepared.preview, plan=replace(plan, findings=findings))
-    return replace(prepared, preview=preview)
+    return replace(
+        prepared, preview=replace(prepared.preview, plan=replace(plan, findings=findings))
+    )
 
 
 _FLAGS: Final = {

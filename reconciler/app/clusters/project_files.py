@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.manifest.files import MAX_BYTES, FileTexts, read_blobs
+from reconciler.manifest.files import MAX_BYTES, FileTexts, may_hold_matches, read_blobs
 from reconciler.manifest.project.file import FILE_NAME
 
 if TYPE_CHECKING:
@@ -59,11 +59,21 @@ def read_tree(
 
     Args:
         folder: Base of patterns and names, as a path in the tree; ``.`` = the top.
+
+    Raises:
+        GitError: The revision has a submodule or a link to a folder where patterns match: on a disk they are folders with
+            documents, and a document that was not read must never look like a deleted one.
     """
     base = "" if folder == "." else folder + "/"
+    names = [name.removeprefix(base) for name in tree.under((base,)) if name.startswith(base)]
+    _ = tree.sizes(
+        base + name
+        for name in names
+        if not tree.is_plain_file(base + name) and may_hold_matches(name, patterns)
+    )
     return read_blobs(
         patterns,
-        [name.removeprefix(base) for name in tree.under((base,)) if name.startswith(base)],
+        names,
         lambda names: {
             name.removeprefix(base): size
             for name, size in tree.sizes(base + name for name in names).items()

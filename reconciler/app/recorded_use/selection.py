@@ -211,8 +211,9 @@ def opened_lake(address: str, *, create: bool = False) -> "Lake":
     from reconciler.evidence.store.files import table_store
     from reconciler.evidence.store.lake import Lake
 
-    store = table_store.opened(address, create=create)
-    return Lake(store, clock=SystemClock(), run_id=uuid.uuid4().hex)
+    return Lake(
+        table_store.opened(address, create=create), clock=SystemClock(), run_id=uuid.uuid4().hex
+    )
 
 
 AUTO: Final = "auto"

@@ -71,8 +71,9 @@ def _resources(document: DocumentTree) -> Iterator[DocumentTree]:
 
 
 def _is_read(resource: DocumentTree) -> bool:
-    is_of_strimzi = (resource.text_field("apiVersion") or "").startswith(API)
-    return is_of_strimzi and resource.text_field("kind") in _KINDS
+    return (resource.text_field("apiVersion") or "").startswith(API) and resource.text_field(
+        "kind"
+    ) in _KINDS
 
 
 def _name(resource: DocumentTree) -> str:

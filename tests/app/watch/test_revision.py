@@ -8,7 +8,7 @@ import pytest
 from reconciler.app.notices import NoticeLog
 from reconciler.app.watch.revision import Revision, RevisionPaths, check_clients
 from reconciler.client import ClientConfig
-from reconciler.errors import ConfigError, ManifestErrors
+from reconciler.errors import ConfigError, GitError, ManifestErrors
 from reconciler.quota.entity import entity
 from tests.app.loop.projects import Origin, cluster, quota
 from tests.git.commits import commit, git
@@ -72,6 +72,30 @@ def test_a_project_file_that_is_not_text_is_a_problem(tmp_path: Path):
     git(origin.top, "commit", "-qm", "binary")
     with pytest.raises(ManifestErrors, match="not UTF-8"):
         read(origin)
+
+
+def test_a_folder_that_git_does_not_list_is_no_deletion_of_its_documents(tmp_path: Path):
+    origin = Origin(tmp_path)
+    origin.commit(quota("alice"))
+    quotas = origin.top / "quotas"
+    (origin.top / "other").mkdir()
+    (origin.top / "other/bob.yaml").write_text(quota("bob"))
+    (quotas / "linked").symlink_to("../other")
+    git(origin.top, "add", "-A")
+    git(origin.top, "commit", "-qm", "link")
+    with pytest.raises(GitError, match="other is not a file of commit"):
+        read(origin)
+    (quotas / "linked").unlink()
+    git(origin.top, "add", "-A")
+    head = git(origin.top, "rev-parse", "HEAD").strip()
+    git(origin.top, "update-index", "--add", "--cacheinfo", f"160000,{head},quotas/sub")
+    git(origin.top, "commit", "-qm", "submodule")
+    with pytest.raises(GitError, match="quotas/sub is not a file of commit"):
+        read(origin)
+    git(origin.top, "rm", "--cached", "-q", "quotas/sub")
+    git(origin.top, "update-index", "--add", "--cacheinfo", f"160000,{head},sub")
+    git(origin.top, "commit", "-qm", "beside the manifests")
+    assert set(read(origin).desired["prod"].limits) == {ALICE}
 
 
 def test_a_trusted_file_takes_precedence_over_the_branch(tmp_path: Path):
