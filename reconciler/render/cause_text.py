@@ -59,7 +59,7 @@ restricted | Restricted by policy | · | yellow | These differ from what is decl
 changedByAnother | Changed by another writer | ! | yellow | No longer declared, but changed by another writer since; left alone.
 notRemoved | Not removed | · | dim | No longer declared; this run may not remove them.
 newOrphans | Deleted documents whose limits stay in Kafka | ! | yellow | To remove such a limit, {REMOVAL}.
-released | Left alone as asked | o | dim | Their documents were deleted with deletionPolicy: Retain; these limits stay in Kafka.
+released | Left alone | o | dim | Their documents were deleted with deletionPolicy: Retain, or without a grant of Delete; these limits stay in Kafka.
 orphans | Limits of documents deleted before | o | dim | No document declares these limits any more; they stay in Kafka.
 overrides | Temporary limits | ^ | cyan | These values of overrides and of documents with an end apply until their end, instead of others.
 frozen | Suspended or unusable documents | * | dim | The documents of these limits are suspended or cannot be used; nothing is written.

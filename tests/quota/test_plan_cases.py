@@ -286,7 +286,7 @@ def test_a_limit_whose_document_asked_for_it_is_left_as_asked():
     owner = replace(GONE, deletion_policy=DeletionPolicy.RETAIN)
     finding = only_finding(plan(live=5.0, owned=owns(applied(5.0, owner)), rules=SYNC))
     assert (finding.action, finding.is_new) == (Action.ORPHAN, True)
-    assert "as asked" in finding.note
+    assert "Retain" in finding.note
 
 
 def test_a_limit_that_left_the_scope_is_released_and_not_called_one_of_a_deleted_document():

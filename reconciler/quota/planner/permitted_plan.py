@@ -28,9 +28,7 @@ from reconciler.quota.policy import Action, Cause, DeclarationEnd, DeletionPolic
 NOTE_INCOMPLETE: Final = "not every document was read, so nothing is removed"
 NOTE_UNSETTLED: Final = "an earlier write may still take effect, so nothing is recorded yet"
 NOTE_ORPHAN: Final = "its document was deleted; the quota stays"
-NOTE_RETAINED: Final = (
-    "its document was deleted with deletionPolicy Retain; the quota stays, as asked"
-)
+NOTE_RETAINED: Final = "its document was deleted with deletionPolicy Retain, or without a grant of Delete; the quota stays"
 NOTE_OUT_OF_SCOPE: Final = "the scope of the cluster no longer includes it; the quota stays"
 NOTE_FORCED: Final = "kquota apply --force removes it"
 NOTE_PRUNED_NEXT: Final = "no document declares it any more: the next run plans its removal"

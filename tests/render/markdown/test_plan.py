@@ -122,7 +122,7 @@ def test_a_limit_that_a_deleted_document_leaves_needs_attention_unless_it_asked_
     ]
     assert ["### ⚠️ Needs attention" in text for text in texts] == [True, False]
     assert "This change deletes the document `team/kept`; its limit of " in texts[0]
-    assert "**Only counted here**: left alone as asked 1." in texts[1]
+    assert "**Only counted here**: left alone 1." in texts[1]
 
 
 # ---- the table -----------------------------------------------------------------------------------
