@@ -98,6 +98,11 @@ def run_ingest(
         TelemetryError: A setting or a snapshot cannot be used.
         LakeError: The lake cannot be opened, or snapshots cannot be stored.
     """
+    if options.files and (options.prometheus or options.http_config):
+        raise UsageError(
+            "--file and --prometheus or --http-config exclude each other",
+            hint="ingest the files and the server in two runs",
+        )
     clock, sources = SystemClock(), _sources(notices, options)
     is_server_asked = _is_server_asked(options, sources)
     if options.rebuild and not (options.files or is_server_asked):
@@ -204,9 +209,7 @@ def _nothing_usable(arrived: ClusterArrivals) -> list[str]:
     reports = arrived.days.values()
     if not reports or any(report.samples or report.coverage for report in reports):
         return []
-    counts = Counter(arrived.counts.by_name())
-    for report in reports:
-        counts.update(report.counts)
+    counts = sum((Counter(report.counts) for report in reports), Counter(arrived.counts.by_name()))
     sentences = {reason.word: reason.value for reason in DropReason}
     reasons = [
         f"{number:,} {sentences.get(word, word)}"
@@ -230,9 +233,11 @@ def _server_options(
     options: IngestOptions, server_sources: tuple[ClusterSource, ...]
 ) -> server_import.ServerImportOptions:
     dialects, name = _dialects(options.dialect or "")
-    config = None if options.http_config is None else http_config.read(options.http_config)
     return server_import.ServerImportOptions(
-        dialects=dialects, dialect=name, config=config, sources_of_address=server_sources
+        dialects=dialects,
+        dialect=name,
+        config=None if options.http_config is None else http_config.read(options.http_config),
+        sources_of_address=server_sources,
     )
 
 

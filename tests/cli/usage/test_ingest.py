@@ -153,6 +153,16 @@ def test_a_snapshot_without_a_time_is_refused_before_anything_is_read(kquota, pr
     assert "480" not in done.out
 
 
+@pytest.mark.parametrize("server", [("--prometheus", "http://unused"), ("--http-config", "c.yml")])
+def test_a_server_beside_files_is_refused_because_only_files_would_be_read(
+    kquota, project, folder, export, server
+):
+    _ = (folder / "c.yml").write_text("{}")
+    done = ingest(kquota, "--file", export, *server)
+    assert (done.code, done.out) == (1, "")
+    assert "exclude each other" in done.err
+
+
 def test_a_rebuild_without_a_source_is_refused(kquota, project, export):
     ingest(kquota, "--file", export)
     done = ingest(kquota, "--rebuild")
