@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.processes import HANG_SECONDS
+from tests.servers.processes import HANG_SECONDS, without_coverage
 
 DEMO = Path(__file__).parents[2] / "examples/demo.py"
 
@@ -52,7 +52,12 @@ def test_the_demo_on_a_real_broker_installs_neither_spark_nor_the_test_tools():
 
 def test_the_broker_of_the_demo_needs_cryptography_and_the_base_installation():
     done = subprocess.run(
-        [sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", LOADED],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=without_coverage(),
     )
     loaded = set(done.stdout.split())
     assert "cryptography" in loaded

@@ -7,6 +7,7 @@ import sys
 from reconciler import __version__
 from reconciler.base.installation import incomplete_installation
 from reconciler.cli.main import main
+from tests.servers.processes import without_coverage
 
 
 def test_the_version_is_printed(capsys):
@@ -21,7 +22,11 @@ def test_the_version_needs_no_heavy_import_and_little_time():
         f"sys.exit(','.join(m for m in {heavy!r} if m in sys.modules))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=without_coverage(),
     )
     assert done.stderr.strip() == ""
 

@@ -42,6 +42,13 @@ for folder in folders:
 """
 
 
+def without_coverage() -> dict[str, str]:
+    """Return the environment of a process whose imports are judged: without those of a measurement of coverage."""
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_PROCESS")
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guardian:
     """The process that cleans up after the test run; `watch` and `forget` are thread-safe."""
