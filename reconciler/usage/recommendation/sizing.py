@@ -6,6 +6,7 @@ from dataclasses import replace
 from reconciler.usage.kernel.series import SampleSeries
 from reconciler.usage.kernel.throttling import demand_of, simulate
 from reconciler.usage.recommendation.limit_sizes import (
+    LEAST_COVERED_PPM,
     LEAST_EVIDENCE_MS,
     LEAST_SAMPLES,
     WEEK_MS,
@@ -39,8 +40,14 @@ def recommend(case: SizingCase, tier: Tier, brokers: Iterable[SampleSeries]) -> 
     spans = (train, *weeks[:1])
     needed = _needed(spans, promise)
     evidence = replace(_evidence(case, series), needed_units=needed, peak_units=train.peak)
-    thin = evidence.evidence_ms < LEAST_EVIDENCE_MS or evidence.samples < LEAST_SAMPLES
-    if thin or needed is None or not test.brokers:
+    if (
+        evidence.evidence_ms < LEAST_EVIDENCE_MS
+        or evidence.samples < LEAST_SAMPLES
+        or max((_ratio(each.covered_ms, case.to_ms - case.from_ms) for each in series), default=0)
+        < LEAST_COVERED_PPM
+        or needed is None
+        or not test.brokers
+    ):
         return evidence
     target, rules = priced(needed, tier, case, evidence.censored_ppm)
     (train_share, train_delay), (test_share, test_delay) = train.proof(target), test.proof(target)

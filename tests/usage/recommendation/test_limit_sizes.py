@@ -149,6 +149,11 @@ def test_the_last_week_before_the_test_week_is_sized_separately(usual):
         pytest.param(week(1, days=13), END, id="not a fortnight"),
         pytest.param(week(1)[::70], END, id="not a hundred samples"),
         pytest.param(
+            [sample._replace(dt_ms=10_000) for sample in week(1)[::4]],
+            END,
+            id="four hours in three weeks",
+        ),
+        pytest.param(
             [sample._replace(rate_units=0) for sample in week(1)], END, id="nothing was used"
         ),
         pytest.param(week(1), END + WEEK_MS, id="no week to prove it"),
