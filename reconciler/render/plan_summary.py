@@ -21,7 +21,7 @@ class ProblemGroup(NamedTuple):
 
 
 def problem_groups(preview: Preview) -> tuple[ProblemGroup, ...]:
-    """Return all kinds, also those without a problem; the last one are warnings."""
+    """Return all kinds, also those without a problem; the last one are warnings, those about changed documents first."""
     conflicts = [
         CellText(
             f"{entity_text(conflict.entity)} {conflict.key} is declared by",
@@ -42,7 +42,13 @@ def problem_groups(preview: Preview) -> tuple[ProblemGroup, ...]:
         for violation in preview.violations
     ]
     warnings = [CellText(warning) for warning in preview.warnings]
-    warnings += [CellText(f"{advice.place}: {advice.message}") for advice in preview.open_advice]
+    warnings += [
+        CellText(f"{advice.place}: {advice.message}")
+        for advice in sorted(
+            preview.open_advice,
+            key=lambda advice: advice.claim.document not in preview.touched_documents,
+        )
+    ]
     if accepted := len(preview.advice) - len(preview.open_advice):
         warnings.append(CellText(count(accepted, "accepted warning")))
     return (

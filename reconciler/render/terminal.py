@@ -38,6 +38,9 @@ SHOWN: Final = 100
 SHOWN_AFFECTED: Final = 20
 """Maximum number of clients and limits that never apply: they follow from the changes, so fewer of them are shown."""
 
+SHOWN_WARNINGS: Final = 20
+"""Maximum number of listed warnings: most are about documents that a plan does not change, and each plan repeats them."""
+
 SHOWN_TROUBLE: Final = 1_000
 """Maximum number of listed problems, which people read and search line by line."""
 
@@ -74,7 +77,7 @@ def plan_text(
     for section in finding_sections(preview, max_rows_of=None if verbose else _row_limit):
         lines += _block(section, style)
     for group in problem_groups(preview):
-        lines += _problems(group, style, max_rows=None if verbose else SHOWN_TROUBLE)
+        lines += _problems(group, style, verbose=verbose)
     return "\n".join(fold_lines(lines, style)) + "\n"
 
 
@@ -220,17 +223,16 @@ def _more(left_out: int) -> list[str]:
     return [f"  and {left_out:,} more (--verbose and --format json show all)"]
 
 
-def _problems(group: ProblemGroup, style: Style, *, max_rows: int | None) -> list[str]:
+def _problems(group: ProblemGroup, style: Style, *, verbose: bool) -> list[str]:
     if not group.lines:
         return []
-    heading = group.title
     if group.name == "warnings":
-        heading = style.paint(heading, "bold", "yellow")
+        heading, most = style.paint(group.title, "bold", "yellow"), SHOWN_WARNINGS
     else:
-        effect = f": {group.effect}" if group.effect else ""
-        heading = style.paint(f"{heading} ({len(group.lines)}){effect}", "bold", "red")
+        title = ": ".join(filter(None, (f"{group.title} ({len(group.lines)})", group.effect)))
+        heading, most = style.paint(title, "bold", "red"), SHOWN_TROUBLE
+    shown_lines = group.lines if verbose else group.lines[:most]
     lines = ["", heading]
-    for line in group.lines[:max_rows]:
-        lines.append(f"  {escaped(line.text)}")
-        lines += [f"    {escaped(below)}" for below in line.below]
-    return lines + _more(len(group.lines) - len(group.lines[:max_rows]))
+    for line in shown_lines:
+        lines += [f"  {escaped(line.text)}", *(f"    {escaped(below)}" for below in line.below)]
+    return lines + _more(len(group.lines) - len(shown_lines))

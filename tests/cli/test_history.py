@@ -40,9 +40,12 @@ def test_a_mistyped_cluster_or_project_is_no_empty_history(kquota, twice):
     assert kquota("history", "--cluster", "prod").code == 0
 
 
-def test_the_last_apply_is_undone_without_its_file_name(kquota, twice, sandbox):
+def test_the_last_apply_that_wrote_something_is_undone_and_named(kquota, twice, sandbox):
+    newest = max((twice / ".kquota/outcomes").glob("*.json"))
+    assert "Nothing to do" in kquota("apply", "--yes").out
     ran = kquota("rollback", "--last", "--yes")
     assert ran.code == 0, ran.err
+    assert f"the limits from before the apply of .kquota/outcomes/{newest.name}:" in ran.err
     assert sandbox.values()[USER_A]["producer_byte_rate"] == 10 * 2**20
 
 

@@ -103,7 +103,7 @@ class Preview(QuietRepr, Struct, frozen=True, kw_only=True, dict=True):
         """Warnings about rules that neither their document nor the project accepts."""
         return tuple(warning for warning in self.advice if not warning.accepted)
 
-    @property
+    @cached_property
     def touched_documents(self) -> frozenset[str]:
         """Documents that the proposal changes; if not compared, the documents of the plan's changes."""
         if self.changed_documents is not None:
