@@ -57,7 +57,7 @@ _TABLE: Final = """
   4 INVALID_FETCH_SIZE                          the fetch size makes no sense
   5 LEADER_NOT_AVAILABLE*                       the partition is electing a leader
   6 NOT_LEADER_OR_FOLLOWER*                     this broker does not lead, or does not follow, the partition
-  7 REQUEST_TIMED_OUT*                          the broker gave up waiting; whether the change was made is not known
+  7 REQUEST_TIMED_OUT*                          the broker gave up waiting; a change that it was asked for may still be made
   8 BROKER_NOT_AVAILABLE                        the broker is not available
   9 REPLICA_NOT_AVAILABLE*                      this broker has no usable replica of the partition
  10 MESSAGE_TOO_LARGE                           a message exceeds what the broker accepts
