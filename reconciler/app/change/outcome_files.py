@@ -5,6 +5,7 @@ a killed run can be undone.
 """
 
 import contextlib
+import fnmatch
 import glob
 import itertools
 import os
@@ -61,21 +62,29 @@ def saved_outcomes(root: Path, cluster: str = "") -> list[Path]:
     Args:
         cluster: Only those of this cluster; "" = all.
     """
-    name = f"{_TIME}-{glob.escape(cluster) or '*'}.json"
-    paths = sorted((root / OUTCOME_FOLDER).glob(name), reverse=True)
-    return [path for path in paths if not path.is_file() or path.stat().st_size]
+    folder = root / OUTCOME_FOLDER
+    return [
+        path
+        for name in reversed(_names(folder, f"-{glob.escape(cluster) or '*'}.json"))
+        if not (path := folder / name).is_file() or path.stat().st_size
+    ]
+
+
+def _names(folder: Path, end: str) -> list[str]:
+    """Return the names of outcomes with an end (a glob), sorted by time. No file is looked at: a fleet has thousands."""
+    names = [entry.name for entry in os.scandir(folder)] if folder.is_dir() else []
+    return sorted(fnmatch.filter(names, f"{_TIME}{end}"))
 
 
 def _created_file(target: ClusterTarget, outcome: Outcome) -> Path:
     """Create the file of a new outcome; its name is later than all names there are, also after a step of the clock back."""
     started = outcome.started_at
-    with contextlib.suppress(StopIteration, ValueError):
-        newest = next(iter(saved_outcomes(target.root))).name[: len(_TIME)]
+    with contextlib.suppress(IndexError, ValueError):
+        newest = _names(target.root / OUTCOME_FOLDER, "-*.json")[-1][: len(_TIME)]
         started = max(started, datetime.strptime(newest, "%Y-%m-%dT%H%M%S%z").timestamp() + 1.0)
     for seconds in itertools.count():
-        when = instant(started + seconds).replace(":", "")
-        name = f"{OUTCOME_FOLDER}/{when}-{target.name or 'cluster'}.json"
-        path = own_path(target.root, name, content_name="outcomes")
+        name = f"{instant(started + seconds).replace(':', '')}-{target.name or 'cluster'}.json"
+        path = own_path(target.root, f"{OUTCOME_FOLDER}/{name}", content_name="outcomes")
         if os.path.lexists(path):
             continue
         try:
@@ -88,7 +97,6 @@ def _created_file(target: ClusterTarget, outcome: Outcome) -> Path:
 
 
 def _forget_old(path: Path) -> None:
-    cluster = path.name[len(_TIME) :]
-    for old in sorted(path.parent.glob(f"{_TIME}{cluster}"))[:-MOST_OUTCOMES]:
+    for old in _names(path.parent, glob.escape(path.name[len(_TIME) :]))[:-MOST_OUTCOMES]:
         with contextlib.suppress(OSError):
-            old.unlink()
+            path.with_name(old).unlink()
