@@ -92,15 +92,23 @@ class PlanRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def selection(self) -> tuple[str, ...]:
-        """The words that select the same plan: what is not the default, without what validates or records it."""
+        """The words that select the same plan."""
+        return (*self.options, *(("--", *self.paths) if self.paths else ()))
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options that are not the default, without those that validate or record a plan."""
         words: list[str] = []
         for option in fields(self)[_FIRST_OF_SELECTION:]:
             value, name = getattr(self, option.name), f"--{option.name.replace('_', '-')}"
-            if isinstance(value, tuple):
-                words += [word for entity in self.only for word in (name, entity_text(entity))]
-            elif value != option.default:
-                words += [name] if value is True else [name, str(value)]
-        return (*words, *(("--", *self.paths) if self.paths else ()))
+            values = map(entity_text, value) if isinstance(value, tuple) else [value]
+            words += [
+                word
+                for each in values
+                if each != option.default
+                for word in ([name] if each is True else [name, str(each)])
+            ]
+        return tuple(words)
 
 
 _FIRST_OF_SELECTION: Final = PlanRequest.__struct_fields__.index("no_inventory")

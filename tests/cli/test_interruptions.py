@@ -430,29 +430,60 @@ def test_a_broker_that_stops_before_the_first_request_leaves_the_count_and_the_n
     assert not list((folder / ".kquota").glob("outcomes/*"))
 
 
+async def begin_write(folder: Path, sandbox, at: float) -> None:
+    """Record an intent of an earlier run, whose outcome is not known."""
+    intent = Intent(value=5e6, owner=Owner(document="team/a"), at=at)
+    change = IntentStarted(entity=entity(user="a"), key=Key.PRODUCER_BYTE_RATE, intent=intent)
+    with FileInventory(
+        RecordsFile(folder / ".kquota/inventory.json"), clock=SystemClock(), command="test"
+    ) as inventory:
+        _ = await inventory.load(sandbox.sandbox.cluster_id)
+        await inventory.write(sandbox.sandbox.cluster_id, (change,))
+
+
 def test_an_apply_with_nothing_to_write_fails_while_an_earlier_write_may_still_take_effect(
     kquota, folder, sandbox
 ):
     """Its value could follow after an exit code of 0."""
     project(folder, sandbox.bootstrap, quota("a"))
     assert kquota("apply", "--yes").code == 0
-
-    async def begin_write(at: float) -> None:
-        owner = Owner(document="team/a")
-        intent = Intent(value=5e6, owner=owner, at=at)
-        change = IntentStarted(entity=entity(user="a"), key=Key.PRODUCER_BYTE_RATE, intent=intent)
-        with FileInventory(
-            RecordsFile(folder / ".kquota/inventory.json"), clock=SystemClock(), command="test"
-        ) as inventory:
-            _ = await inventory.load(sandbox.sandbox.cluster_id)
-            await inventory.write(sandbox.sandbox.cluster_id, (change,))
-
-    asyncio.run(begin_write(SystemClock().now()))
+    asyncio.run(begin_write(folder, sandbox, SystemClock().now()))
     ran = kquota("apply", "--yes")
     assert (ran.code, "Nothing to do" in ran.out) == (1, True)
     assert "prod: 1 earlier write may still take effect" in ran.err
     assert "to continue: kquota apply" in ran.err
     override = ("--for", "1h", "--reason", "x", "--yes", "--new-entity")
     assert kquota("override", "user=b", "producer_byte_rate=2Mi", *override).code == 0
-    asyncio.run(begin_write(SystemClock().now() - SETTLING_SECONDS))
+    asyncio.run(begin_write(folder, sandbox, SystemClock().now() - SETTLING_SECONDS))
     assert kquota("apply", "--yes").code == 0
+
+
+def test_the_command_that_continues_an_apply_has_its_options_and_writes_nothing_else(
+    kquota, folder, sandbox
+):
+    """Without its options it would write every document, also over values that CreateOnly leaves."""
+    project(folder, sandbox.bootstrap, quota("a"), quota("b"))
+    options = ("--policy", "CreateOnly", "--only", "user=a")
+    assert kquota("apply", "--yes", *options).code == 0
+    asyncio.run(begin_write(folder, sandbox, SystemClock().now()))
+    ran = kquota("apply", "--yes", *options)
+    command = f"kquota apply {' '.join(options)}"
+    assert (ran.code, ran.err.splitlines()[-1]) == (1, f"to continue: {command}")
+    asyncio.run(begin_write(folder, sandbox, SystemClock().now() - SETTLING_SECONDS))
+    assert kquota(*shlex.split(command)[1:], "--yes").code == 0
+    assert len(sandbox.values()) == 1
+
+
+def test_the_command_that_continues_a_rollback_keeps_its_end_and_its_reason(
+    kquota, folder, sandbox
+):
+    project(folder, sandbox.bootstrap, quota("a"))
+    assert kquota("apply", "--yes").code == 0
+    (path,) = folder.glob(".kquota/outcomes/*.json")
+    asyncio.run(begin_write(folder, sandbox, SystemClock().now()))
+    words = ("--for", "2h", "--reason", "INC 1")
+    ran = kquota("rollback", "--last", "--yes", *words)
+    assert ran.code == 1
+    name = path.relative_to(folder)
+    continues = f"to continue: kquota rollback {name} --for 7200s --reason 'INC 1'"
+    assert continues in ran.err.splitlines()

@@ -189,7 +189,9 @@ async def apply_run(
         request.records,
         prepare,
         command="apply",
-        next_command=target.command("apply" if saved is None else "plan", *request.paths),
+        next_command=target.command(
+            "apply" if saved is None else "plan", *request.options, *request.paths
+        ),
         out_path=out_path,
     ) as run:
         yield run

@@ -96,7 +96,10 @@ def rollback(
         validate=validate,
         any_value=any_value,
         command="rollback",
-        next_words=("rollback", str(outcome)),
+        next_words=(
+            *("rollback", str(outcome), "--for", f"{seconds:.0f}s", "--reason", reason),
+            *(["--any-value"] if any_value else []),
+        ),
     )
     return apply_all(
         console,
