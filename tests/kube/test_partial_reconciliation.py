@@ -87,7 +87,7 @@ class WatchedWorld(KubeWorld):
         return not any(call[:2] == ("list", "configmaps") for call in self.api.calls)
 
     def snapshot(self) -> dict[str, Any]:
-        """The broker's quotas, records and statuses."""
+        """The broker's quotas, records, statuses and events."""
         stored, owned = self.load()
         statuses = {document: obj.get("status") for document, obj in self.objects.items()}
         cluster = copy.deepcopy(self.obj.get("status", {}))
@@ -103,7 +103,12 @@ class WatchedWorld(KubeWorld):
             },
             "cluster": cluster,
             "counts": self.counts(),
+            "events": self.happenings(),
         }
+
+    def happenings(self) -> Counter[tuple[str, str]]:
+        """The events so far, each as its object and its reason."""
+        return Counter((event["regarding"]["name"], event["reason"]) for event in self.api.events)
 
     def counts(self) -> dict[str, int]:
         """The counts in the metrics."""
@@ -332,6 +337,16 @@ def test_many_deletions_at_once_are_reconciled_without_all_others() -> None:
     assert (outcome.retry, world.is_partial, lists_everything(world)) == (False, True, False)
     assert len(world.owned.orphaned) == 150
     assert world.kafka.requests.count("describe") < 10
+
+
+def test_only_the_reconciliation_of_a_deletion_reports_that_the_limits_stay() -> None:
+    world, _ = worlds()
+    _ = world.reconcile(keys=(world.remove("other1"),))
+    assert world.is_partial
+    assert world.happenings() == {("other1", "Orphaned"): 1}
+    _ = change(world)
+    assert world.is_partial
+    assert world.happenings() == {("other1", "Orphaned"): 1}
 
 
 def test_a_claim_that_was_not_observed_yet_keeps_the_limit_of_a_deleted_document() -> None:

@@ -52,7 +52,7 @@ class KnownState(Struct, frozen=True, kw_only=True):
     documents: frozenset[str]  # every document that exists, frozen ones included
     losses: Losses  # the pairs that documents declare and lose
     desired_pairs: int  # number of declared pairs
-    # Pairs that are reported and not written, also by the next reconciliation.
+    # Pairs that are reported and not written, also by the next reconciliation, to which none is new.
     findings: tuple[Finding, ...]
 
 
@@ -96,7 +96,11 @@ def known_state(
         documents=documents if before is None else before.merged_documents(documents),
         losses=result.losses,
         desired_pairs=plan.desired_pairs,
-        findings=tuple(item for item in plan.findings if item.action is not Action.RECORD),
+        findings=tuple(
+            replace(item, is_new=False) if item.is_new else item
+            for item in plan.findings
+            if item.action is not Action.RECORD
+        ),
     )
 
 
