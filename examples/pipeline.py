@@ -30,9 +30,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 RECORDINGS = ROOT / "tests" / "recording" / "fixture"
 WIDTH = min(shutil.get_terminal_size((100, 24)).columns, 120)
-APART = timedelta(days=5)
-COPIES = 4
-"""A recommendation needs a fortnight, a recording has five minutes, so it is repeated every fifth day."""
+APART = timedelta(hours=6)
+COPIES = 61
+"""A recommendation needs a fortnight, a recording has five minutes, so it is repeated every six hours."""
 FIELDS = {"producer_byte_rate": "producerByteRate", "consumer_byte_rate": "consumerByteRate"}
 SLOTS = {"user": "user", "client-id": "clientId"}
 PROJECT = """\
@@ -223,7 +223,7 @@ def walk(pipeline: Pipeline, number: int) -> None:
     fortnight_ms = round((APART * (COPIES - 1)).total_seconds() * 1000)
     begin, first, end = (instant(at) for at in (span[0], span[0] - fortnight_ms, span[1]))
     print(
-        "1. Ingest what a real broker recorded: five minutes, repeated every fifth day for a fortnight"
+        "1. Ingest what a real broker recorded: five minutes, repeated every six hours for a fortnight"
     )
     output = pipeline.run(
         f"kquota usage ingest --cluster recorded --lake lake --from {first} --to {end} --file recorded.txt"
