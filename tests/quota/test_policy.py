@@ -200,10 +200,10 @@ def test_an_ignore_rule_applies_to_its_entities_and_keys_until_its_end():
     assert Rules(ignore=(forever,)).ignored(SUBJECT, Key.CONSUMER_BYTE_RATE, 1e12) is forever
 
 
-if __name__ == "__main__":
-    _ = GOLDEN.write_text("\n".join(lines()) + "\n")
-
-
 def test_the_table_of_the_tests_has_each_policy_from_the_strictest_to_the_loosest():
     assert tuple(PERMISSIONS) == STRICTNESS
     assert sorted(PERMISSIONS.values()) == list(PERMISSIONS.values())
+
+
+if __name__ == "__main__":
+    _ = GOLDEN.write_text("\n".join(lines()) + "\n")

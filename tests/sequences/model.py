@@ -451,7 +451,7 @@ def is_over(state: State, subject: str) -> bool:
 
 
 def may_begin(state: State, subject: str) -> bool:
-    """Whether a temporary limit may begin: CreateOnly creates and changes nothing."""
+    """Whether a temporary limit may begin: CreateOnly creates limits and changes none."""
     is_created = state.pairs[subject].live is None
     return subject in state.scope and state.in_force in (CREATING if is_created else CHANGING)
 

@@ -11,7 +11,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
 from reconciler.quota.planner.guards import Guards, NewlyUnlimited, Protection
 from reconciler.quota.planner.value_ranges import ValueRange
-from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
+from reconciler.quota.policy import STRICTNESS, DriftMode, IgnoreRule, Policy, Rules
 from tests.reconcile.scenarios import OPEN
 
 EPOCH = 1_700_000_000.0
@@ -238,16 +238,11 @@ def settings_of(scenario: Scenario) -> Settings:
     """Derive the configuration from the seed."""
     chance = scenario.chance("settings")
     policy = chance.choice(
-        (
-            Policy.SYNC,
-            Policy.SYNC,
-            Policy.SYNC,
-            Policy.UPSERT,
-            Policy.UPSERT,
-            Policy.UPSERT,
-            Policy.CREATE_ONLY,
-            Policy.OBSERVE,
-        )
+        [
+            policy
+            for policy in reversed(STRICTNESS)
+            for _ in range(3 if policy in {Policy.SYNC, Policy.UPSERT} else 1)
+        ]
     )
     scoped = chance.random() < 0.5
     rules = Rules(
