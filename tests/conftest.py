@@ -190,6 +190,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 20)
 
 
+def pytest_unconfigure() -> None:
+    """Return modules to garbage collection: DuckDB takes those that are left at the end of a process for leaks, and lists them."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(
     config: pytest.Config, log: object

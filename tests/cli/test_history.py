@@ -45,7 +45,7 @@ def test_the_last_apply_that_wrote_something_is_undone_and_named(kquota, twice, 
     assert "Nothing to do" in kquota("apply", "--yes").out
     ran = kquota("rollback", "--last", "--yes")
     assert ran.code == 0, ran.err
-    assert f"the limits from before the apply of .kquota/outcomes/{newest.name}:" in ran.err
+    assert f"restoring the limits from before .kquota/outcomes/{newest.name}\n" in ran.err
     assert sandbox.values()[USER_A]["producer_byte_rate"] == 10 * 2**20
 
 

@@ -100,7 +100,7 @@ def run_ingest(
     """
     if options.files and (options.prometheus or options.http_config):
         raise UsageError(
-            "--file and --prometheus or --http-config exclude each other",
+            "--file excludes --prometheus and --http-config",
             hint="ingest the files and the server in two runs",
         )
     clock, sources = SystemClock(), _sources(notices, options)

@@ -85,7 +85,7 @@ def rollback(
     if (outcome is not None) == last:
         raise UsageError("give an outcome file or --last", hint="kquota history lists the outcomes")
     outcome = outcome or _newest(where)
-    console.note(f"the limits from before the apply of {outcome}:")
+    console.note(f"restoring the limits from before {outcome}")
     undo = read_undo(read_text(outcome), location=str(outcome))
     if not undo.changes:
         raise UsageError(f"{outcome} contains no change to restore")

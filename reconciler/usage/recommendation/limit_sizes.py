@@ -17,7 +17,7 @@ WEEK_MS: Final = 7 * DAY_MS
 LEAST_EVIDENCE_MS: Final = 14 * DAY_MS
 LEAST_SAMPLES: Final = 100
 LEAST_COVERED_PPM: Final = 10_000
-"""Evidence for a limit: its time from begin to end, its samples, and the covered share of the window on some broker."""
+"""The least evidence for a limit: its time from begin to end, its samples, and the share of the window that a broker covers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

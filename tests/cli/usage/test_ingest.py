@@ -160,7 +160,7 @@ def test_a_server_beside_files_is_refused_because_only_files_would_be_read(
     _ = (folder / "c.yml").write_text("{}")
     done = ingest(kquota, "--file", export, *server)
     assert (done.code, done.out) == (1, "")
-    assert "exclude each other" in done.err
+    assert "--file excludes --prometheus and --http-config" in done.err
 
 
 def test_a_rebuild_without_a_source_is_refused(kquota, project, export):
